@@ -1,0 +1,1 @@
+//! CQL text to syntax tree and back, and nothing else.

@@ -1,0 +1,16 @@
+//! Helenus: a database server that speaks the Cassandra native protocol and CQL.
+
+pub mod clock;
+pub mod config;
+pub mod executor;
+pub mod functions;
+pub mod metrics;
+pub mod partition;
+pub mod planner;
+pub mod schema;
+pub mod server;
+pub mod storage;
+pub mod throughput;
+pub mod token;
+pub mod types;
+pub mod wire;

@@ -1,0 +1,5 @@
+//! The `helenus` program: arguments, configuration, server.
+
+fn main() {
+    println!("helenus");
+}
