@@ -1,0 +1,1017 @@
+//! The syntax tree of CQL: plain data, made by the parser, printed by `print`, given a meaning by others.
+//!
+//! Literals stay text, since their type depends on the column they meet. Names are already folded: lower case unless they were
+//! quoted. Nothing here knows a schema.
+
+/// A name as CQL means it: folded to lower case unless it was quoted. Printing quotes it again where it must be.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Name(pub String);
+
+impl Name {
+    /// The folded text.
+    #[must_use]
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl From<&str> for Name {
+    fn from(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+}
+
+/// A table, type, index, function or view, perhaps with its keyspace.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct QualifiedName {
+    /// `None`: the session's keyspace.
+    pub keyspace: Option<Name>,
+    /// The object's own name.
+    pub name: Name,
+}
+
+/// A CQL type as written. Any name is accepted; `types` and `schema` decide what it is.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Type {
+    /// A native type or a user-defined type.
+    Named(QualifiedName),
+    /// `'org.apache.…'`: a marshal class by name.
+    Custom(String),
+    /// `list<T>`
+    List(Box<Type>),
+    /// `set<T>`
+    Set(Box<Type>),
+    /// `map<K, V>`
+    Map(Box<Type>, Box<Type>),
+    /// `tuple<T, …>`
+    Tuple(Vec<Type>),
+    /// `vector<T, n>`; `n` elements.
+    Vector(Box<Type>, u32),
+    /// `frozen<T>`
+    Frozen(Box<Type>),
+}
+
+/// A constant, as its text.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Literal {
+    /// `null`
+    Null,
+    /// `'text'` or `$$text$$`, unescaped.
+    String(String),
+    /// `-?[0-9]+`
+    Integer(String),
+    /// A number with point or exponent, or `NaN`, `Infinity`, `-Infinity` as written.
+    Float(String),
+    /// `true` or `false`
+    Boolean(bool),
+    /// 8-4-4-4-12 hexadecimal digits, as written.
+    Uuid(String),
+    /// `1y2mo3d`, `P1Y2M`, … as written.
+    Duration(String),
+    /// `0x…`: the hexadecimal digits after `0x`, as written.
+    Blob(String),
+}
+
+/// An operator between two terms or selectors.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum ArithmeticOperator {
+    /// `+`
+    Add,
+    /// `-`
+    Subtract,
+    /// `*`
+    Multiply,
+    /// `/`
+    Divide,
+    /// `%`
+    Modulo,
+}
+
+/// A value in a statement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Term {
+    /// A constant.
+    Literal(Literal),
+    /// `?` is `None`, `:name` is `Some`.
+    BindMarker(Option<Name>),
+    /// `[a, b]`: a list or a vector.
+    List(Vec<Term>),
+    /// `{a, b}`; `{}` is an empty set or an empty map.
+    Set(Vec<Term>),
+    /// `{k: v, …}` where some key is no bare name.
+    Map(Vec<(Term, Term)>),
+    /// `{field: v, …}`: a user-defined type's value.
+    Udt(Vec<(Name, Term)>),
+    /// `(a, b)`; one element or more.
+    Tuple(Vec<Term>),
+    /// `f(a, b)`
+    Function {
+        /// The function.
+        name: QualifiedName,
+        /// Its arguments.
+        arguments: Vec<Term>,
+    },
+    /// `(type) term`: a type hint.
+    TypeHint {
+        /// The type.
+        target: Type,
+        /// The value.
+        term: Box<Term>,
+    },
+    /// `a + b`
+    Arithmetic {
+        /// The operator.
+        operator: ArithmeticOperator,
+        /// Left operand.
+        left: Box<Term>,
+        /// Right operand.
+        right: Box<Term>,
+    },
+    /// `-a`
+    Negate(Box<Term>),
+}
+
+/// One expression of a SELECT clause.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Selector {
+    /// A column, or a field of a user-defined type's constructor.
+    Column(Name),
+    /// A literal or bind marker.
+    Term(Term),
+    /// `count(*)` or `count(1)`: the literal inside, `*` or a number's text.
+    CountRows(String),
+    /// `f(a, b)`; `writetime(c)`, `maxwritetime(c)` and `ttl(c)` are [`Selector::Metadata`].
+    Function {
+        /// The function.
+        name: QualifiedName,
+        /// Its arguments.
+        arguments: Vec<Selector>,
+    },
+    /// `writetime(c)`, `maxwritetime(c)`, `ttl(c)`
+    Metadata {
+        /// Which figure of the cell.
+        kind: MetadataKind,
+        /// The column, its element, slice or field.
+        of: Box<Selector>,
+    },
+    /// `CAST(a AS type)`
+    Cast {
+        /// What is cast.
+        selector: Box<Selector>,
+        /// A native type.
+        target: Type,
+    },
+    /// `a.field`
+    Field {
+        /// A value of a user-defined type.
+        of: Box<Selector>,
+        /// Its field.
+        field: Name,
+    },
+    /// `a[key]`
+    Element {
+        /// A collection.
+        of: Box<Selector>,
+        /// The key or element.
+        key: Term,
+    },
+    /// `a[from..to]`; either end may be missing.
+    Slice {
+        /// A set or map.
+        of: Box<Selector>,
+        /// First element, inclusive.
+        from: Option<Term>,
+        /// Last element, inclusive.
+        to: Option<Term>,
+    },
+    /// `a + b`
+    Arithmetic {
+        /// The operator.
+        operator: ArithmeticOperator,
+        /// Left operand.
+        left: Box<Selector>,
+        /// Right operand.
+        right: Box<Selector>,
+    },
+    /// `-a`
+    Negate(Box<Selector>),
+    /// `(type) a`
+    TypeHint {
+        /// The type.
+        target: Type,
+        /// The value.
+        selector: Box<Selector>,
+    },
+    /// `(a, b)`
+    Tuple(Vec<Selector>),
+    /// `[a, b]`
+    List(Vec<Selector>),
+    /// `{a, b}`; `{}` too.
+    Set(Vec<Selector>),
+    /// `{a: b}`: a map, or a user-defined type's value when its keys are bare columns; only a type hint tells.
+    Map(Vec<(Selector, Selector)>),
+}
+
+/// What `writetime`, `maxwritetime` and `ttl` read from a cell.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum MetadataKind {
+    /// Write timestamp, µs.
+    WriteTime,
+    /// The greatest write timestamp of the cells, µs.
+    MaxWriteTime,
+    /// Seconds left to live.
+    Ttl,
+}
+
+/// A selector and what the client wants it called.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct SelectorAs {
+    /// The expression.
+    pub selector: Selector,
+    /// `AS alias`
+    pub alias: Option<Name>,
+}
+
+/// The SELECT clause.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Selection {
+    /// `*`
+    All,
+    /// One expression or more.
+    Selectors(Vec<SelectorAs>),
+}
+
+/// How a relation or a condition compares.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Operator {
+    /// `=`
+    Eq,
+    /// `<`
+    Lt,
+    /// `<=`
+    Lte,
+    /// `>`
+    Gt,
+    /// `>=`
+    Gte,
+    /// `!=`
+    Neq,
+    /// `IN`
+    In,
+    /// `CONTAINS`
+    Contains,
+    /// `CONTAINS KEY`
+    ContainsKey,
+    /// `LIKE`
+    Like,
+    /// `IS NOT NULL`
+    IsNotNull,
+}
+
+/// What a relation of a WHERE clause restricts.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RelationTarget {
+    /// `column`
+    Column(Name),
+    /// `column[key]`
+    Element(Name, Term),
+    /// `(a, b)`
+    Tuple(Vec<Name>),
+    /// `token(a, b)`
+    Token(Vec<Name>),
+}
+
+/// What a relation or condition compares with.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RelationValue {
+    /// One term; for `IN ?` the marker.
+    Term(Term),
+    /// `IN (a, b)`; may be empty.
+    Terms(Vec<Term>),
+    /// `IS NOT NULL` has none.
+    None,
+}
+
+/// One relation of a WHERE clause.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Relation {
+    /// Left side.
+    pub target: RelationTarget,
+    /// Operator.
+    pub operator: Operator,
+    /// Right side.
+    pub value: RelationValue,
+}
+
+/// One expression of GROUP BY.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GroupBy(pub Selector);
+
+/// Ascending or descending.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Default)]
+pub enum Direction {
+    /// `ASC`
+    #[default]
+    Ascending,
+    /// `DESC`
+    Descending,
+}
+
+/// One part of ORDER BY.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum OrderBy {
+    /// `column [ASC|DESC]`
+    Column(Name, Direction),
+    /// `column ANN OF term`
+    Ann(Name, Term),
+}
+
+/// `SELECT`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Select {
+    /// `SELECT JSON`
+    pub json: bool,
+    /// `SELECT DISTINCT`
+    pub distinct: bool,
+    /// What is asked for.
+    pub selection: Selection,
+    /// From which table.
+    pub table: QualifiedName,
+    /// WHERE, in order of writing.
+    pub relations: Vec<Relation>,
+    /// GROUP BY.
+    pub group_by: Vec<GroupBy>,
+    /// ORDER BY.
+    pub order_by: Vec<OrderBy>,
+    /// PER PARTITION LIMIT.
+    pub per_partition_limit: Option<Term>,
+    /// LIMIT.
+    pub limit: Option<Term>,
+    /// ALLOW FILTERING.
+    pub allow_filtering: bool,
+}
+
+/// `USING TIMESTAMP t AND TTL s`
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct Using {
+    /// Microseconds.
+    pub timestamp: Option<Term>,
+    /// Seconds.
+    pub ttl: Option<Term>,
+}
+
+/// What a condition looks at.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum ConditionTarget {
+    /// `column`
+    Column(Name),
+    /// `column[key]`
+    Element(Name, Term),
+    /// `column.field`
+    Field(Name, Name),
+}
+
+/// One condition after IF.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Condition {
+    /// Left side.
+    pub target: ConditionTarget,
+    /// Operator.
+    pub operator: Operator,
+    /// Right side.
+    pub value: RelationValue,
+}
+
+/// The IF clause of a modification.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub enum If {
+    /// No IF.
+    #[default]
+    Always,
+    /// `IF EXISTS`
+    Exists,
+    /// `IF NOT EXISTS`
+    NotExists,
+    /// `IF a = 1 AND b > 2`
+    Conditions(Vec<Condition>),
+}
+
+/// What an INSERT gives.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum InsertSource {
+    /// `(a, b) VALUES (1, 2)`; the two may differ in length, which the planner refuses.
+    Values {
+        /// Columns.
+        columns: Vec<Name>,
+        /// Values.
+        values: Vec<Term>,
+    },
+    /// `JSON '…'`
+    Json {
+        /// A string or a marker.
+        document: Term,
+        /// `DEFAULT UNSET`: columns not named are left alone; otherwise they become null.
+        default_unset: bool,
+    },
+}
+
+/// `INSERT`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Insert {
+    /// Into which table.
+    pub table: QualifiedName,
+    /// What.
+    pub source: InsertSource,
+    /// `IF NOT EXISTS`
+    pub if_not_exists: bool,
+    /// USING.
+    pub using: Using,
+}
+
+/// One assignment of an UPDATE.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Assignment {
+    /// `c = v`
+    Set(Name, Term),
+    /// `c.field = v`
+    Field(Name, Name, Term),
+    /// `c[k] = v`
+    Element(Name, Term, Term),
+    /// `c = c + v` or `c += v`
+    Add(Name, Term),
+    /// `c = c - v` or `c -= v`
+    Subtract(Name, Term),
+    /// `c = v + c`: lists only
+    Prepend(Name, Term),
+}
+
+/// `UPDATE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Update {
+    /// Which table.
+    pub table: QualifiedName,
+    /// USING.
+    pub using: Using,
+    /// SET, in order of writing.
+    pub assignments: Vec<Assignment>,
+    /// WHERE.
+    pub relations: Vec<Relation>,
+    /// IF.
+    pub condition: If,
+}
+
+/// What a DELETE takes away; no target is the whole row, slice or partition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DeleteTarget {
+    /// `c`
+    Column(Name),
+    /// `c[k]`
+    Element(Name, Term),
+    /// `c.field`
+    Field(Name, Name),
+}
+
+/// `DELETE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Delete {
+    /// What; empty for rows.
+    pub targets: Vec<DeleteTarget>,
+    /// From which table.
+    pub table: QualifiedName,
+    /// USING TIMESTAMP.
+    pub using: Using,
+    /// WHERE.
+    pub relations: Vec<Relation>,
+    /// IF.
+    pub condition: If,
+}
+
+/// `BEGIN … BATCH`
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BatchKind {
+    /// Atomic in the end.
+    Logged,
+    /// Without the batch log.
+    Unlogged,
+    /// Counters.
+    Counter,
+}
+
+/// A statement that may stand in a batch.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Modification {
+    /// INSERT.
+    Insert(Insert),
+    /// UPDATE.
+    Update(Update),
+    /// DELETE.
+    Delete(Delete),
+}
+
+/// `BATCH`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Batch {
+    /// Which kind.
+    pub kind: BatchKind,
+    /// USING of the batch.
+    pub using: Using,
+    /// Members, in order.
+    pub modifications: Vec<Modification>,
+}
+
+/// The value of a property after WITH.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum PropertyValue {
+    /// A constant, or a bare word as [`Literal::String`].
+    Literal(Literal),
+    /// `{'a': 'b'}`; `{}` too.
+    Map(Vec<(Literal, Literal)>),
+    /// `{'a', 'b'}`
+    Set(Vec<Literal>),
+}
+
+/// `name = value`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Property {
+    /// Folded name.
+    pub name: Name,
+    /// Value.
+    pub value: PropertyValue,
+}
+
+/// `CREATE KEYSPACE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateKeyspace {
+    /// Its name.
+    pub name: Name,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// WITH.
+    pub properties: Vec<Property>,
+}
+
+/// `ALTER KEYSPACE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AlterKeyspace {
+    /// Its name.
+    pub name: Name,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// WITH.
+    pub properties: Vec<Property>,
+}
+
+/// `MASKED WITH f(a)`; `DEFAULT` is `mask_default()` without arguments and `by_default` set.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Mask {
+    /// `MASKED WITH DEFAULT`
+    pub by_default: bool,
+    /// The function.
+    pub function: QualifiedName,
+    /// Its arguments after the column.
+    pub arguments: Vec<Term>,
+}
+
+/// A column of CREATE TABLE or ALTER TABLE ADD.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ColumnDefinition {
+    /// Its name.
+    pub name: Name,
+    /// Its type.
+    pub column_type: Type,
+    /// STATIC.
+    pub is_static: bool,
+    /// `PRIMARY KEY` behind the type.
+    pub is_primary_key: bool,
+    /// MASKED WITH.
+    pub mask: Option<Mask>,
+}
+
+/// The PRIMARY KEY clause.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct PrimaryKey {
+    /// Partition key columns, one or more.
+    pub partition_key: Vec<Name>,
+    /// Clustering columns, perhaps none.
+    pub clustering: Vec<Name>,
+}
+
+/// WITH of a table or view.
+#[derive(Clone, Debug, PartialEq, Eq, Hash, Default)]
+pub struct TableOptions {
+    /// CLUSTERING ORDER BY, as written.
+    pub clustering_order: Vec<(Name, Direction)>,
+    /// COMPACT STORAGE.
+    pub compact_storage: bool,
+    /// All others, `id` included.
+    pub properties: Vec<Property>,
+}
+
+/// `CREATE TABLE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateTable {
+    /// Its name.
+    pub table: QualifiedName,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Columns, in order of writing.
+    pub columns: Vec<ColumnDefinition>,
+    /// PRIMARY KEY clauses in order of writing: valid is exactly one, or none and a column's own.
+    pub primary_keys: Vec<PrimaryKey>,
+    /// WITH.
+    pub options: TableOptions,
+}
+
+/// What ALTER TABLE does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AlterTableAction {
+    /// ADD.
+    Add {
+        /// IF NOT EXISTS.
+        if_not_exists: bool,
+        /// New columns.
+        columns: Vec<ColumnDefinition>,
+    },
+    /// DROP.
+    Drop {
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Which.
+        columns: Vec<Name>,
+        /// `USING TIMESTAMP`, µs.
+        timestamp: Option<String>,
+    },
+    /// RENAME a TO b AND ….
+    Rename {
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Pairs from, to.
+        renames: Vec<(Name, Name)>,
+    },
+    /// ALTER c TYPE t (refused by Cassandra since 3.10, but it parses).
+    AlterType {
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Which.
+        column: Name,
+        /// New type.
+        column_type: Type,
+    },
+    /// ALTER c MASKED WITH f / DROP MASKED.
+    AlterMask {
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Which.
+        column: Name,
+        /// `None`: DROP MASKED.
+        mask: Option<Mask>,
+    },
+    /// DROP COMPACT STORAGE.
+    DropCompactStorage,
+    /// WITH.
+    Options(TableOptions),
+}
+
+/// `ALTER TABLE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AlterTable {
+    /// Which table.
+    pub table: QualifiedName,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// What.
+    pub action: AlterTableAction,
+}
+
+/// `CREATE TYPE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateType {
+    /// Its name.
+    pub name: QualifiedName,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Fields in order.
+    pub fields: Vec<(Name, Type)>,
+}
+
+/// What ALTER TYPE does.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum AlterTypeAction {
+    /// ADD [IF NOT EXISTS] field type.
+    Add {
+        /// IF NOT EXISTS.
+        if_not_exists: bool,
+        /// New field.
+        field: Name,
+        /// Its type.
+        field_type: Type,
+    },
+    /// RENAME a TO b AND ….
+    Rename {
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Pairs from, to.
+        renames: Vec<(Name, Name)>,
+    },
+    /// ALTER field TYPE t (refused by Cassandra, but it parses).
+    AlterField {
+        /// IF EXISTS.
+        if_exists: bool,
+        /// Which.
+        field: Name,
+        /// New type.
+        field_type: Type,
+    },
+}
+
+/// `ALTER TYPE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AlterType {
+    /// Which type.
+    pub name: QualifiedName,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// What.
+    pub action: AlterTypeAction,
+}
+
+/// What part of a column an index holds.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum IndexTargetKind {
+    /// `c`
+    Simple,
+    /// `values(c)`
+    Values,
+    /// `keys(c)`
+    Keys,
+    /// `entries(c)`
+    Entries,
+    /// `full(c)`
+    Full,
+}
+
+/// `CREATE [CUSTOM] INDEX`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateIndex {
+    /// CUSTOM.
+    pub custom: bool,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// The index' own name; its keyspace is the table's.
+    pub name: Option<QualifiedName>,
+    /// On which table.
+    pub table: QualifiedName,
+    /// What it holds; may be empty.
+    pub targets: Vec<(IndexTargetKind, Name)>,
+    /// USING 'class'.
+    pub using: Option<String>,
+    /// WITH (OPTIONS = {…}).
+    pub properties: Vec<Property>,
+}
+
+/// `CREATE MATERIALIZED VIEW`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateView {
+    /// Its name.
+    pub name: QualifiedName,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// SELECT clause.
+    pub selection: Selection,
+    /// FROM.
+    pub base_table: QualifiedName,
+    /// WHERE.
+    pub relations: Vec<Relation>,
+    /// PRIMARY KEY.
+    pub primary_key: PrimaryKey,
+    /// WITH.
+    pub options: TableOptions,
+}
+
+/// `ALTER MATERIALIZED VIEW`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AlterView {
+    /// Which view.
+    pub name: QualifiedName,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// WITH.
+    pub options: TableOptions,
+}
+
+/// `CREATE FUNCTION`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateFunction {
+    /// OR REPLACE.
+    pub or_replace: bool,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Its name.
+    pub name: QualifiedName,
+    /// Names and types of its arguments.
+    pub arguments: Vec<(Name, Type)>,
+    /// CALLED ON NULL INPUT; otherwise RETURNS NULL ON NULL INPUT.
+    pub called_on_null_input: bool,
+    /// RETURNS.
+    pub returns: Type,
+    /// LANGUAGE.
+    pub language: Name,
+    /// AS.
+    pub body: String,
+}
+
+/// `CREATE AGGREGATE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateAggregate {
+    /// OR REPLACE.
+    pub or_replace: bool,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// Its name.
+    pub name: QualifiedName,
+    /// Types of its arguments.
+    pub arguments: Vec<Type>,
+    /// SFUNC.
+    pub state_function: Name,
+    /// STYPE.
+    pub state_type: Type,
+    /// FINALFUNC.
+    pub final_function: Option<Name>,
+    /// INITCOND.
+    pub initial_condition: Option<Term>,
+}
+
+/// `DROP FUNCTION` and `DROP AGGREGATE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DropFunction {
+    /// AGGREGATE rather than FUNCTION.
+    pub aggregate: bool,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// Its name.
+    pub name: QualifiedName,
+    /// `None`: whichever there is of that name.
+    pub arguments: Option<Vec<Type>>,
+}
+
+/// What a plain DROP drops.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum DropKind {
+    /// TABLE.
+    Table,
+    /// TYPE.
+    Type,
+    /// INDEX.
+    Index,
+    /// MATERIALIZED VIEW.
+    View,
+}
+
+/// `DROP TABLE|TYPE|INDEX|MATERIALIZED VIEW`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Drop {
+    /// What kind of thing.
+    pub kind: DropKind,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// Its name.
+    pub name: QualifiedName,
+}
+
+/// `DROP KEYSPACE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DropKeyspace {
+    /// Its name.
+    pub name: Name,
+    /// IF EXISTS.
+    pub if_exists: bool,
+}
+
+/// `CREATE TRIGGER`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateTrigger {
+    /// Its name.
+    pub name: Name,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// On which table.
+    pub table: QualifiedName,
+    /// USING 'class'.
+    pub class: String,
+}
+
+/// `DROP TRIGGER`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DropTrigger {
+    /// Its name.
+    pub name: Name,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// On which table.
+    pub table: QualifiedName,
+}
+
+/// What DESCRIBE describes.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum DescribeTarget {
+    /// CLUSTER.
+    Cluster,
+    /// [FULL] SCHEMA.
+    Schema {
+        /// FULL: system keyspaces too.
+        full: bool,
+    },
+    /// KEYSPACES.
+    Keyspaces,
+    /// TABLES or COLUMNFAMILIES.
+    Tables,
+    /// TYPES.
+    Types,
+    /// FUNCTIONS.
+    Functions,
+    /// AGGREGATES.
+    Aggregates,
+    /// [ONLY] KEYSPACE [k].
+    Keyspace {
+        /// `None`: the session's keyspace.
+        name: Option<Name>,
+        /// ONLY: without what it holds.
+        only: bool,
+    },
+    /// TABLE.
+    Table(QualifiedName),
+    /// INDEX.
+    Index(QualifiedName),
+    /// MATERIALIZED VIEW.
+    View(QualifiedName),
+    /// TYPE.
+    Type(QualifiedName),
+    /// FUNCTION.
+    Function(QualifiedName),
+    /// AGGREGATE.
+    Aggregate(QualifiedName),
+    /// A bare name: keyspace, table, index or view, in that order.
+    Generic(QualifiedName),
+}
+
+/// `DESCRIBE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Describe {
+    /// What.
+    pub target: DescribeTarget,
+    /// WITH INTERNALS.
+    pub with_internals: bool,
+}
+
+/// A whole statement.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Statement {
+    /// SELECT.
+    Select(Select),
+    /// INSERT.
+    Insert(Insert),
+    /// UPDATE.
+    Update(Update),
+    /// DELETE.
+    Delete(Delete),
+    /// BATCH.
+    Batch(Batch),
+    /// TRUNCATE.
+    Truncate(QualifiedName),
+    /// USE.
+    Use(Name),
+    /// CREATE KEYSPACE.
+    CreateKeyspace(CreateKeyspace),
+    /// ALTER KEYSPACE.
+    AlterKeyspace(AlterKeyspace),
+    /// DROP KEYSPACE.
+    DropKeyspace(DropKeyspace),
+    /// CREATE TABLE.
+    CreateTable(CreateTable),
+    /// ALTER TABLE.
+    AlterTable(AlterTable),
+    /// CREATE TYPE.
+    CreateType(CreateType),
+    /// ALTER TYPE.
+    AlterType(AlterType),
+    /// CREATE INDEX.
+    CreateIndex(CreateIndex),
+    /// CREATE MATERIALIZED VIEW.
+    CreateView(CreateView),
+    /// ALTER MATERIALIZED VIEW.
+    AlterView(AlterView),
+    /// CREATE FUNCTION.
+    CreateFunction(CreateFunction),
+    /// CREATE AGGREGATE.
+    CreateAggregate(CreateAggregate),
+    /// DROP FUNCTION, DROP AGGREGATE.
+    DropFunction(DropFunction),
+    /// DROP TABLE, TYPE, INDEX, MATERIALIZED VIEW.
+    Drop(Drop),
+    /// CREATE TRIGGER.
+    CreateTrigger(CreateTrigger),
+    /// DROP TRIGGER.
+    DropTrigger(DropTrigger),
+    /// DESCRIBE.
+    Describe(Describe),
+}
