@@ -1,1 +1,243 @@
-//! The `schema` room.
+//! The `schema` room: keyspaces, tables, types and their versions.
+//!
+//! A [`Schema`] is an immutable value: DDL makes the next one from the last, and everybody reads the current one through a
+//! snapshot, never through a lock. System keyspaces are part of it like any other; those that are views have no stored rows.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use serde::{Deserialize, Serialize};
+use uuid::Uuid;
+
+use crate::types::{CqlType, UserType};
+
+/// Everything that is defined, at one version.
+#[derive(Clone, Debug, Default)]
+pub struct Schema {
+    /// Changes with every change of what is defined; the same wherever the same is defined.
+    pub version: Uuid,
+    /// By name, system keyspaces included.
+    pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
+}
+
+/// A keyspace and what it holds. Table, view and type names are unique among themselves.
+#[derive(Clone, Debug)]
+pub struct Keyspace {
+    /// Folded name.
+    pub name: String,
+    /// `durable_writes`.
+    pub durable_writes: bool,
+    /// `class` (full name) and its options.
+    pub replication: BTreeMap<String, String>,
+    /// Rows are made by the server: nothing is stored.
+    pub is_virtual: bool,
+    /// Tables by name, virtual ones included.
+    pub tables: BTreeMap<String, Arc<Table>>,
+    /// User-defined types by name.
+    pub types: BTreeMap<String, Arc<UserType>>,
+    /// Materialized views by name.
+    pub views: BTreeMap<String, Arc<View>>,
+    /// Functions and aggregates, in order of name and arguments.
+    pub functions: Vec<Arc<UserFunction>>,
+    /// User-defined aggregates, in order of name and arguments.
+    pub aggregates: Vec<Arc<UserAggregate>>,
+}
+
+/// A column's number inside its table. Never used again after a DROP, so that DROP and ADD rewrite nothing.
+pub type ColumnId = u32;
+
+/// A table's number in the store. TRUNCATE and re-creation take a new one.
+pub type StorageId = u32;
+
+/// What part of a row a column is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub enum ColumnKind {
+    /// Part of the partition key.
+    PartitionKey,
+    /// A clustering column.
+    Clustering,
+    /// One value for the whole partition.
+    Static,
+    /// One value for each row.
+    Regular,
+}
+
+/// A column.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Column {
+    /// Its number in stored rows.
+    pub id: ColumnId,
+    /// Folded name.
+    pub name: String,
+    /// Its type.
+    pub ty: CqlType,
+    /// What it is.
+    pub kind: ColumnKind,
+    /// Place among the columns of its kind for key columns; 0 for others.
+    pub position: usize,
+    /// Clustering columns: sorted from high to low.
+    pub descending: bool,
+    /// Dynamic data mask: function name and literal texts of its arguments.
+    pub mask: Option<(String, Vec<String>)>,
+}
+
+/// A column that was dropped: what was written before `dropped_micros` is no longer there.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct DroppedColumn {
+    /// The column as it was.
+    pub column: Column,
+    /// µs since 1970-01-01 UTC.
+    pub dropped_micros: i64,
+}
+
+/// A table.
+#[derive(Clone, Debug)]
+pub struct Table {
+    /// The table's uuid as clients see it.
+    pub id: Uuid,
+    /// Its number in the store.
+    pub storage_id: StorageId,
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Folded name.
+    pub name: String,
+    /// All columns in the order of `SELECT *`: partition key, clustering, static by name, regular by name.
+    pub columns: Vec<Arc<Column>>,
+    /// How many of `columns` are the partition key: the first ones.
+    pub partition_key_count: usize,
+    /// How many of `columns` after those are clustering columns.
+    pub clustering_count: usize,
+    /// Its regular columns are counters.
+    pub is_counter: bool,
+    /// Its rows are made by the server.
+    pub is_virtual: bool,
+    /// WITH.
+    pub options: TableOptions,
+    /// Secondary indexes by name.
+    pub indexes: BTreeMap<String, Index>,
+    /// Triggers: name and class.
+    pub triggers: BTreeMap<String, String>,
+    /// Columns that were dropped, by name.
+    pub dropped: BTreeMap<String, DroppedColumn>,
+    /// The number the next new column gets.
+    pub next_column_id: ColumnId,
+}
+
+impl Table {
+    /// The partition key's columns, in order.
+    #[must_use]
+    pub fn partition_key(&self) -> &[Arc<Column>] {
+        self.columns.get(..self.partition_key_count).unwrap_or_default()
+    }
+
+    /// The clustering columns, in order.
+    #[must_use]
+    pub fn clustering(&self) -> &[Arc<Column>] {
+        self.columns
+            .get(self.partition_key_count..self.partition_key_count + self.clustering_count)
+            .unwrap_or_default()
+    }
+
+    /// Static columns, then regular ones, each by name.
+    #[must_use]
+    pub fn others(&self) -> &[Arc<Column>] {
+        self.columns
+            .get(self.partition_key_count + self.clustering_count..)
+            .unwrap_or_default()
+    }
+
+    /// The column of this (folded) name and its place in `columns`.
+    #[must_use]
+    pub fn column(&self, name: &str) -> Option<(usize, &Arc<Column>)> {
+        self.columns.iter().enumerate().find(|(_, column)| column.name == name)
+    }
+
+    /// Whether some column is static.
+    #[must_use]
+    pub fn has_static(&self) -> bool {
+        self.others()
+            .first()
+            .is_some_and(|column| column.kind == ColumnKind::Static)
+    }
+}
+
+/// The options of a table or view, with Cassandra's defaults.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the names and meanings are those of system_schema.tables")]
+pub struct TableOptions {
+    pub additional_write_policy: String,
+    pub allow_auto_snapshot: bool,
+    pub bloom_filter_fp_chance: f64,
+    pub caching: BTreeMap<String, String>,
+    pub cdc: bool,
+    pub comment: String,
+    pub compaction: BTreeMap<String, String>,
+    pub compression: BTreeMap<String, String>,
+    pub crc_check_chance: f64,
+    pub dclocal_read_repair_chance: f64,
+    pub default_time_to_live: i32,
+    pub extensions: BTreeMap<String, Vec<u8>>,
+    pub gc_grace_seconds: i32,
+    pub incremental_backups: bool,
+    pub max_index_interval: i32,
+    pub memtable: String,
+    pub memtable_flush_period_in_ms: i32,
+    pub min_index_interval: i32,
+    pub read_repair: String,
+    pub read_repair_chance: f64,
+    pub speculative_retry: String,
+}
+
+/// A secondary index.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Index {
+    /// Its name, unique in the keyspace.
+    pub name: String,
+    /// `CUSTOM`, `COMPOSITES` or `KEYS`.
+    pub kind: String,
+    /// `target`, `class_name` and the options given.
+    pub options: BTreeMap<String, String>,
+}
+
+/// A materialized view: a table whose rows follow another's.
+#[derive(Clone, Debug)]
+pub struct View {
+    /// The view as a table.
+    pub table: Arc<Table>,
+    /// The base table's name.
+    pub base_table: String,
+    /// The base table's uuid.
+    pub base_id: Uuid,
+    /// `SELECT *`.
+    pub include_all_columns: bool,
+    /// WHERE, as CQL text.
+    pub where_clause: String,
+}
+
+/// A user-defined function. Kept for what it is described as; none is ever run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names and meanings are those of system_schema.functions")]
+pub struct UserFunction {
+    pub name: String,
+    pub arguments: Vec<(String, CqlType)>,
+    pub called_on_null_input: bool,
+    pub returns: CqlType,
+    pub language: String,
+    pub body: String,
+}
+
+/// A user-defined aggregate. Kept for what it is described as; none is ever run.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the names and meanings are those of system_schema.aggregates"
+)]
+pub struct UserAggregate {
+    pub name: String,
+    pub arguments: Vec<CqlType>,
+    pub state_function: String,
+    pub state_type: CqlType,
+    pub final_function: Option<String>,
+    pub initial_condition: Option<String>,
+    pub returns: CqlType,
+}
