@@ -129,6 +129,13 @@ pub enum Term {
     },
     /// `-a`
     Negate(Box<Term>),
+    /// `CAST(a AS type)`
+    Cast {
+        /// What is cast.
+        term: Box<Term>,
+        /// A native type.
+        target: Type,
+    },
 }
 
 /// One expression of a SELECT clause.
@@ -279,6 +286,8 @@ pub enum RelationTarget {
     Tuple(Vec<Name>),
     /// `token(a, b)`
     Token(Vec<Name>),
+    /// `expr(index, term)`: an expression only that index understands; its operator is [`Operator::Eq`].
+    Index(Name),
 }
 
 /// What a relation or condition compares with.
@@ -963,6 +972,222 @@ pub struct Describe {
     pub with_internals: bool,
 }
 
+/// What a role may be allowed to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub enum Permission {
+    /// CREATE.
+    Create,
+    /// ALTER.
+    Alter,
+    /// DROP.
+    Drop,
+    /// SELECT.
+    Select,
+    /// MODIFY: INSERT, UPDATE, DELETE, TRUNCATE.
+    Modify,
+    /// AUTHORIZE: GRANT and REVOKE.
+    Authorize,
+    /// DESCRIBE.
+    Describe,
+    /// EXECUTE: functions and MBeans.
+    Execute,
+    /// UNMASK: see what masked columns hold.
+    Unmask,
+    /// SELECT_MASKED: restrict masked columns.
+    SelectMasked,
+}
+
+/// What a permission is about.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Resource {
+    /// ALL KEYSPACES.
+    AllKeyspaces,
+    /// KEYSPACE k.
+    Keyspace(Name),
+    /// [TABLE] t.
+    Table(QualifiedName),
+    /// ALL TABLES IN KEYSPACE k.
+    AllTables(Name),
+    /// ALL ROLES.
+    AllRoles,
+    /// ROLE r.
+    Role(Name),
+    /// ALL FUNCTIONS.
+    AllFunctions,
+    /// ALL FUNCTIONS IN KEYSPACE k.
+    AllFunctionsIn(Name),
+    /// FUNCTION f(types).
+    Function {
+        /// Its name.
+        name: QualifiedName,
+        /// Types of its arguments.
+        arguments: Vec<Type>,
+    },
+    /// ALL MBEANS.
+    AllMbeans,
+    /// MBEAN 'name'.
+    Mbean(String),
+    /// MBEANS 'pattern'.
+    Mbeans(String),
+}
+
+/// `GRANT permissions ON resource TO role` and `REVOKE … FROM role`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Grant {
+    /// REVOKE rather than GRANT.
+    pub revoke: bool,
+    /// `None`: ALL [PERMISSIONS].
+    pub permissions: Option<Vec<Permission>>,
+    /// On what.
+    pub resource: Resource,
+    /// Whose.
+    pub role: Name,
+}
+
+/// `GRANT role TO grantee` and `REVOKE role FROM grantee`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct GrantRole {
+    /// REVOKE rather than GRANT.
+    pub revoke: bool,
+    /// The role that is given.
+    pub role: Name,
+    /// The role that gets it.
+    pub grantee: Name,
+}
+
+/// `LIST permissions`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListPermissions {
+    /// `None`: ALL [PERMISSIONS].
+    pub permissions: Option<Vec<Permission>>,
+    /// ON; `None`: on everything.
+    pub resource: Option<Resource>,
+    /// OF; `None`: of everyone.
+    pub of: Option<Name>,
+    /// NORECURSIVE: without those inherited.
+    pub no_recursive: bool,
+}
+
+/// `LIST ROLES`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ListRoles {
+    /// OF; `None`: all.
+    pub of: Option<Name>,
+    /// NORECURSIVE: without those inherited.
+    pub no_recursive: bool,
+}
+
+/// An option of CREATE ROLE or ALTER ROLE.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum RoleOption {
+    /// PASSWORD = '…'
+    Password(String),
+    /// HASHED PASSWORD = '…'
+    HashedPassword(String),
+    /// OPTIONS = {…}
+    Options(Vec<(Literal, Literal)>),
+    /// SUPERUSER = true
+    Superuser(bool),
+    /// LOGIN = true
+    Login(bool),
+    /// ACCESS TO ALL DATACENTERS
+    AllDatacenters,
+    /// ACCESS TO DATACENTERS {…}
+    Datacenters(Vec<String>),
+    /// ACCESS FROM ALL CIDRS
+    AllCidrs,
+    /// ACCESS FROM CIDRS {…}
+    Cidrs(Vec<String>),
+}
+
+/// `CREATE ROLE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateRole {
+    /// Its name.
+    pub name: Name,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// WITH.
+    pub options: Vec<RoleOption>,
+}
+
+/// `ALTER ROLE`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AlterRole {
+    /// Its name.
+    pub name: Name,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// WITH.
+    pub options: Vec<RoleOption>,
+}
+
+/// WITH PASSWORD of CREATE USER and ALTER USER.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum UserPassword {
+    /// PASSWORD '…'
+    Plain(String),
+    /// HASHED PASSWORD '…'
+    Hashed(String),
+}
+
+/// `CREATE USER`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct CreateUser {
+    /// Its name, its case kept.
+    pub name: Name,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// WITH PASSWORD.
+    pub password: Option<UserPassword>,
+    /// SUPERUSER or NOSUPERUSER.
+    pub superuser: Option<bool>,
+}
+
+/// `ALTER USER`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AlterUser {
+    /// Its name, its case kept.
+    pub name: Name,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// WITH PASSWORD.
+    pub password: Option<UserPassword>,
+    /// SUPERUSER or NOSUPERUSER.
+    pub superuser: Option<bool>,
+}
+
+/// `DROP ROLE` and `DROP USER`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DropRole {
+    /// USER rather than ROLE.
+    pub user: bool,
+    /// IF EXISTS.
+    pub if_exists: bool,
+    /// Its name.
+    pub name: Name,
+}
+
+/// `ADD IDENTITY`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct AddIdentity {
+    /// Whom a client certificate names.
+    pub identity: String,
+    /// IF NOT EXISTS.
+    pub if_not_exists: bool,
+    /// The role it stands for.
+    pub role: String,
+}
+
+/// `DROP IDENTITY`
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct DropIdentity {
+    /// Whom a client certificate names.
+    pub identity: String,
+    /// IF EXISTS.
+    pub if_exists: bool,
+}
+
 /// A whole statement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Statement {
@@ -1014,4 +1239,28 @@ pub enum Statement {
     DropTrigger(DropTrigger),
     /// DESCRIBE.
     Describe(Describe),
+    /// GRANT and REVOKE of permissions.
+    Grant(Grant),
+    /// GRANT and REVOKE of a role.
+    GrantRole(GrantRole),
+    /// LIST PERMISSIONS.
+    ListPermissions(ListPermissions),
+    /// LIST ROLES.
+    ListRoles(ListRoles),
+    /// LIST USERS.
+    ListUsers,
+    /// CREATE ROLE.
+    CreateRole(CreateRole),
+    /// ALTER ROLE.
+    AlterRole(AlterRole),
+    /// CREATE USER.
+    CreateUser(CreateUser),
+    /// ALTER USER.
+    AlterUser(AlterUser),
+    /// DROP ROLE, DROP USER.
+    DropRole(DropRole),
+    /// ADD IDENTITY.
+    AddIdentity(AddIdentity),
+    /// DROP IDENTITY.
+    DropIdentity(DropIdentity),
 }
