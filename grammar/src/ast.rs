@@ -367,6 +367,8 @@ pub struct Using {
     pub timestamp: Option<Term>,
     /// Seconds.
     pub ttl: Option<Term>,
+    /// TTL was written before TIMESTAMP: bind markers are numbered in order of writing, and printing keeps it.
+    pub ttl_first: bool,
 }
 
 /// What a condition looks at.
