@@ -17,13 +17,35 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("throughput", &["clock"]),
     ("storage", &["clock", "metrics"]),
     ("partition", &["token", "storage", "throughput", "metrics", "clock"]),
-    ("executor", &["planner", "schema", "types", "functions", "partition", "token", "clock", "metrics", "throughput"]),
+    (
+        "executor",
+        &[
+            "planner",
+            "schema",
+            "types",
+            "functions",
+            "partition",
+            "token",
+            "clock",
+            "metrics",
+            "throughput",
+        ],
+    ),
 ];
 
 /// What `server` must never name.
 const SERVER_NEVER: &[&str] = &["storage"];
 
-const TOP_LEVEL: &[&str] = &["Cargo.lock", "Cargo.toml", "LICENSE", "README.md", "compat", "grammar", "src", "tests"];
+const TOP_LEVEL: &[&str] = &[
+    "Cargo.lock",
+    "Cargo.toml",
+    "LICENSE",
+    "README.md",
+    "compat",
+    "grammar",
+    "src",
+    "tests",
+];
 
 fn rust_files(folder: &Path, into: &mut Vec<PathBuf>) {
     for entry in fs::read_dir(folder).unwrap() {
@@ -51,7 +73,9 @@ fn rooms_named(text: &str) -> BTreeSet<String> {
                     named.insert(part.trim().split("::").next().unwrap_or_default().to_owned());
                 }
             } else {
-                let end = rest.find(|c: char| !c.is_alphanumeric() && c != '_').unwrap_or(rest.len());
+                let end = rest
+                    .find(|c: char| !c.is_alphanumeric() && c != '_')
+                    .unwrap_or(rest.len());
                 named.insert(rest[..end].to_owned());
             }
         }
@@ -65,14 +89,28 @@ fn arrows_point_down_only() {
     let rules: BTreeMap<&str, &[&str]> = MAY_USE.iter().copied().collect();
     let rooms: BTreeSet<String> = fs::read_dir(&source)
         .unwrap()
-        .map(|entry| entry.unwrap().path().file_stem().unwrap().to_string_lossy().into_owned())
+        .map(|entry| {
+            entry
+                .unwrap()
+                .path()
+                .file_stem()
+                .unwrap()
+                .to_string_lossy()
+                .into_owned()
+        })
         .collect();
     let mut files = Vec::new();
     rust_files(&source, &mut files);
     let mut broken = Vec::new();
     for file in files {
         let inside = file.strip_prefix(&source).unwrap();
-        let room = inside.components().next().unwrap().as_os_str().to_string_lossy().replace(".rs", "");
+        let room = inside
+            .components()
+            .next()
+            .unwrap()
+            .as_os_str()
+            .to_string_lossy()
+            .replace(".rs", "");
         for named in rooms_named(&fs::read_to_string(&file).unwrap()) {
             if named == room || !rooms.contains(&named) {
                 continue;
@@ -105,6 +143,10 @@ fn top_level_is_what_the_readme_says() {
 fn only_the_grammar_uses_nom_and_only_compat_the_driver() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let of = |folder: &str| fs::read_to_string(root.join(folder).join("Cargo.toml")).unwrap();
-    assert!(!of(".").lines().any(|line| line.starts_with("nom ") || line.starts_with("scylla ")));
+    assert!(
+        !of(".")
+            .lines()
+            .any(|line| line.starts_with("nom ") || line.starts_with("scylla "))
+    );
     assert!(!of("compat").lines().any(|line| line.starts_with("nom ")));
 }

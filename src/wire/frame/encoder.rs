@@ -1,0 +1,203 @@
+//! From answers to the bytes of the socket.
+//!
+//! Answers are appended to one buffer, in which the open segment (version 5) grows in place: its header's room is reserved, its
+//! checksums are put in when it is closed, by [`Encoder::flush`] or because it is full. So answers that are ready together
+//! leave in one segment and one write, and no answer is copied unless it is compressed or larger than a segment.
+
+use super::super::response::Response;
+use super::super::{Compression, Version, flags};
+use super::segment::{Form, PAYLOAD_BYTES_MAX, SegmentHeader};
+use super::{HEADER_BYTES, RESPONSE_BIT, compression, patch_length, segment};
+
+/// Bodies and payloads below this are not worth compressing. Cassandra has no such bound; drivers accept plain ones at any time.
+const COMPRESS_BYTES_MIN: usize = 512;
+
+/// Sent bytes are moved out of the buffer's front when they pass this.
+const SENT_BYTES_MAX: usize = 1 << 20;
+
+/// A buffer that once had to hold a large answer is given back above this.
+const KEPT_BYTES_MAX: usize = 256 * 1024;
+
+/// Answers as the bytes that go out next.
+#[derive(Debug, Default)]
+pub struct Encoder {
+    out: Vec<u8>,
+    /// Bytes of `out` that are sent.
+    sent: usize,
+    compression: Option<Compression>,
+    segments: Option<Form>,
+    /// Where the open segment begins.
+    open: Option<usize>,
+    scratch: Vec<u8>,
+}
+
+impl Encoder {
+    /// An encoder of bare, plain envelopes.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// STARTUP has been answered, its answer is written: what follows is in segments (version 5) or may be compressed.
+    pub fn negotiated(&mut self, version: Version, compression: Option<Compression>) {
+        self.compression = compression;
+        if version >= Version::V5 {
+            self.segments = Some(if compression.is_some() { Form::Lz4 } else { Form::Plain });
+        }
+    }
+
+    /// Bytes not sent yet, unfinished segments included.
+    #[must_use]
+    pub fn queued(&self) -> usize {
+        self.out.len() - self.sent
+    }
+
+    /// Closes what is open and gives the bytes to send.
+    pub fn flush(&mut self) -> &[u8] {
+        self.close();
+        self.out.get(self.sent..).unwrap_or_default()
+    }
+
+    /// So many of the bytes that [`Encoder::flush`] gave are sent.
+    pub fn sent(&mut self, bytes: usize) {
+        self.sent = (self.sent + bytes).min(self.out.len());
+        if self.sent == self.out.len() {
+            self.out.clear();
+            self.out.shrink_to(KEPT_BYTES_MAX);
+            self.sent = 0;
+        } else if self.sent > SENT_BYTES_MAX && self.open.is_none() {
+            self.out.drain(..self.sent);
+            self.sent = 0;
+        }
+    }
+
+    /// Appends bytes as they are: the refusal of a version that has other headers.
+    pub fn raw(&mut self, bytes: &[u8]) {
+        self.close();
+        self.out.extend_from_slice(bytes);
+    }
+
+    /// Appends an answer.
+    pub fn write(&mut self, version: Version, stream: i16, response: &Response) {
+        if self.segments.is_some() && self.open.is_none() {
+            self.open_segment();
+        }
+        let start = self.out.len();
+        let frame_flags = response.flags(version);
+        self.out
+            .extend_from_slice(&[version.number() | RESPONSE_BIT, frame_flags]);
+        self.out.extend_from_slice(&stream.to_be_bytes());
+        self.out.extend_from_slice(&[response.body.opcode().byte(), 0, 0, 0, 0]);
+        response.write(&mut self.out, version);
+        if self.segments.is_some() {
+            patch_length(&mut self.out, start);
+            self.keep_segment_small(start);
+        } else {
+            self.compress_body(start);
+            patch_length(&mut self.out, start);
+        }
+    }
+
+    /// Compresses the body of the envelope at `start`, versions 3 and 4.
+    fn compress_body(&mut self, start: usize) {
+        let Some(algorithm) = self.compression else { return };
+        let body_at = start + HEADER_BYTES;
+        let body = self.out.get(body_at..).unwrap_or_default();
+        self.scratch.clear();
+        if body.len() < COMPRESS_BYTES_MIN || !compression::compress(algorithm, body, &mut self.scratch) {
+            return;
+        }
+        self.out.truncate(body_at);
+        self.out.extend_from_slice(&self.scratch);
+        if let Some(frame_flags) = self.out.get_mut(start + 1) {
+            *frame_flags |= flags::COMPRESSED;
+        }
+        self.scratch.shrink_to(KEPT_BYTES_MAX);
+    }
+
+    fn open_segment(&mut self) {
+        let Some(form) = self.segments else { return };
+        self.open = Some(self.out.len());
+        self.out.resize(self.out.len() + form.header_bytes(), 0);
+    }
+
+    /// The envelope at `start` has been written into the open segment; if it does not fit, it gets a segment of its own.
+    fn keep_segment_small(&mut self, start: usize) {
+        let (Some(form), Some(open)) = (self.segments, self.open) else {
+            return;
+        };
+        let payload_at = open + form.header_bytes();
+        if self.out.len() - payload_at <= PAYLOAD_BYTES_MAX {
+            return;
+        }
+        if start > payload_at {
+            let envelope = self.out.split_off(start);
+            self.close();
+            self.open_segment();
+            self.out.extend_from_slice(&envelope);
+        }
+        if self
+            .open
+            .is_some_and(|open| self.out.len() - open - form.header_bytes() > PAYLOAD_BYTES_MAX)
+        {
+            self.close();
+        }
+    }
+
+    /// Finishes the open segment.
+    fn close(&mut self) {
+        let (Some(form), Some(open)) = (self.segments, self.open.take()) else {
+            return;
+        };
+        let payload_at = open + form.header_bytes();
+        let length = self.out.len() - payload_at;
+        if length == 0 {
+            self.out.truncate(open);
+            return;
+        }
+        if length <= PAYLOAD_BYTES_MAX && form == Form::Plain {
+            let header = SegmentHeader {
+                length,
+                uncompressed: None,
+                self_contained: true,
+            };
+            header.write(form, self.out.get_mut(open..).unwrap_or_default());
+            let crc = segment::crc32(self.out.get(payload_at..).unwrap_or_default());
+            self.out.extend_from_slice(&crc.to_le_bytes());
+            return;
+        }
+        let payload = self.out.split_off(payload_at);
+        self.out.truncate(open);
+        let self_contained = length <= PAYLOAD_BYTES_MAX;
+        for part in payload.chunks(PAYLOAD_BYTES_MAX) {
+            self.append_segment(form, part, self_contained);
+        }
+    }
+
+    /// Appends a whole segment, compressed where that helps.
+    fn append_segment(&mut self, form: Form, part: &[u8], self_contained: bool) {
+        let at = self.out.len();
+        let payload_at = at + form.header_bytes();
+        self.out.resize(payload_at, 0);
+        let compressed = form == Form::Lz4
+            && part.len() >= COMPRESS_BYTES_MIN
+            && compression::lz4_append(part, &mut self.out)
+            && self.out.len() - payload_at < part.len();
+        if !compressed {
+            self.out.truncate(payload_at);
+            self.out.extend_from_slice(part);
+        }
+        let header = SegmentHeader {
+            length: self.out.len() - payload_at,
+            uncompressed: compressed.then_some(part.len()),
+            self_contained,
+        };
+        header.write(form, self.out.get_mut(at..).unwrap_or_default());
+        let crc = segment::crc32(self.out.get(payload_at..).unwrap_or_default());
+        self.out.extend_from_slice(&crc.to_le_bytes());
+    }
+}
+
+#[cfg(test)]
+#[path = "encoder_tests.rs"]
+mod tests;

@@ -1,0 +1,102 @@
+//! Column specifications: what a result's columns, or a statement's markers, are called and what type they have.
+
+use std::sync::{Arc, OnceLock};
+
+use md5::{Digest, Md5};
+
+use crate::types::CqlType;
+
+use super::super::{Version, write};
+use super::option::write_option;
+
+/// What a column or marker is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ColumnSpec {
+    /// Of the table.
+    pub keyspace: Arc<str>,
+    /// The table.
+    pub table: Arc<str>,
+    /// As the client sees it.
+    pub name: String,
+    /// Its type.
+    pub ty: CqlType,
+}
+
+/// Specifications of columns, in order; encoded once for each version that asks.
+#[derive(Debug)]
+pub struct Metadata {
+    columns: Vec<ColumnSpec>,
+    global: bool,
+    encoded: [OnceLock<Box<[u8]>>; Version::ALL.len()],
+    id: OnceLock<[u8; 16]>,
+}
+
+impl Metadata {
+    /// Of these columns.
+    #[must_use]
+    pub fn new(columns: Vec<ColumnSpec>) -> Self {
+        let global = match columns.split_first() {
+            None => false,
+            Some((first, rest)) => rest
+                .iter()
+                .all(|column| column.table == first.table && column.keyspace == first.keyspace),
+        };
+        Self {
+            columns,
+            global,
+            encoded: [const { OnceLock::new() }; Version::ALL.len()],
+            id: OnceLock::new(),
+        }
+    }
+
+    /// The columns.
+    #[must_use]
+    pub fn columns(&self) -> &[ColumnSpec] {
+        &self.columns
+    }
+
+    /// Whether all columns are of one table, which then is written once. False without columns.
+    #[must_use]
+    pub const fn is_global(&self) -> bool {
+        self.global
+    }
+
+    /// A hash of the columns: the same wherever and whenever they are the same.
+    #[must_use]
+    pub fn id(&self) -> [u8; 16] {
+        *self
+            .id
+            .get_or_init(|| Md5::digest(self.specifications(Version::V5)).into())
+    }
+
+    /// What stands behind the counts: the table if it is global, then each column.
+    #[must_use]
+    pub fn specifications(&self, version: Version) -> &[u8] {
+        let encode = || {
+            let mut out = Vec::new();
+            if let (true, Some(first)) = (self.global, self.columns.first()) {
+                write::string(&mut out, &first.keyspace);
+                write::string(&mut out, &first.table);
+            }
+            for column in &self.columns {
+                if !self.global {
+                    write::string(&mut out, &column.keyspace);
+                    write::string(&mut out, &column.table);
+                }
+                write::string(&mut out, &column.name);
+                write_option(&mut out, version, &column.ty);
+            }
+            out.into_boxed_slice()
+        };
+        self.encoded
+            .get(version.index())
+            .map_or(&[], |encoded| encoded.get_or_init(encode))
+    }
+
+    /// Bytes that the specifications take in memory, roughly.
+    #[must_use]
+    pub fn memory_bytes(&self) -> usize {
+        let column = |column: &ColumnSpec| size_of::<ColumnSpec>() + 2 * column.name.len() + 64;
+        size_of::<Self>() + self.columns.iter().map(column).sum::<usize>()
+    }
+}

@@ -1,0 +1,145 @@
+//! What requests carry besides text: bound values, consistency levels, kinds of batch.
+
+use bytes::Bytes;
+
+/// A value bound to a marker: `[value]` (native_protocol_v5.spec §3).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// Length −1.
+    Null,
+    /// Length −2: leave the cell alone. Version 4 and above.
+    Unset,
+    /// The encoded value; a slice of the request's own buffer. May be empty, which is not null.
+    Bytes(Bytes),
+}
+
+/// How many replicas must take part: `[consistency]` (native_protocol_v5.spec §3).
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the protocol's own")]
+pub enum Consistency {
+    Any,
+    One,
+    Two,
+    Three,
+    Quorum,
+    All,
+    LocalQuorum,
+    EachQuorum,
+    Serial,
+    LocalSerial,
+    LocalOne,
+}
+
+impl Consistency {
+    /// Every level, in the order of their codes.
+    pub const ALL: [Self; 11] = [
+        Self::Any,
+        Self::One,
+        Self::Two,
+        Self::Three,
+        Self::Quorum,
+        Self::All,
+        Self::LocalQuorum,
+        Self::EachQuorum,
+        Self::Serial,
+        Self::LocalSerial,
+        Self::LocalOne,
+    ];
+
+    /// The level of that code; `None` for an unknown one.
+    #[must_use]
+    pub fn from_code(code: u16) -> Option<Self> {
+        Self::ALL.get(usize::from(code)).copied()
+    }
+
+    /// The code on the wire.
+    #[must_use]
+    pub const fn code(self) -> u16 {
+        match self {
+            Self::Any => 0,
+            Self::One => 1,
+            Self::Two => 2,
+            Self::Three => 3,
+            Self::Quorum => 4,
+            Self::All => 5,
+            Self::LocalQuorum => 6,
+            Self::EachQuorum => 7,
+            Self::Serial => 8,
+            Self::LocalSerial => 9,
+            Self::LocalOne => 10,
+        }
+    }
+
+    /// The name as messages and traces write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "ANY",
+            Self::One => "ONE",
+            Self::Two => "TWO",
+            Self::Three => "THREE",
+            Self::Quorum => "QUORUM",
+            Self::All => "ALL",
+            Self::LocalQuorum => "LOCAL_QUORUM",
+            Self::EachQuorum => "EACH_QUORUM",
+            Self::Serial => "SERIAL",
+            Self::LocalSerial => "LOCAL_SERIAL",
+            Self::LocalOne => "LOCAL_ONE",
+        }
+    }
+}
+
+/// The consistency of a conditional statement's decision.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+pub enum SerialConsistency {
+    /// Over all data centers; also what a request without one means.
+    #[default]
+    Serial,
+    /// Within the local data center.
+    LocalSerial,
+}
+
+impl SerialConsistency {
+    /// The same level among all levels.
+    #[must_use]
+    pub const fn level(self) -> Consistency {
+        match self {
+            Self::Serial => Consistency::Serial,
+            Self::LocalSerial => Consistency::LocalSerial,
+        }
+    }
+}
+
+/// What holds a batch's statements together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum BatchType {
+    /// All or nothing, through the batch log.
+    Logged,
+    /// All or nothing only within a partition.
+    Unlogged,
+    /// Counter updates.
+    Counter,
+}
+
+impl BatchType {
+    /// The type of that code; `None` for an unknown one.
+    #[must_use]
+    pub const fn from_code(code: u8) -> Option<Self> {
+        match code {
+            0 => Some(Self::Logged),
+            1 => Some(Self::Unlogged),
+            2 => Some(Self::Counter),
+            _ => None,
+        }
+    }
+
+    /// The code on the wire.
+    #[must_use]
+    pub const fn code(self) -> u8 {
+        match self {
+            Self::Logged => 0,
+            Self::Unlogged => 1,
+            Self::Counter => 2,
+        }
+    }
+}
