@@ -1,0 +1,194 @@
+//! What a request asks of the executor besides its statement, and what it gets back. Plain data; no frames.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use md5::{Digest, Md5};
+use uuid::Uuid;
+
+use crate::partition::Consistency;
+use crate::planner::bound::{ResultColumn, Value};
+
+/// What a connection remembers between its requests.
+#[derive(Clone, Debug, Default)]
+pub struct SessionState {
+    /// The keyspace of unqualified names: the last USE. `None` before the first.
+    pub keyspace: Option<Arc<str>>,
+    /// The user who logged in; `None` where nobody must.
+    pub user: Option<Arc<str>>,
+    /// Where the client is; for traces.
+    pub client: Option<SocketAddr>,
+}
+
+/// The values of a statement's markers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Values {
+    /// In the order of the markers.
+    Positional(Vec<Value>),
+    /// By name.
+    Named(Vec<(String, Value)>),
+}
+
+impl Default for Values {
+    fn default() -> Self {
+        Self::Positional(Vec::new())
+    }
+}
+
+/// What goes with a QUERY, EXECUTE or BATCH.
+#[derive(Clone, Debug, Default)]
+pub struct QueryParams {
+    /// How many replicas must take part.
+    pub consistency: Consistency,
+    /// `Serial` or `LocalSerial` for the decision of conditional statements; `None` means `Serial`.
+    pub serial_consistency: Option<Consistency>,
+    /// The values of the markers; a batch's members have their own.
+    pub values: Values,
+    /// Rows in a page; `None`: not paged.
+    pub page_size_rows: Option<u32>,
+    /// Where the page before ended. Not to be trusted.
+    pub paging_state: Option<Bytes>,
+    /// The timestamp of writes that name none, µs since 1970-01-01 UTC; `None`: the node's.
+    pub timestamp_micros: Option<i64>,
+    /// The keyspace of unqualified names; `None`: the session's.
+    pub keyspace: Option<Arc<str>>,
+    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC; `None`: now.
+    pub now_seconds: Option<i32>,
+    /// The id under which the request is traced in `system_traces`; `None`: not traced.
+    pub trace: Option<Uuid>,
+}
+
+/// Names and types of the columns of a result.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultMetadata {
+    /// Keyspace of the table, the same for all columns.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// The columns, in order.
+    pub columns: Arc<Vec<ResultColumn>>,
+    /// The protocol's result metadata id (version 5): the same for the same columns.
+    pub id: [u8; 16],
+}
+
+impl ResultMetadata {
+    /// Metadata of these columns, with their id.
+    #[must_use]
+    pub fn new(keyspace: &str, table: &str, columns: Arc<Vec<ResultColumn>>) -> Self {
+        let mut digest = Md5::new();
+        for column in columns.iter() {
+            for part in [keyspace, table, &column.name, &format!("{:?}", column.ty)] {
+                digest.update(part.as_bytes());
+                digest.update([0]);
+            }
+        }
+        Self {
+            keyspace: keyspace.to_owned(),
+            table: table.to_owned(),
+            columns,
+            id: digest.finalize().into(),
+        }
+    }
+}
+
+/// What a statement answers.
+#[derive(Clone, Debug)]
+pub struct Answer {
+    /// The answer itself.
+    pub kind: AnswerKind,
+    /// Warnings for the client, in order.
+    pub warnings: Vec<String>,
+}
+
+impl Answer {
+    /// An answer without warnings.
+    #[must_use]
+    pub const fn new(kind: AnswerKind) -> Self {
+        Self {
+            kind,
+            warnings: Vec::new(),
+        }
+    }
+}
+
+/// The kinds of answer: the protocol's kinds of RESULT but `Prepared`.
+#[derive(Clone, Debug)]
+pub enum AnswerKind {
+    /// Done, nothing to say.
+    Void,
+    /// Rows.
+    Rows(Rows),
+    /// The connection's keyspace is now this one.
+    SetKeyspace(String),
+    /// The schema has changed.
+    SchemaChange(SchemaChange),
+}
+
+/// Rows as they go into a frame.
+#[derive(Clone, Debug)]
+pub struct Rows {
+    /// Columns.
+    pub metadata: Arc<ResultMetadata>,
+    /// How many rows `content` holds.
+    pub row_count: u32,
+    /// All cells, row by row, each as `[bytes]`: length i32 (−1 is null), then the value.
+    pub content: Bytes,
+    /// Where the next page starts; `None`: there is none.
+    pub paging_state: Option<Bytes>,
+}
+
+/// What happened to a part of the schema.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Change {
+    /// It is new.
+    Created,
+    /// It is different.
+    Updated,
+    /// It is gone.
+    Dropped,
+}
+
+/// What kind of part it was.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ChangeTarget {
+    /// A keyspace.
+    Keyspace,
+    /// A table or view.
+    Table,
+    /// A user-defined type.
+    Type,
+    /// A user-defined function.
+    Function,
+    /// A user-defined aggregate.
+    Aggregate,
+}
+
+/// A change of the schema: the answer to DDL, and the event that other connections see.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SchemaChange {
+    /// What happened.
+    pub change: Change,
+    /// To what kind of thing.
+    pub target: ChangeTarget,
+    /// Its keyspace, or the keyspace itself.
+    pub keyspace: String,
+    /// Its name; empty for a keyspace.
+    pub name: String,
+    /// CQL types of a function's or aggregate's arguments.
+    pub arguments: Vec<String>,
+}
+
+/// A marker of a prepared statement.
+pub type Marker = ResultColumn;
+
+/// How a batch was sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum BatchKind {
+    /// Atomic in the end.
+    Logged,
+    /// Without the batch log.
+    Unlogged,
+    /// Counters.
+    Counter,
+}

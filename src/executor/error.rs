@@ -1,0 +1,84 @@
+//! What can go wrong with a request, by what the client is told.
+
+use crate::partition::{Consistency, Shortage};
+
+/// Why a request was not carried out. Each variant is one of the protocol's error codes; texts are Cassandra's where people read them.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Error {
+    /// The text is no CQL.
+    #[error("{0}")]
+    Syntax(String),
+    /// The statement makes no sense, or its values do not.
+    #[error("{0}")]
+    Invalid(String),
+    /// The statement is refused because of how things are set up.
+    #[error("{0}")]
+    Config(String),
+    /// The user may not do this.
+    #[error("{0}")]
+    Unauthorized(String),
+    /// The request breaks the protocol, as a forged paging state does.
+    #[error("{0}")]
+    Protocol(String),
+    /// A keyspace or table of this name is there already.
+    #[error("{message}")]
+    AlreadyExists {
+        /// The keyspace.
+        keyspace: String,
+        /// The table; empty when the keyspace itself exists.
+        table: String,
+        /// Cassandra's text.
+        message: String,
+    },
+    /// Fewer replicas are alive than the consistency level asks for.
+    #[error(transparent)]
+    Unavailable(#[from] Shortage),
+    /// The write was not acknowledged; it may have happened.
+    #[error("Operation timed out - received only {received} responses.")]
+    WriteTimeout {
+        /// The level asked for.
+        consistency: Consistency,
+        /// Acknowledgements that came.
+        received: u32,
+        /// Acknowledgements that were needed.
+        required: u32,
+        /// The protocol's name of the kind of write: `SIMPLE`, `BATCH`, `COUNTER`, `CAS`, ….
+        write_type: &'static str,
+    },
+    /// A store refused or failed a write: disk full, or worse.
+    #[error("{message}")]
+    WriteFailure {
+        /// The level asked for.
+        consistency: Consistency,
+        /// The protocol's name of the kind of write.
+        write_type: &'static str,
+        /// What the store said.
+        message: String,
+    },
+    /// A store failed a read.
+    #[error("{message}")]
+    ReadFailure {
+        /// The level asked for.
+        consistency: Consistency,
+        /// What the store said.
+        message: String,
+    },
+    /// The budget or a queue is full; try later.
+    #[error("{0}")]
+    Overloaded(String),
+    /// A function failed on these values.
+    #[error("{message}")]
+    FunctionFailure {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        name: String,
+        /// CQL types of its arguments.
+        arguments: Vec<String>,
+        /// Cassandra's text.
+        message: String,
+    },
+    /// Our own fault.
+    #[error("{0}")]
+    Server(String),
+}
