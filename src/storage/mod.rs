@@ -1,1 +1,232 @@
-//! The `storage` room.
+//! One store's bytes: keys, rows and cells, and three engines that keep them.
+//!
+//! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells and how two
+//! versions of a row merge; it never knows CQL's types, what a token means, or that other stores exist.
+//!
+//! **Life of a write.** The caller fills a [`Batch`]: fragments of rows ([`Batch::upsert`]), deletions, whatever belongs together.
+//! [`Store::commit`] hands it to the engine's committer, which takes what has queued, merges fragments with the rows that are there,
+//! writes one group, makes it durable once, brings the row cache up to date, publishes a new snapshot, and answers all. So what a
+//! reader sees is durable, whole batches only, and a read after the answer sees the write.
+//!
+//! **Life of a read.** [`Store::snapshot`] takes what the committer published last, at the cost of counting a reference.
+//! [`Store::get`] asks the row cache, then the engine; [`Store::scan`] walks the engine. The reader applies [`Deletions`] of the
+//! partition, looked up only for tables that have any, and hides what expired.
+//!
+//! **Invariants.**
+//! - A batch takes effect as a whole or not at all, in memory and on disk.
+//! - An acknowledged commit is on the medium as [`Options::durability`] says; an error answered for a batch is never called a success
+//!   later (though the batch may have taken effect, as with any lost answer).
+//! - A snapshot never changes. Row cache and engine agree at every snapshot.
+//! - In `memory:` and `file:` a stored row is always whole; in SlateDB it may be fragments that are merged when read.
+//! - Damaged files are refused by name and never served.
+//!
+//! **Deliberately absent.** Expiry and deletions are not applied here on reading (the reader has the clock and the columns); there is no
+//! lock on keys (callers hold theirs, then take a snapshot); no replication.
+//!
+//! ```text
+//! space byte · key            keys of the engines with one key space (`file:`, `slate…:`)
+//!   01 rows                   key.rs        value: row/codec.rs
+//!   02 deletions              deletion.rs   value: deletion.rs
+//!   03 indexes  04 feed  05 catalog         opaque here
+//!   FF the store's own        engine/fjall.rs, engine/slate.rs
+//! ```
+
+mod batch;
+pub mod deletion;
+mod engine;
+mod error;
+pub mod key;
+mod location;
+mod options;
+pub mod row;
+mod sizes;
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use batch::{Batch, Space};
+pub use deletion::{Deletions, RangeTombstone};
+pub use engine::Order;
+use engine::memory;
+pub use error::{Error, Result};
+pub use key::{KeyRange, TableId};
+pub use location::Url;
+pub use options::{Durability, FaultPoint, Faults, Options};
+pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
+pub use sizes::Estimate;
+
+use crate::clock::Clock;
+
+/// The place of a commit in a store's order: commits answered later have higher ones, those of one group may share it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct CommitSeq(pub u64);
+
+/// One store. Clones are the same store; it closes when the last one goes, or by [`Store::close`].
+#[derive(Clone, Debug)]
+pub enum Store {
+    /// `memory:`
+    Memory(memory::Store),
+}
+
+/// Everything in a store at one moment. Cheap to clone. While it lives the engine keeps what it shows, so hold it for one request.
+#[derive(Clone, Debug)]
+pub struct Snapshot(View);
+
+#[derive(Clone, Debug)]
+enum View {
+    Memory(Arc<memory::State>),
+}
+
+impl Snapshot {
+    /// The last commit it shows.
+    #[must_use]
+    pub fn seq(&self) -> CommitSeq {
+        match &self.0 {
+            View::Memory(state) => state.seq,
+        }
+    }
+
+    /// Whether any partition or range of the table was ever deleted, and the records not yet cleaned up.
+    #[must_use]
+    pub fn has_deletions(&self, table: TableId) -> bool {
+        match &self.0 {
+            View::Memory(state) => state.deletion_tables.contains(&table),
+        }
+    }
+}
+
+impl Store {
+    /// Opens the store at a URL, creating it where there is none.
+    ///
+    /// # Errors
+    /// When another process has it, its format is newer than this version's, it is damaged, or the medium fails.
+    pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
+        let _ = (options, clock);
+        match url {
+            Url::Memory => Ok(Self::Memory(memory::Store::default())),
+            Url::File(_) | Url::SlateFile(_) | Url::SlateMemory => Err(Error::NotBuiltIn {
+                scheme: url.to_string(),
+            }),
+        }
+    }
+
+    /// What is committed now.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        match self {
+            Self::Memory(store) => Snapshot(View::Memory(store.snapshot())),
+        }
+    }
+
+    /// The value of a key. A row is whole, merged of all its fragments; deletions from outside it are not applied.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged, or the store is closed.
+    pub async fn get(&self, space: Space, key: &[u8], at: &Snapshot) -> Result<Option<Bytes>> {
+        match (self, &at.0) {
+            (Self::Memory(_), View::Memory(state)) => Ok(state.get(space, key)),
+        }
+    }
+
+    /// The deletions of a logical partition. Costs nothing for a table that has none.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    pub async fn deletions(
+        &self,
+        table: TableId,
+        token: i64,
+        partition_key: &[u8],
+        at: &Snapshot,
+    ) -> Result<Deletions> {
+        let mut deletions = Deletions::default();
+        if !at.has_deletions(table) {
+            return Ok(deletions);
+        }
+        let prefix = key::partition_prefix(table, token, partition_key);
+        let mut outcome = Ok(());
+        self.scan(
+            Space::Deletions,
+            &key::partition_range(&prefix),
+            Order::Forward,
+            at,
+            |key, value| {
+                outcome = deletions.add_record(prefix.len(), key, value);
+                if outcome.is_ok() {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            },
+        )
+        .await?;
+        outcome.map(|()| deletions)
+    }
+
+    /// Walks the entries of a range in order, until `visit` breaks. Lets other tasks run now and then.
+    ///
+    /// # Errors
+    /// As [`Store::get`]. What was visited before an error is right.
+    pub async fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        at: &Snapshot,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
+        let mut rest = None;
+        loop {
+            let range = rest.as_ref().unwrap_or(range);
+            let stride = match (self, &at.0) {
+                (Self::Memory(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
+            };
+            match stride {
+                engine::Stride::Done => return Ok(()),
+                engine::Stride::After(key) => rest = Some(engine::rest_of_range(range, order, key)),
+            }
+            tokio::task::yield_now().await;
+        }
+    }
+
+    /// Makes a batch take effect, all or nothing, and durable as [`Options::durability`] says when it returns. Once called it
+    /// goes on even if the future is dropped.
+    ///
+    /// # Errors
+    /// When the medium takes no writes: the batch may or may not take effect. [`Error::BatchTooLarge`]: it did not.
+    pub async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+        match self {
+            Self::Memory(store) => store.commit(batch),
+        }
+    }
+
+    /// How much lies in a range of row keys now.
+    #[must_use]
+    pub fn bytes_in(&self, range: &KeyRange) -> Estimate {
+        match self {
+            Self::Memory(store) => store.snapshot().sizes.estimate(range),
+        }
+    }
+
+    /// Writes to the medium what only the log has, so that opening again is quick. Durability never needs it.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn flush(&self) -> Result<()> {
+        match self {
+            Self::Memory(_) => Ok(()),
+        }
+    }
+
+    /// Answers what is queued, makes it durable and closes. Commits after it are refused.
+    ///
+    /// # Errors
+    /// When the medium fails; the store is closed nevertheless.
+    pub async fn close(&self) -> Result<()> {
+        match self {
+            Self::Memory(_) => Ok(()),
+        }
+    }
+}

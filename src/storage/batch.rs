@@ -1,0 +1,170 @@
+//! A batch: changes that take effect together or not at all.
+
+use std::borrow::Borrow;
+use std::ops::Bound;
+
+use bytes::Bytes;
+
+use super::deletion::{self, RangeTombstone};
+use super::key::{self, KeyRange, TableId};
+use super::row::{self, Deletion, Row};
+
+/// A part of a store's key space. Keys of different spaces never meet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Space {
+    /// Rows, by [`key::row_key`] and [`key::static_row_key`].
+    Rows,
+    /// Deletions of partitions and ranges; written by [`Batch::put_partition_deletion`] and [`Batch::put_range_tombstone`].
+    Deletions,
+    /// Index entries.
+    Indexes,
+    /// The change feed.
+    Feed,
+    /// Schema and other records of the server itself.
+    Catalog,
+}
+
+impl Space {
+    /// All spaces, in the order of their keys in the engines.
+    pub const ALL: [Self; 5] = [Self::Rows, Self::Deletions, Self::Indexes, Self::Feed, Self::Catalog];
+
+    /// The byte before every key of the space, in engines with one key space; part of the format on disk.
+    pub(super) const fn byte(self) -> u8 {
+        match self {
+            Self::Rows => 0x01,
+            Self::Deletions => 0x02,
+            Self::Indexes => 0x03,
+            Self::Feed => 0x04,
+            Self::Catalog => 0x05,
+        }
+    }
+
+    pub(super) const fn index(self) -> usize {
+        self.byte() as usize - 1
+    }
+}
+
+/// One change of a batch.
+#[derive(Clone, Debug)]
+pub(super) enum Change {
+    /// The key has this value, whatever it had.
+    Put { space: Space, key: Vec<u8>, value: Bytes },
+    /// The key is gone.
+    Delete { space: Space, key: Vec<u8> },
+    /// The key's value is merged with this one: rows as fragments, deletions by the newer.
+    Merge { space: Space, key: Vec<u8>, value: Bytes },
+    /// Every key in the range is gone.
+    DeleteRange { space: Space, range: KeyRange },
+}
+
+/// Changes that take effect together or not at all, in the order in which they were added.
+#[derive(Clone, Debug, Default)]
+pub struct Batch {
+    changes: Vec<Change>,
+    bytes: usize,
+}
+
+/// Bytes that a change costs beside its key and value: its place in the batch, the queue and the log.
+const CHANGE_BYTES: usize = 32;
+
+impl Batch {
+    /// An empty batch.
+    #[must_use]
+    pub fn new() -> Self {
+        Self::default()
+    }
+
+    /// Changes in it.
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.changes.len()
+    }
+
+    /// Whether it changes nothing.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.changes.is_empty()
+    }
+
+    /// Bytes of keys and values in it, and a little for each change.
+    #[must_use]
+    pub fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Replaces the value of a key.
+    pub fn put(&mut self, space: Space, key: Vec<u8>, value: impl Into<Bytes>) {
+        let value = value.into();
+        self.bytes += key.len() + value.len() + CHANGE_BYTES;
+        self.changes.push(Change::Put { space, key, value });
+    }
+
+    /// Removes a key physically: no tombstone is left.
+    pub fn delete(&mut self, space: Space, key: Vec<u8>) {
+        self.bytes += key.len() + CHANGE_BYTES;
+        self.changes.push(Change::Delete { space, key });
+    }
+
+    /// Merges what one write says about a row with what is there ([`Row::merge`]). `key` lies in [`Space::Rows`].
+    pub fn upsert(&mut self, key: Vec<u8>, fragment: impl Borrow<Row>) {
+        self.merge(Space::Rows, key, fragment.borrow().encode());
+    }
+
+    /// Removes every key of a range physically, for dropped and truncated tables. When [`super::Store::commit`] returns, the keys
+    /// that were there when it was called are gone; a crash before that may leave them, and opening the store finishes the work.
+    /// The other changes of the batch take effect together before it. What is written into the range meanwhile may go or stay.
+    pub fn delete_range(&mut self, space: Space, range: KeyRange) {
+        let bound_len = |bound: &Bound<Vec<u8>>| match bound {
+            Bound::Included(bytes) | Bound::Excluded(bytes) => bytes.len(),
+            Bound::Unbounded => 0,
+        };
+        self.bytes += bound_len(&range.start) + bound_len(&range.end) + CHANGE_BYTES;
+        self.changes.push(Change::DeleteRange { space, range });
+    }
+
+    /// Deletes a whole logical partition up to the deletion's timestamp, static row included. Costs the same whatever it covers.
+    pub fn put_partition_deletion(&mut self, table: TableId, token: i64, partition_key: &[u8], deletion: Deletion) {
+        let prefix = key::partition_prefix(table, token, partition_key);
+        let key = deletion::partition_deletion_key(&prefix);
+        self.merge(Space::Deletions, key, row::encode_deletion(deletion));
+    }
+
+    /// Deletes a range of rows of a logical partition up to the deletion's timestamp. Costs the same whatever it covers.
+    pub fn put_range_tombstone(
+        &mut self,
+        table: TableId,
+        token: i64,
+        partition_key: &[u8],
+        range: impl Borrow<RangeTombstone>,
+    ) {
+        let range = range.borrow();
+        let prefix = key::partition_prefix(table, token, partition_key);
+        let key = deletion::range_tombstone_key(&prefix, &range.start, &range.end);
+        self.merge(Space::Deletions, key, row::encode_deletion(range.deletion));
+    }
+
+    fn merge(&mut self, space: Space, key: Vec<u8>, value: Bytes) {
+        self.bytes += key.len() + value.len() + CHANGE_BYTES;
+        self.changes.push(Change::Merge { space, key, value });
+    }
+
+    pub(super) fn into_changes(self) -> Vec<Change> {
+        self.changes
+    }
+
+    pub(super) fn changes(&self) -> &[Change] {
+        &self.changes
+    }
+}
+
+/// Merges two values of one key, by the rules of its space.
+pub(super) fn merge_values(space: Space, old: &[u8], new: &[u8]) -> super::Result<Bytes> {
+    match space {
+        Space::Rows => row::merge_encoded(old, new),
+        Space::Deletions => {
+            let (old, new) = (row::decode_deletion(old)?, row::decode_deletion(new)?);
+            Ok(row::encode_deletion(row::newer_deletion(old, new)))
+        }
+        Space::Indexes | Space::Feed | Space::Catalog => Ok(Bytes::copy_from_slice(new)),
+    }
+}

@@ -1,0 +1,157 @@
+//! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones stay readable
+//! for nothing, and forks share what they have in common. The model that the other engines are held against.
+
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use imbl::OrdMap;
+
+use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, walk_stride};
+use crate::storage::batch::{Batch, Change, Space, merge_values};
+use crate::storage::key::KeyRange;
+use crate::storage::sizes::Sizes;
+use crate::storage::{CommitSeq, Result};
+
+type Map = OrdMap<Arc<[u8]>, Bytes>;
+
+/// Everything in the store at one moment.
+#[derive(Clone, Debug, Default)]
+pub(in crate::storage) struct State {
+    maps: [Map; Space::ALL.len()],
+    pub(in crate::storage) seq: CommitSeq,
+    pub(in crate::storage) deletion_tables: DeletionTables,
+    pub(in crate::storage) sizes: Sizes,
+}
+
+/// The `memory:` engine. Clones are the same store.
+#[derive(Clone, Debug, Default)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug, Default)]
+struct Inner {
+    state: ArcSwap<State>,
+    /// Held by the one writer at a time.
+    writer: Mutex<()>,
+}
+
+impl Store {
+    pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
+        self.0.state.load_full()
+    }
+
+    pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+        let _writing = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut next = State::clone(&self.0.state.load());
+        for change in batch.into_changes() {
+            next.apply(change)?;
+        }
+        next.seq = CommitSeq(next.seq.0 + 1);
+        let seq = next.seq;
+        self.0.state.store(Arc::new(next));
+        Ok(seq)
+    }
+
+    /// A store of its own that begins with what this one holds now. Costs the same however much that is.
+    #[must_use]
+    pub fn fork(&self) -> Self {
+        Self(Arc::new(Inner {
+            state: ArcSwap::new(self.snapshot()),
+            writer: Mutex::default(),
+        }))
+    }
+}
+
+impl State {
+    fn map(&self, space: Space) -> &Map {
+        let [rows, deletions, indexes, feed, catalog] = &self.maps;
+        match space {
+            Space::Rows => rows,
+            Space::Deletions => deletions,
+            Space::Indexes => indexes,
+            Space::Feed => feed,
+            Space::Catalog => catalog,
+        }
+    }
+
+    fn map_mut(&mut self, space: Space) -> &mut Map {
+        let [rows, deletions, indexes, feed, catalog] = &mut self.maps;
+        match space {
+            Space::Rows => rows,
+            Space::Deletions => deletions,
+            Space::Indexes => indexes,
+            Space::Feed => feed,
+            Space::Catalog => catalog,
+        }
+    }
+
+    pub(in crate::storage) fn get(&self, space: Space, key: &[u8]) -> Option<Bytes> {
+        self.map(space).get(key).cloned()
+    }
+
+    /// One stride of a scan; `visit` as in [`crate::storage::Store::scan`].
+    pub(in crate::storage) fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<Stride> {
+        if range.is_empty() {
+            return Ok(Stride::Done);
+        }
+        let entries = self.map(space).range::<_, [u8]>(bounds(range)).map(Ok);
+        match order {
+            Order::Forward => walk_stride(entries, visit),
+            Order::Reverse => walk_stride(entries.rev(), visit),
+        }
+    }
+
+    fn apply(&mut self, change: Change) -> Result<()> {
+        match change {
+            Change::Put { space, key, value } => self.set(space, key, Some(value)),
+            Change::Delete { space, key } => self.set(space, key, None),
+            Change::Merge { space, key, value } => {
+                let value = match self.map(space).get(key.as_slice()) {
+                    Some(old) => merge_values(space, old, &value)?,
+                    None => value,
+                };
+                self.set(space, key, Some(value));
+            }
+            Change::DeleteRange { space, range } => {
+                if range.is_empty() {
+                    return Ok(());
+                }
+                let gone: Vec<_> = self
+                    .map(space)
+                    .range::<_, [u8]>(bounds(&range))
+                    .map(|(key, _)| key.to_vec())
+                    .collect();
+                for key in gone {
+                    self.set(space, key, None);
+                }
+                if space == Space::Deletions {
+                    remove_tables(&mut self.deletion_tables, &range);
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn set(&mut self, space: Space, key: Vec<u8>, value: Option<Bytes>) {
+        let after = value.as_ref().map(Bytes::len);
+        if space == Space::Deletions && after.is_some() {
+            add_table(&mut self.deletion_tables, &key);
+        }
+        let counted = is_counted(space).then(|| key.clone());
+        let map = self.map_mut(space);
+        let before = match value {
+            Some(value) => map.insert(Arc::from(key), value),
+            None => map.remove(key.as_slice()),
+        };
+        if let Some(key) = counted {
+            self.sizes.count(&key, before.as_ref().map(Bytes::len), after);
+        }
+    }
+}

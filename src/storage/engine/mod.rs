@@ -1,0 +1,115 @@
+//! The engines behind the seam. Each keeps bytes by key in five spaces; what rows are, they learn only from the merge of two
+//! values. A snapshot is what the committer published last, so taking one is counting a reference.
+
+pub(super) mod memory;
+
+use std::collections::BTreeSet;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use super::key::{KeyRange, TableId};
+use super::{Result, Space};
+
+/// The order of a scan.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Order {
+    /// From the least key to the greatest.
+    #[default]
+    Forward,
+    /// From the greatest key to the least.
+    Reverse,
+}
+
+/// Tables that have any deletion record; readers of others need not look for one.
+pub(super) type DeletionTables = Arc<BTreeSet<TableId>>;
+
+/// The tables whose deletion records a change of `Space::Deletions` at `key` concerns.
+pub(super) fn table_of(key: &[u8]) -> Option<TableId> {
+    key.first_chunk::<4>().map(|table| u32::from_be_bytes(*table))
+}
+
+/// Adds a table, copying the set only when it was not there.
+pub(super) fn add_table(tables: &mut DeletionTables, key: &[u8]) {
+    if let Some(table) = table_of(key)
+        && !tables.contains(&table)
+    {
+        Arc::make_mut(tables).insert(table);
+    }
+}
+
+/// Takes out the tables that a removed range of deletion records covers wholly.
+pub(super) fn remove_tables(tables: &mut DeletionTables, range: &KeyRange) {
+    let is_covered = |table: &TableId| {
+        let whole = super::key::table_range(*table);
+        let starts = match (&range.start, &whole.start) {
+            (Bound::Unbounded, _) => true,
+            (Bound::Included(start), Bound::Included(table_start)) => start <= table_start,
+            _ => false,
+        };
+        let ends = match (&range.end, &whole.end) {
+            (Bound::Unbounded, _) => true,
+            (Bound::Excluded(end) | Bound::Included(end), Bound::Excluded(table_end)) => end >= table_end,
+            _ => false,
+        };
+        starts && ends
+    };
+    if tables.iter().any(is_covered) {
+        Arc::make_mut(tables).retain(|table| !is_covered(table));
+    }
+}
+
+/// Entries that a scan passes before it lets other tasks run.
+pub(super) const SCAN_STRIDE_ENTRIES: usize = 4096;
+
+/// How a stride of a scan ended.
+pub(super) enum Stride {
+    /// Nothing is left, or the visitor has enough.
+    Done,
+    /// The stride is full; the scan goes on past this key.
+    After(Vec<u8>),
+}
+
+/// Walks one stride of a scan: calls `visit` for each entry, and stops where it says so, or at the stride's end.
+pub(super) fn walk_stride<K: AsRef<[u8]>, V: AsRef<[u8]>>(
+    entries: impl Iterator<Item = Result<(K, V)>>,
+    visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+) -> Result<Stride> {
+    for (passed, entry) in entries.enumerate() {
+        let (key, value) = entry?;
+        if visit(key.as_ref(), value.as_ref()).is_break() {
+            return Ok(Stride::Done);
+        }
+        if passed + 1 >= SCAN_STRIDE_ENTRIES {
+            return Ok(Stride::After(key.as_ref().to_vec()));
+        }
+    }
+    Ok(Stride::Done)
+}
+
+/// What is left of a range after a key was passed.
+pub(super) fn rest_of_range(range: &KeyRange, order: Order, after: Vec<u8>) -> KeyRange {
+    let passed = Bound::Excluded(after);
+    match order {
+        Order::Forward => KeyRange {
+            start: passed,
+            end: range.end.clone(),
+        },
+        Order::Reverse => KeyRange {
+            start: range.start.clone(),
+            end: passed,
+        },
+    }
+}
+
+/// A range's bounds as slices, for maps that are asked by reference.
+pub(super) fn bounds(range: &KeyRange) -> (Bound<&[u8]>, Bound<&[u8]>) {
+    (
+        range.start.as_ref().map(Vec::as_slice),
+        range.end.as_ref().map(Vec::as_slice),
+    )
+}
+
+/// Spaces whose values the committer counts by table.
+pub(super) const fn is_counted(space: Space) -> bool {
+    matches!(space, Space::Rows)
+}

@@ -1,0 +1,157 @@
+//! What can go wrong in a store.
+
+use std::io;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use super::location::Url;
+
+/// What can go wrong in a store. Cheap to clone: one cause may answer a whole group of commits.
+#[derive(Clone, Debug, thiserror::Error)]
+pub enum Error {
+    /// The URL's scheme is none of ours.
+    #[error("cannot keep data at \"{url}\": write one of {}", Url::SCHEMES)]
+    UnknownScheme {
+        /// As it was written.
+        url: String,
+    },
+    /// The scheme is known and this build has no engine for it.
+    #[error("{scheme}: is not built in; this build keeps data at one of {}", Url::SCHEMES)]
+    NotBuiltIn {
+        /// The scheme.
+        scheme: String,
+    },
+    /// The URL needs a directory.
+    #[error("\"{url}\" names no directory; write file:DIR or slate+file:DIR")]
+    NoDirectory {
+        /// As it was written.
+        url: String,
+    },
+    /// The URL takes nothing after the colon.
+    #[error("\"{url}\": this scheme takes no path")]
+    NoPath {
+        /// As it was written.
+        url: String,
+    },
+    /// The durability setting is none of ours.
+    #[error("durability \"{text}\" is none of group, periodic:<milliseconds>, os")]
+    UnknownDurability {
+        /// As it was written.
+        text: String,
+    },
+    /// Another process, or another store of this one, has the directory.
+    #[error("the store in {} is in use by another process{}", directory.display(), holder.map(|pid| format!(" (pid {pid})")).unwrap_or_default())]
+    Locked {
+        /// The store's directory.
+        directory: PathBuf,
+        /// Who has it, where it said so.
+        holder: Option<u32>,
+    },
+    /// The directory has files and none of them says that they are a store's.
+    #[error("{} is not empty and holds no store", directory.display())]
+    NotAStore {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The store was written by a version, or an engine, that this one does not read.
+    #[error("the store in {} has the format \"{found}\"; this version reads \"{known}\"", directory.display())]
+    UnknownFormat {
+        /// The store's directory.
+        directory: PathBuf,
+        /// What the store says it is.
+        found: String,
+        /// What this version reads.
+        known: &'static str,
+    },
+    /// A file of the store is damaged.
+    #[error("{} is damaged: {what}", path.display())]
+    Corrupt {
+        /// The file, or the directory where the engine cannot say which file.
+        path: PathBuf,
+        /// What was found.
+        what: String,
+    },
+    /// Commits that were acknowledged are not in the store.
+    #[error("the store in {} has lost acknowledged writes: {what}", directory.display())]
+    LostWrites {
+        /// The store's directory.
+        directory: PathBuf,
+        /// Which.
+        what: String,
+    },
+    /// The medium is full; writes are taken again when there is room.
+    #[error("the disk of {} is full", directory.display())]
+    DiskFull {
+        /// The store's directory.
+        directory: PathBuf,
+    },
+    /// The medium failed on an earlier write; nothing more is written until the server starts again.
+    #[error("the store in {} takes no writes since {cause}; check the disk and start again", directory.display())]
+    WritesRefused {
+        /// The store's directory.
+        directory: PathBuf,
+        /// The first failure.
+        cause: Arc<Error>,
+    },
+    /// The medium failed.
+    #[error("{operation} {}: {source}", path.display())]
+    Io {
+        /// What was being done.
+        operation: &'static str,
+        /// To what.
+        path: PathBuf,
+        /// The operating system's answer.
+        source: Arc<io::Error>,
+    },
+    /// The engine failed in a way of its own.
+    #[error("the engine of {location} failed: {what}")]
+    Engine {
+        /// The store.
+        location: String,
+        /// The engine's words.
+        what: String,
+    },
+    /// The store is closed.
+    #[error("the store is closed")]
+    Closed,
+    /// The store is being opened again after a failure.
+    #[error("the store is being opened again after a failure")]
+    Reopening,
+    /// The batch is larger than the setting allows; it did not take effect.
+    #[error("a batch of {bytes} bytes is over the limit of {bytes_max}")]
+    BatchTooLarge {
+        /// The batch's bytes.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
+    /// A snapshot of one store was handed to another.
+    #[error("the snapshot is another store's")]
+    ForeignSnapshot,
+    /// Bytes that should be a key are not.
+    #[error("a key in the store is malformed")]
+    MalformedKey,
+    /// Bytes that should be a row are not.
+    #[error("a row in the store is malformed: {what}")]
+    MalformedRow {
+        /// Where it went wrong.
+        what: &'static str,
+    },
+}
+
+impl Error {
+    /// Whether the cause is a full medium, so that the write may succeed later.
+    #[must_use]
+    pub fn is_disk_full(&self) -> bool {
+        match self {
+            Self::DiskFull { .. } => true,
+            Self::Io { source, .. } => {
+                matches!(source.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
+            }
+            _ => false,
+        }
+    }
+}
+
+/// A result of this room.
+pub type Result<T, E = Error> = std::result::Result<T, E>;

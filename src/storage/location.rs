@@ -1,0 +1,103 @@
+//! Where a store keeps its data, as a URL.
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+use super::Error;
+
+/// Where a store keeps its data. Parsed from, and printed as, `memory:`, `file:DIR`, `slate+file:DIR` or `slate+memory:`.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Url {
+    /// In this process, gone when it ends.
+    Memory,
+    /// A directory on this machine, kept by fjall.
+    File(PathBuf),
+    /// A directory on this machine that stands for a bucket, kept by SlateDB.
+    SlateFile(PathBuf),
+    /// A bucket in this process, kept by SlateDB; gone when it ends.
+    SlateMemory,
+}
+
+impl Url {
+    /// What people can write, for messages.
+    pub const SCHEMES: &'static str = "memory:, file:DIR, slate+file:DIR, slate+memory:";
+
+    /// Whether the data outlives the process.
+    #[must_use]
+    pub fn is_durable(&self) -> bool {
+        matches!(self, Self::File(_) | Self::SlateFile(_))
+    }
+}
+
+impl fmt::Display for Url {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Memory => out.write_str("memory:"),
+            Self::File(directory) => write!(out, "file:{}", directory.display()),
+            Self::SlateFile(directory) => write!(out, "slate+file:{}", directory.display()),
+            Self::SlateMemory => out.write_str("slate+memory:"),
+        }
+    }
+}
+
+impl FromStr for Url {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let (scheme, rest) = text
+            .split_once(':')
+            .ok_or_else(|| Error::UnknownScheme { url: text.to_owned() })?;
+        let directory = || {
+            // `file:///var/x`, as other programs write it, means the same directory.
+            let path = rest
+                .strip_prefix("//")
+                .filter(|path| path.starts_with('/'))
+                .unwrap_or(rest);
+            if path.is_empty() || path.starts_with("//") {
+                return Err(Error::NoDirectory { url: text.to_owned() });
+            }
+            Ok(PathBuf::from(path))
+        };
+        match scheme {
+            "memory" | "slate+memory" if !rest.is_empty() => Err(Error::NoPath { url: text.to_owned() }),
+            "memory" => Ok(Self::Memory),
+            "slate+memory" => Ok(Self::SlateMemory),
+            "file" => directory().map(Self::File),
+            "slate+file" => directory().map(Self::SlateFile),
+            "s3" | "az" | "gs" => Err(Error::NotBuiltIn {
+                scheme: scheme.to_owned(),
+            }),
+            _ => Err(Error::UnknownScheme { url: text.to_owned() }),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn urls_read_as_they_print() {
+        for text in [
+            "memory:",
+            "slate+memory:",
+            "file:data",
+            "file:/var/lib/x",
+            "slate+file:./a b",
+        ] {
+            assert_eq!(text.parse::<Url>().unwrap().to_string(), text);
+        }
+        assert_eq!("file:///var/x".parse::<Url>().unwrap(), Url::File("/var/x".into()));
+    }
+
+    #[test]
+    fn refusals_say_what_to_write() {
+        let refusal = |text: &str| text.parse::<Url>().unwrap_err().to_string();
+        assert!(refusal("rocks:x").contains("memory:, file:DIR, slate+file:DIR, slate+memory:"));
+        assert!(refusal("data").contains("file:DIR"));
+        assert!(refusal("s3://bucket/x").contains("not built in"));
+        assert!(refusal("file:").contains("directory"));
+        assert!(refusal("memory:x").contains("no path"));
+    }
+}

@@ -1,0 +1,129 @@
+//! Settings of a store, with their units and bounds.
+
+use std::fmt;
+use std::str::FromStr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::Error;
+
+/// When a commit is answered, on engines that keep data on a medium.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Durability {
+    /// After the medium has it: one sync for each group of commits that were waiting. Survives loss of power.
+    #[default]
+    Group,
+    /// After the operating system has it; a sync every so often. Survives the end of the process; loss of power may take this long.
+    Periodic(Duration),
+    /// After the operating system has it, which syncs when it likes. Survives the end of the process.
+    Os,
+}
+
+impl fmt::Display for Durability {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Group => out.write_str("group"),
+            Self::Periodic(every) => write!(out, "periodic:{}", every.as_millis()),
+            Self::Os => out.write_str("os"),
+        }
+    }
+}
+
+impl FromStr for Durability {
+    type Err = Error;
+
+    fn from_str(text: &str) -> Result<Self, Error> {
+        let unknown = || Error::UnknownDurability { text: text.to_owned() };
+        match text.split_once(':') {
+            None if text == "group" => Ok(Self::Group),
+            None if text == "os" => Ok(Self::Os),
+            Some(("periodic", millis)) => {
+                let millis = millis
+                    .parse::<u64>()
+                    .ok()
+                    .filter(|millis| *millis > 0)
+                    .ok_or_else(unknown)?;
+                Ok(Self::Periodic(Duration::from_millis(millis)))
+            }
+            _ => Err(unknown()),
+        }
+    }
+}
+
+/// Where a test may make the medium fail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FaultPoint {
+    /// Before a group is written and synced.
+    Commit,
+    /// Before the store looks whether the medium takes writes again.
+    Probe,
+}
+
+/// Makes the medium fail: called at each point, returns the error to meet there.
+pub type Faults = Arc<dyn Fn(FaultPoint) -> Option<std::io::Error> + Send + Sync>;
+
+/// Settings of a store.
+#[derive(Clone)]
+pub struct Options {
+    /// When a commit is answered.
+    pub durability: Durability,
+    /// Most bytes of rows and keys kept for point reads; 0 keeps none. The memory engine has no need of it.
+    pub row_cache_bytes_max: usize,
+    /// Most bytes of an engine's blocks kept decoded.
+    pub block_cache_bytes_max: usize,
+    /// Most commits that wait for the committer; more wait outside.
+    pub commit_queue_batches_max: usize,
+    /// Most bytes of commits that wait for the committer; a larger batch waits until it is alone.
+    pub commit_queue_bytes_max: usize,
+    /// Most bytes that one group writes before it is synced.
+    pub commit_group_bytes_max: usize,
+    /// Most bytes of one batch; larger ones are refused.
+    pub batch_bytes_max: usize,
+    /// Fault injection for tests; `None` in life.
+    pub faults: Option<Faults>,
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        const MIB: usize = 1 << 20;
+        Self {
+            durability: Durability::default(),
+            row_cache_bytes_max: 64 * MIB,
+            block_cache_bytes_max: 64 * MIB,
+            commit_queue_batches_max: 16 * 1024,
+            commit_queue_bytes_max: 64 * MIB,
+            commit_group_bytes_max: 4 * MIB,
+            batch_bytes_max: 64 * MIB,
+            faults: None,
+        }
+    }
+}
+
+impl fmt::Debug for Options {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Options")
+            .field("durability", &self.durability)
+            .field("row_cache_bytes_max", &self.row_cache_bytes_max)
+            .field("block_cache_bytes_max", &self.block_cache_bytes_max)
+            .field("commit_queue_batches_max", &self.commit_queue_batches_max)
+            .field("commit_queue_bytes_max", &self.commit_queue_bytes_max)
+            .field("commit_group_bytes_max", &self.commit_group_bytes_max)
+            .field("batch_bytes_max", &self.batch_bytes_max)
+            .finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn durability_reads_as_it_prints() {
+        for text in ["group", "os", "periodic:50"] {
+            assert_eq!(text.parse::<Durability>().unwrap().to_string(), text);
+        }
+        for text in ["", "periodic", "periodic:0", "periodic:x", "sometimes"] {
+            assert!(text.parse::<Durability>().is_err(), "{text}");
+        }
+    }
+}

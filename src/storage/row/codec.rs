@@ -1,0 +1,533 @@
+//! The bytes of a row, and a view that reads them in place.
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, merge};
+use crate::storage::{Error, Result};
+
+/// The format that this version writes, and the only one so far.
+const VERSION: u8 = 1;
+
+const HAS_MARKER: u8 = 0x01;
+const MARKER_EXPIRES: u8 = 0x02;
+const HAS_DELETION: u8 = 0x04;
+const HAS_COMPLEX: u8 = 0x08;
+const ROW_FLAGS: u8 = HAS_MARKER | MARKER_EXPIRES | HAS_DELETION | HAS_COMPLEX;
+
+const CELL_TOMBSTONE: u8 = 0x01;
+const CELL_EXPIRES: u8 = 0x02;
+const CELL_HAS_PATH: u8 = 0x04;
+const CELL_OWN_TIMESTAMP: u8 = 0x08;
+const CELL_STEP_SHIFT: u32 = 4;
+/// A column step that does not fit beside the flags follows as a varint.
+const CELL_STEP_LONG: u8 = 0x0F;
+
+fn damaged(what: &'static str) -> Error {
+    Error::MalformedRow { what }
+}
+
+// Varints are little-endian base 128, as everywhere; signed numbers are folded so that small ones stay short.
+
+/// Appends an unsigned varint: 7 bits a byte, low bits first.
+pub(in crate::storage) fn put_varint(out: &mut impl BufMut, mut value: u64) {
+    while value >= 0x80 {
+        out.put_u8(value.to_le_bytes()[0] | 0x80);
+        value >>= 7;
+    }
+    out.put_u8(value.to_le_bytes()[0]);
+}
+
+fn put_signed(out: &mut impl BufMut, value: i64) {
+    put_varint(out, ((value << 1) ^ (value >> 63)).cast_unsigned());
+}
+
+fn put_bytes(out: &mut impl BufMut, bytes: &[u8]) {
+    put_varint(out, bytes.len() as u64);
+    out.put_slice(bytes);
+}
+
+/// Reads an unsigned varint off the front of `bytes`; `None` when it is cut or has more than 64 bits.
+pub(in crate::storage) fn get_varint(bytes: &mut &[u8]) -> Option<u64> {
+    let mut value = 0_u64;
+    for shift in (0..64).step_by(7) {
+        let (byte, rest) = bytes.split_first()?;
+        *bytes = rest;
+        let bits = u64::from(byte & 0x7F);
+        if shift == 63 && bits > 1 {
+            return None;
+        }
+        value |= bits << shift;
+        if byte & 0x80 == 0 {
+            return Some(value);
+        }
+    }
+    None
+}
+
+fn get_signed(bytes: &mut &[u8]) -> Option<i64> {
+    let folded = get_varint(bytes)?;
+    Some((folded >> 1).cast_signed() ^ -(folded & 1).cast_signed())
+}
+
+fn get_u32(bytes: &mut &[u8]) -> Option<u32> {
+    u32::try_from(get_varint(bytes)?).ok()
+}
+
+fn get_u8(bytes: &mut &[u8]) -> Option<u8> {
+    let (byte, rest) = bytes.split_first()?;
+    *bytes = rest;
+    Some(*byte)
+}
+
+fn get_bytes<'a>(bytes: &mut &'a [u8]) -> Option<&'a [u8]> {
+    let len = usize::try_from(get_varint(bytes)?).ok()?;
+    let (taken, rest) = bytes.split_at_checked(len)?;
+    *bytes = rest;
+    Some(taken)
+}
+
+fn put_expiry(out: &mut impl BufMut, expiry: Expiry) {
+    put_signed(out, expiry.at_seconds);
+    put_varint(out, u64::from(expiry.ttl_seconds));
+}
+
+fn get_expiry(bytes: &mut &[u8]) -> Option<Expiry> {
+    Some(Expiry {
+        at_seconds: get_signed(bytes)?,
+        ttl_seconds: get_u32(bytes)?,
+    })
+}
+
+/// The value of a deletion record: `version · timestamp · at_seconds`.
+pub(in crate::storage) fn encode_deletion(deletion: Deletion) -> Bytes {
+    let mut out = BytesMut::with_capacity(20);
+    out.put_u8(VERSION);
+    put_signed(&mut out, deletion.timestamp);
+    put_signed(&mut out, deletion.at_seconds);
+    out.freeze()
+}
+
+/// Reads what [`encode_deletion`] wrote.
+pub(in crate::storage) fn decode_deletion(mut bytes: &[u8]) -> Result<Deletion> {
+    let bytes = &mut bytes;
+    let deletion = (|| {
+        (get_u8(bytes)? == VERSION).then_some(())?;
+        Some(Deletion {
+            timestamp: get_signed(bytes)?,
+            at_seconds: get_signed(bytes)?,
+        })
+    })();
+    deletion
+        .filter(|_| bytes.is_empty())
+        .ok_or_else(|| damaged("deletion record"))
+}
+
+/// Encodes a row. Makes it canonical first when it is not.
+pub(super) fn encode(row: &Row) -> Bytes {
+    let made_canonical = (!merge::is_canonical(row)).then(|| row.clone().canonical());
+    let row = made_canonical.as_ref().unwrap_or(row);
+    let values: usize = row.cells.iter().map(cell_bytes_at_most).sum();
+    let mut out = BytesMut::with_capacity(32 + 24 * row.complex.len() + values);
+    out.put_u8(VERSION);
+    let mut flags = 0;
+    if let Some(marker) = row.marker {
+        flags |= HAS_MARKER | if marker.expiry.is_some() { MARKER_EXPIRES } else { 0 };
+    }
+    flags |= if row.deletion.is_some() { HAS_DELETION } else { 0 };
+    flags |= if row.complex.is_empty() { 0 } else { HAS_COMPLEX };
+    out.put_u8(flags);
+    // Most rows are written at one timestamp, so it is said once; the marker's is the base when there is one.
+    let base = row
+        .marker
+        .map(|marker| marker.timestamp)
+        .or_else(|| row.cells.first().map(|cell| cell.timestamp))
+        .or_else(|| row.deletion.map(|deletion| deletion.timestamp))
+        .or_else(|| row.complex.first().map(|(_, deletion)| deletion.timestamp))
+        .unwrap_or(0);
+    put_signed(&mut out, base);
+    if let Some(expiry) = row.marker.and_then(|marker| marker.expiry) {
+        put_expiry(&mut out, expiry);
+    }
+    if let Some(deletion) = row.deletion {
+        put_signed(&mut out, deletion.timestamp.wrapping_sub(base));
+        put_signed(&mut out, deletion.at_seconds);
+    }
+    if !row.complex.is_empty() {
+        put_varint(&mut out, row.complex.len() as u64);
+        let mut before = 0;
+        for (column, deletion) in &row.complex {
+            put_varint(&mut out, u64::from(column.0.wrapping_sub(before)));
+            before = column.0;
+            put_signed(&mut out, deletion.timestamp.wrapping_sub(base));
+            put_signed(&mut out, deletion.at_seconds);
+        }
+    }
+    let mut before = 0;
+    for cell in &row.cells {
+        encode_cell(&mut out, cell, base, before);
+        before = cell.column.0;
+    }
+    out.freeze()
+}
+
+fn cell_bytes_at_most(cell: &Cell) -> usize {
+    let value = match &cell.state {
+        CellState::Live { value, .. } => value.len(),
+        CellState::Tombstone { .. } => 0,
+    };
+    16 + value + cell.path.as_ref().map_or(0, Bytes::len)
+}
+
+fn encode_cell(out: &mut BytesMut, cell: &Cell, base: i64, column_before: u32) {
+    let mut flags = match &cell.state {
+        CellState::Tombstone { .. } => CELL_TOMBSTONE,
+        CellState::Live { expiry: Some(_), .. } => CELL_EXPIRES,
+        CellState::Live { expiry: None, .. } => 0,
+    };
+    flags |= if cell.path.is_some() { CELL_HAS_PATH } else { 0 };
+    flags |= if cell.timestamp == base { 0 } else { CELL_OWN_TIMESTAMP };
+    let step = cell.column.0.wrapping_sub(column_before);
+    let short_step = u8::try_from(step).ok().filter(|step| *step < CELL_STEP_LONG);
+    out.put_u8(flags | short_step.unwrap_or(CELL_STEP_LONG) << CELL_STEP_SHIFT);
+    if short_step.is_none() {
+        put_varint(out, u64::from(step));
+    }
+    if cell.timestamp != base {
+        put_signed(out, cell.timestamp.wrapping_sub(base));
+    }
+    match &cell.state {
+        CellState::Tombstone { at_seconds } => put_signed(out, *at_seconds),
+        CellState::Live {
+            expiry: Some(expiry), ..
+        } => put_expiry(out, *expiry),
+        CellState::Live { expiry: None, .. } => {}
+    }
+    if let Some(path) = &cell.path {
+        put_bytes(out, path);
+    }
+    if let CellState::Live { value, .. } = &cell.state {
+        put_bytes(out, value);
+    }
+}
+
+/// A row read in place: nothing is allocated, values are slices of the encoded bytes.
+///
+/// ```text
+/// row      version u8 = 1 · flags u8 · base · [expiry] · [deletion] · [complex count · complex…] · cell… (to the end)
+///          flags: 01 marker (its timestamp is the base) · 02 marker expires · 04 deletion · 08 complex
+/// base     signed varint: a timestamp in µs; the others are given by their distance from it
+/// expiry   at_seconds signed varint · ttl_seconds varint
+/// deletion timestamp − base, signed varint · at_seconds signed varint
+/// complex  column − column before, varint · deletion                                  (sorted by column)
+/// cell     head u8 · [step varint] · [timestamp − base] · [at_seconds | expiry] · [path bytes] · [value bytes]
+///          head: 01 tombstone · 02 expires · 04 has a path · 08 timestamp is not the base
+///                high four bits: column − column before; 15 = it follows as a varint   (sorted by column, path)
+/// bytes    length varint · bytes
+/// varint   7 bits a byte, low bits first; signed ones folded (zigzag)
+/// ```
+#[derive(Clone, Copy, Debug)]
+pub struct RowView<'a> {
+    base: i64,
+    marker: Option<Marker>,
+    deletion: Option<Deletion>,
+    complex_count: u64,
+    /// From the first complex deletion to the end of the row.
+    complex: &'a [u8],
+    cells: &'a [u8],
+}
+
+impl<'a> RowView<'a> {
+    /// Reads the head of an encoded row; the cells are checked as they are walked.
+    ///
+    /// # Errors
+    /// [`Error::MalformedRow`] when the head is cut or of a format that this version does not know.
+    pub fn parse(bytes: &'a [u8]) -> Result<Self> {
+        let mut rest = bytes;
+        match get_u8(&mut rest) {
+            Some(VERSION) => {}
+            Some(_) => return Err(damaged("format version")),
+            None => return Err(damaged("empty value")),
+        }
+        Self::parse_head(&mut rest).ok_or_else(|| damaged("head"))
+    }
+
+    fn parse_head(rest: &mut &'a [u8]) -> Option<Self> {
+        let flags = get_u8(rest)?;
+        if flags & !ROW_FLAGS != 0 || flags & (HAS_MARKER | MARKER_EXPIRES) == MARKER_EXPIRES {
+            return None;
+        }
+        let base = get_signed(rest)?;
+        let expiry = if flags & MARKER_EXPIRES == 0 {
+            None
+        } else {
+            Some(get_expiry(rest)?)
+        };
+        let marker = (flags & HAS_MARKER != 0).then_some(Marker {
+            timestamp: base,
+            expiry,
+        });
+        let deletion = if flags & HAS_DELETION == 0 {
+            None
+        } else {
+            Some(get_deletion(rest, base)?)
+        };
+        let complex_count = if flags & HAS_COMPLEX == 0 { 0 } else { get_varint(rest)? };
+        let complex = *rest;
+        for _ in 0..complex_count {
+            get_u32(rest)?;
+            get_deletion(rest, base)?;
+        }
+        Some(Self {
+            base,
+            marker,
+            deletion,
+            complex_count,
+            complex,
+            cells: rest,
+        })
+    }
+
+    /// The marker an INSERT left.
+    #[must_use]
+    pub fn marker(&self) -> Option<Marker> {
+        self.marker
+    }
+
+    /// The deletion of the whole row.
+    #[must_use]
+    pub fn deletion(&self) -> Option<Deletion> {
+        self.deletion
+    }
+
+    /// The collections deleted as a whole, sorted by column.
+    #[must_use]
+    pub fn complex(&self) -> ComplexDeletions<'a> {
+        ComplexDeletions {
+            base: self.base,
+            left: self.complex_count,
+            column: 0,
+            rest: self.complex,
+        }
+    }
+
+    /// The cells, sorted by column and path. Each item is an error when the bytes are damaged, and then it ends.
+    #[must_use]
+    pub fn cells(&self) -> Cells<'a> {
+        Cells {
+            base: self.base,
+            before: None,
+            rest: self.cells,
+        }
+    }
+
+    /// Whether a reader sees the row at `now_seconds`, everything up to `shadowed_to` (µs) hidden by a deletion from outside.
+    ///
+    /// # Errors
+    /// [`Error::MalformedRow`] when a cell is damaged.
+    pub fn is_live(&self, now_seconds: i64, shadowed_to: Option<i64>) -> Result<bool> {
+        let shows = |timestamp: i64| shadowed_to.is_none_or(|to| timestamp > to);
+        if self
+            .marker
+            .is_some_and(|marker| shows(marker.timestamp) && marker.is_live(now_seconds))
+        {
+            return Ok(true);
+        }
+        for cell in self.cells() {
+            let cell = cell?;
+            if shows(cell.timestamp) && cell.is_live(now_seconds) {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    /// The row with values of its own.
+    ///
+    /// # Errors
+    /// [`Error::MalformedRow`] when a cell is damaged.
+    pub fn to_row(&self) -> Result<Row> {
+        let mut complex = Vec::new();
+        for entry in self.complex() {
+            let entry = entry?;
+            if complex.last().is_some_and(|(column, _)| *column >= entry.0) {
+                return Err(damaged("collections out of order"));
+            }
+            complex.push(entry);
+        }
+        let cells = self
+            .cells()
+            .map(|cell| cell.map(|cell| cell.to_cell()))
+            .collect::<Result<_>>()?;
+        Ok(Row {
+            marker: self.marker,
+            deletion: self.deletion,
+            complex,
+            cells,
+        })
+    }
+}
+
+fn get_deletion(rest: &mut &[u8], base: i64) -> Option<Deletion> {
+    Some(Deletion {
+        timestamp: get_signed(rest)?.wrapping_add(base),
+        at_seconds: get_signed(rest)?,
+    })
+}
+
+/// Walks the collections deleted as a whole, in a row's bytes.
+#[derive(Clone, Debug)]
+pub struct ComplexDeletions<'a> {
+    base: i64,
+    left: u64,
+    column: u32,
+    rest: &'a [u8],
+}
+
+impl Iterator for ComplexDeletions<'_> {
+    type Item = Result<(ColumnId, Deletion)>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        self.left = self.left.checked_sub(1)?;
+        let read = |this: &mut Self| {
+            this.column = this.column.checked_add(get_u32(&mut this.rest)?)?;
+            Some((ColumnId(this.column), get_deletion(&mut this.rest, this.base)?))
+        };
+        let entry = read(self);
+        if entry.is_none() {
+            self.left = 0;
+        }
+        Some(entry.ok_or_else(|| damaged("collection deletion")))
+    }
+}
+
+/// A cell in a row's bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CellRef<'a> {
+    /// The column.
+    pub column: ColumnId,
+    /// The element of a collection; `None` for a plain column.
+    pub path: Option<&'a [u8]>,
+    /// Microseconds, the write's timestamp.
+    pub timestamp: i64,
+    /// Value or tombstone.
+    pub state: CellStateRef<'a>,
+}
+
+/// What a cell in a row's bytes says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum CellStateRef<'a> {
+    /// There is a value, perhaps for a while.
+    Live {
+        /// The value's bytes.
+        value: &'a [u8],
+        /// `None`: stays.
+        expiry: Option<Expiry>,
+    },
+    /// There is none.
+    Tombstone {
+        /// Seconds since 1970 UTC when it was written.
+        at_seconds: i64,
+    },
+}
+
+impl<'a> CellRef<'a> {
+    /// Whether the cell has a value at `now_seconds`.
+    #[must_use]
+    pub fn is_live(&self, now_seconds: i64) -> bool {
+        self.live_value(now_seconds).is_some()
+    }
+
+    /// The value that a reader sees at `now_seconds`.
+    #[must_use]
+    pub fn live_value(&self, now_seconds: i64) -> Option<&'a [u8]> {
+        match self.state {
+            CellStateRef::Live { value, expiry } => expiry
+                .is_none_or(|expiry| !expiry.is_expired(now_seconds))
+                .then_some(value),
+            CellStateRef::Tombstone { .. } => None,
+        }
+    }
+
+    fn to_cell(self) -> Cell {
+        Cell {
+            column: self.column,
+            path: self.path.map(Bytes::copy_from_slice),
+            timestamp: self.timestamp,
+            state: match self.state {
+                CellStateRef::Live { value, expiry } => CellState::Live {
+                    value: Bytes::copy_from_slice(value),
+                    expiry,
+                },
+                CellStateRef::Tombstone { at_seconds } => CellState::Tombstone { at_seconds },
+            },
+        }
+    }
+}
+
+/// Walks the cells in a row's bytes, checking them as it goes.
+#[derive(Clone, Debug)]
+pub struct Cells<'a> {
+    base: i64,
+    before: Option<(ColumnId, Option<&'a [u8]>)>,
+    rest: &'a [u8],
+}
+
+impl<'a> Cells<'a> {
+    fn read(&mut self) -> Option<CellRef<'a>> {
+        let rest = &mut self.rest;
+        let head = get_u8(rest)?;
+        let step = match head >> CELL_STEP_SHIFT {
+            CELL_STEP_LONG => get_u32(rest)?,
+            step => u32::from(step),
+        };
+        let column = ColumnId(self.before.map_or(0, |(column, _)| column.0).checked_add(step)?);
+        let distance = if head & CELL_OWN_TIMESTAMP == 0 {
+            0
+        } else {
+            get_signed(rest)?
+        };
+        let (at_seconds, expiry) = match head & (CELL_TOMBSTONE | CELL_EXPIRES) {
+            0 => (None, None),
+            CELL_TOMBSTONE => (Some(get_signed(rest)?), None),
+            CELL_EXPIRES => (None, Some(get_expiry(rest)?)),
+            _ => return None,
+        };
+        let path = if head & CELL_HAS_PATH == 0 {
+            None
+        } else {
+            Some(get_bytes(rest)?)
+        };
+        let state = match at_seconds {
+            Some(at_seconds) => CellStateRef::Tombstone { at_seconds },
+            None => CellStateRef::Live {
+                value: get_bytes(rest)?,
+                expiry,
+            },
+        };
+        if self.before.is_some_and(|before| before >= (column, path)) {
+            return None;
+        }
+        self.before = Some((column, path));
+        Some(CellRef {
+            column,
+            path,
+            timestamp: self.base.wrapping_add(distance),
+            state,
+        })
+    }
+}
+
+impl<'a> Iterator for Cells<'a> {
+    type Item = Result<CellRef<'a>>;
+
+    fn next(&mut self) -> Option<Self::Item> {
+        if self.rest.is_empty() {
+            return None;
+        }
+        let cell = self.read();
+        if cell.is_none() {
+            self.rest = &[];
+        }
+        Some(cell.ok_or_else(|| damaged("cell")))
+    }
+}
