@@ -1,1 +1,22 @@
-//! Shared pieces of the compatibility runs.
+//! The world's opinion of Helenus: scripts whose answers Cassandra gave, other people's clients, load, crashes and
+//! hostile frames, all against a server on a real port. Nothing here knows how the server works inside; it is started
+//! as a program (`server`) or named by its address (`--target`).
+//!
+//! - [`raw`] speaks the native protocol frame by frame, so that what a server sends is seen as it is.
+//! - [`oracle`] replays scripts and compares with recorded answers; [`golden`] does so with the facts in `golden/`.
+//! - [`crash`], [`malformed`], [`startup`], [`tables`] and [`bench`] start a server and press it.
+//! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
+//!
+//! Deliberately absent: any use of the server's own codec, which would agree with itself.
+
+pub mod cli;
+pub mod error;
+pub mod golden;
+pub mod oracle;
+pub mod proxy;
+pub mod raw;
+
+pub use error::Error;
+
+/// What every run returns.
+pub type Outcome<T> = Result<T, Error>;

@@ -1,0 +1,229 @@
+//! Runs a script and notes the answers.
+
+use super::script::{How, Script, Step};
+use crate::raw::connection::prepared_of;
+use crate::raw::request::{self, InBatch, Params, Prepared};
+use crate::raw::{Connection, answer, opcode};
+use crate::{Outcome, raw};
+use serde_json::{Map, Value, json};
+
+/// Most pages of one statement; more means that paging goes round in circles.
+const PAGES_MAX: usize = 10_000;
+
+/// The connections of a run, one for each version, made when first needed.
+struct Connections<'a> {
+    address: &'a str,
+    keyspace: String,
+    open: Vec<Connection>,
+}
+
+impl Connections<'_> {
+    fn get(&mut self, version: u8) -> Outcome<&mut Connection> {
+        let at = match self.open.iter().position(|c| c.version() == version) {
+            Some(at) => at,
+            None => {
+                let mut connection = Connection::open(self.address, version)?;
+                connection.must(&format!("USE {}", self.keyspace))?;
+                self.open.push(connection);
+                self.open.len() - 1
+            }
+        };
+        self.open
+            .get_mut(at)
+            .ok_or(crate::Error::Malformed("a connection that is not there"))
+    }
+}
+
+/// Runs a script on the server at `address`; an answer for each step that is compared.
+///
+/// # Errors
+/// When the server is not there, or the script's keyspace cannot be made. A connection that breaks within a step is
+/// that step's answer, `{"broken": …}`.
+pub fn run(address: &str, script: &Script) -> Outcome<Vec<Value>> {
+    let keyspace = format!("oracle_{}", script.name);
+    let mut first = Connection::open(address, 4)?;
+    first.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+    first.must(&format!(
+        "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+    ))?;
+    let mut connections = Connections {
+        address,
+        keyspace: keyspace.clone(),
+        open: Vec::new(),
+    };
+    let mut answers = Vec::new();
+    for step in &script.steps {
+        let asked = connections
+            .get(step.version)
+            .and_then(|connection| ask(connection, step));
+        let mut told = asked.unwrap_or_else(|error| {
+            connections.open.clear();
+            json!({"broken": error.to_string()})
+        });
+        if step.setup {
+            continue;
+        }
+        normalise(&mut told, step);
+        let mut line = Map::new();
+        line.insert("statement".to_owned(), label(step).into());
+        if let Value::Object(mut told) = told {
+            line.append(&mut told);
+        }
+        answers.push(line.into());
+    }
+    first.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+    Ok(answers)
+}
+
+/// What names a step in the answers and in `known.toml`.
+pub fn label(step: &Step) -> String {
+    match &step.batch {
+        Some((kind, statements)) => {
+            let texts = statements.iter().map(|(text, _)| text.as_str()).collect::<Vec<_>>();
+            format!("BATCH {kind}: {}", texts.join("; "))
+        }
+        None => step.text.clone(),
+    }
+}
+
+fn params(step: &Step) -> Params {
+    Params {
+        consistency: step.consistency,
+        values: step.values.clone(),
+        names: step.names.clone(),
+        page_size: step.page,
+        serial: step.serial,
+        timestamp: step.timestamp,
+        keyspace: step.keyspace.clone(),
+        now: step.now,
+        ..Params::default()
+    }
+}
+
+fn ask(connection: &mut Connection, step: &Step) -> Outcome<Value> {
+    let version = connection.version();
+    let mut params = params(step);
+    if let Some((kind, statements)) = &step.batch {
+        let mut told = Vec::with_capacity(statements.len());
+        for (text, values) in statements {
+            told.push(match values {
+                None => InBatch::Text(text.clone(), Vec::new()),
+                Some(values) => InBatch::Prepared(connection.prepare(text)?.0, values.clone()),
+            });
+        }
+        let body = request::batch(version, *kind, &told, &params);
+        return answer::plain(&connection.ask(opcode::BATCH, &body)?);
+    }
+    let prepared = match step.how {
+        How::Query => None,
+        How::Prepare | How::Execute => {
+            let body = request::prepare(version, &step.text, step.keyspace.as_deref());
+            let told = answer::plain(&connection.ask(opcode::PREPARE, &body)?)?;
+            if step.how == How::Prepare || told.get("code").is_some() {
+                return Ok(told);
+            }
+            // An EXECUTE names no keyspace: the PREPARE has.
+            params.keyspace = None;
+            Some(prepared_of(&told))
+        }
+    };
+    let mut told = once(connection, step, prepared.as_ref(), &params)?;
+    if step.page.is_some() && told.get("rows").is_some() {
+        read_pages(connection, step, prepared.as_ref(), params, &mut told)?;
+    }
+    Ok(told)
+}
+
+fn once(connection: &mut Connection, step: &Step, prepared: Option<&Prepared>, params: &Params) -> Outcome<Value> {
+    match prepared {
+        None => connection.query(&step.text, params),
+        Some(prepared) => connection.execute(prepared, params),
+    }
+}
+
+/// Reads the other pages; `rows` becomes all rows and `pages` tells how many came in each.
+fn read_pages(
+    connection: &mut Connection,
+    step: &Step,
+    prepared: Option<&Prepared>,
+    mut params: Params,
+    told: &mut Value,
+) -> Outcome<()> {
+    let rows_of = |value: &Value| value.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
+    let state_of = |value: &Value| value.get("paging").and_then(Value::as_str).and_then(raw::unhex);
+    let mut rows = rows_of(told);
+    let mut pages = vec![rows.len()];
+    let mut state = state_of(told);
+    while let Some(next) = state {
+        if pages.len() > PAGES_MAX {
+            return Err(crate::Error::Malformed("paging that does not end"));
+        }
+        params.paging_state = Some(next);
+        let page = once(connection, step, prepared, &params)?;
+        if page.get("code").is_some() {
+            *told = page;
+            return Ok(());
+        }
+        let more = rows_of(&page);
+        pages.push(more.len());
+        rows.extend(more);
+        state = state_of(&page);
+    }
+    if let Some(map) = told.as_object_mut() {
+        map.insert("rows".to_owned(), rows.into());
+        map.insert("pages".to_owned(), pages.into());
+    }
+    Ok(())
+}
+
+/// Leaves out what changes from run to run.
+fn normalise(told: &mut Value, step: &Step) {
+    let Some(map) = told.as_object_mut() else { return };
+    for key in ["id", "metadata_id", "new_metadata_id", "tracing"] {
+        map.remove(key);
+    }
+    if map.contains_key("paging") {
+        map.insert("paging".to_owned(), true.into());
+    }
+    if let Some(warnings) = map.get_mut("warnings").and_then(Value::as_array_mut) {
+        // Said once a while, not once a statement, and it holds the id.
+        warnings.retain(|w| {
+            !w.as_str()
+                .unwrap_or_default()
+                .starts_with("`USE <keyspace>` with prepared statements")
+        });
+        if warnings.is_empty() {
+            map.remove("warnings");
+        }
+    }
+    if let Some(Value::String(message)) = map.get_mut("message") {
+        *message = super::report::sorted_signatures(message);
+    }
+    if step.code_only {
+        map.remove("message");
+    }
+    let masked: Vec<usize> = map
+        .get("columns")
+        .and_then(Value::as_array)
+        .map(|columns| {
+            let is_masked = |c: &Value| {
+                c.get("name")
+                    .and_then(Value::as_str)
+                    .is_some_and(|n| step.mask.iter().any(|m| m == n))
+            };
+            columns
+                .iter()
+                .enumerate()
+                .filter(|(_, c)| is_masked(c))
+                .map(|(i, _)| i)
+                .collect()
+        })
+        .unwrap_or_default();
+    for row in map.get_mut("rows").and_then(Value::as_array_mut).into_iter().flatten() {
+        for at in &masked {
+            if let Some(cell) = row.get_mut(*at).filter(|cell| !cell.is_null()) {
+                *cell = "*".into();
+            }
+        }
+    }
+}
