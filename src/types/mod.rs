@@ -3,8 +3,57 @@
 //! A value travels as its wire bytes everywhere: from the request to the store and back nothing decodes it that does not need to.
 //! `None` is null. This room validates those bytes, compares them, prints them, makes them from literals, and encodes them as
 //! parts of an ordered key.
+//!
+//! Life of a value: bytes arrive from the wire ([`CqlType::validate`], [`CqlType::normalize`]) or from a literal
+//! ([`CqlType::literal`]); they are compared, become part of a key ([`CqlType::encode_key`]) or of another value
+//! ([`encode_list`] and its kin), and leave as they are or as text ([`CqlType::to_literal`], [`CqlType::to_json`]).
+//!
+//! Invariants: nothing here panics on any bytes; `compare` is a total order for values that validate, and byte order of keys is
+//! that order; a key decodes to the very bytes that were encoded. All native types are rows of one table, [`NATIVE_TYPES`].
+//!
+//! Absent on purpose: frames and option codes beyond their ids, names of tables and columns, what can be computed with values
+//! (`functions`). Sources: native_protocol_v4.spec §6, Cassandra 5.0's `db.marshal` and `serializers` as they answer.
 
 use std::sync::Arc;
+
+mod big;
+mod composite;
+mod compound;
+mod duration;
+mod error;
+mod json;
+mod key;
+mod literal;
+mod name;
+mod native;
+mod number;
+mod text;
+mod time;
+mod uuid;
+mod value;
+mod vint;
+
+pub use big::{Decimal, decode_varint, encode_varint, parse_integer};
+pub use compound::{encode_list, encode_map, encode_tuple, list_elements, map_entries, set_elements, tuple_fields};
+pub use duration::Duration;
+pub use error::{Corrupt, Invalid, TypeError};
+pub use json::json_string;
+pub use literal::{Assignment, LiteralError, constant, preferred_type};
+pub use name::quoted;
+pub use native::{Constant, NATIVE_TYPES, NativeType};
+pub use number::{
+    decode_f32, decode_f64, decode_i8, decode_i16, decode_i32, decode_i64, encode_f32, encode_f64, java_f32, java_f64,
+    java_order, narrow,
+};
+pub use text::{decode_boolean, decode_inet, hex, inet_text, unhex};
+pub use time::{
+    Civil, DATE_EPOCH, DAY_MILLIS, DAY_NANOS, date_text, decode_date, encode_date, parse_timestamp_millis, time_text,
+    timestamp_text,
+};
+pub use uuid::{
+    max_timeuuid, min_timeuuid, parse as parse_uuid, timeuuid, to_text as uuid_text, unix_100ns, unix_millis,
+};
+pub use vint::{read_signed, read_unsigned, write_signed, write_unsigned};
 
 /// A native type: one without parameters.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]

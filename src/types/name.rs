@@ -1,0 +1,513 @@
+//! Names of types: as CQL writes them, as Cassandra's classes are called, and from the syntax tree.
+
+use super::{CqlType, NATIVE_TYPES, Native, TypeError, UserType};
+use grammar::ast::{self, Name, QualifiedName};
+use std::sync::Arc;
+
+/// Package of the marshal classes.
+const PACKAGE: &str = "org.apache.cassandra.db.marshal.";
+
+/// Most levels of nesting that a marshal class name may have; deeper ones are refused rather than recursed into.
+const CLASS_DEPTH_MAX: usize = 64;
+
+/// Words that a quoted identifier must keep its quotes for.
+const RESERVED: &[&str] = &[
+    "add",
+    "allow",
+    "alter",
+    "and",
+    "apply",
+    "asc",
+    "authorize",
+    "batch",
+    "begin",
+    "by",
+    "columnfamily",
+    "create",
+    "default",
+    "delete",
+    "desc",
+    "describe",
+    "drop",
+    "entries",
+    "execute",
+    "from",
+    "full",
+    "grant",
+    "if",
+    "in",
+    "index",
+    "infinity",
+    "insert",
+    "into",
+    "is",
+    "keyspace",
+    "limit",
+    "materialized",
+    "mbean",
+    "mbeans",
+    "modify",
+    "nan",
+    "norecursive",
+    "not",
+    "null",
+    "of",
+    "on",
+    "or",
+    "order",
+    "primary",
+    "rename",
+    "replace",
+    "revoke",
+    "schema",
+    "select",
+    "set",
+    "table",
+    "to",
+    "token",
+    "truncate",
+    "unlogged",
+    "unset",
+    "update",
+    "use",
+    "using",
+    "view",
+    "where",
+    "with",
+];
+
+/// A name in double quotes where it needs them.
+#[must_use]
+pub fn quoted(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_')
+        && !RESERVED.contains(&name);
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+impl Native {
+    /// The type of a CQL name, `varchar` included; not of `empty`, which CQL cannot name.
+    #[must_use]
+    pub fn named(name: &str) -> Option<Self> {
+        if name == "varchar" {
+            return Some(Self::Text);
+        }
+        NATIVE_TYPES
+            .iter()
+            .find(|row| row.name == name && row.native != Self::Empty)
+            .map(|row| row.native)
+    }
+}
+
+impl CqlType {
+    /// The type's name in CQL, as in `system_schema.columns.type`: `frozen<list<text>>`, `vector<float, 3>`.
+    #[must_use]
+    pub fn cql_name(&self) -> String {
+        match self {
+            Self::Native(native) => native.row().name.to_owned(),
+            Self::Custom(class) => format!("'{class}'"),
+            Self::List(element) => format!("list<{}>", element.cql_name()),
+            Self::Set(element) => format!("set<{}>", element.cql_name()),
+            Self::Map(key, value) => format!("map<{}, {}>", key.cql_name(), value.cql_name()),
+            // A tuple is always one cell, and always says so.
+            Self::Tuple(types) => format!("frozen<tuple<{}>>", join(types, Self::cql_name)),
+            Self::User(user) => quoted(&user.name),
+            Self::Vector(element, count) => format!("vector<{}, {count}>", element.cql_name()),
+            Self::Frozen(inner) if matches!(**inner, Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_)) => {
+                format!("frozen<{}>", inner.cql_name())
+            }
+            Self::Frozen(inner) => inner.cql_name(),
+        }
+    }
+
+    /// The type's class as Cassandra writes it, `org.apache.cassandra.db.marshal.…`.
+    #[must_use]
+    pub fn marshal_name(&self) -> String {
+        self.class_text(false)
+    }
+
+    /// Inside something frozen nothing says again that it is.
+    fn class_text(&self, inside_frozen: bool) -> String {
+        match self {
+            Self::Native(native) => format!("{PACKAGE}{}", native.row().class),
+            Self::Custom(class) => class.to_string(),
+            Self::List(element) => format!("{PACKAGE}ListType({})", element.class_text(inside_frozen)),
+            Self::Set(element) => format!("{PACKAGE}SetType({})", element.class_text(inside_frozen)),
+            Self::Map(key, value) => {
+                let (key, value) = (key.class_text(inside_frozen), value.class_text(inside_frozen));
+                format!("{PACKAGE}MapType({key},{value})")
+            }
+            Self::Tuple(types) => {
+                let types: Vec<String> = types.iter().map(|inner| inner.class_text(true)).collect();
+                format!("{PACKAGE}TupleType({})", types.join(","))
+            }
+            Self::User(user) => {
+                let hex = |text: &str| super::text::hex(text.as_bytes());
+                let fields: String = user
+                    .fields
+                    .iter()
+                    .map(|(name, field)| format!(",{}:{}", hex(name), field.class_text(inside_frozen)))
+                    .collect();
+                format!("{PACKAGE}UserType({},{}{fields})", user.keyspace, hex(&user.name))
+            }
+            Self::Vector(element, count) => {
+                format!("{PACKAGE}VectorType({} , {count})", element.class_text(inside_frozen))
+            }
+            Self::Frozen(inner) if inside_frozen || matches!(**inner, Self::Tuple(_) | Self::Vector(..)) => {
+                inner.class_text(inside_frozen)
+            }
+            Self::Frozen(inner) => format!("{PACKAGE}FrozenType({})", inner.class_text(true)),
+        }
+    }
+
+    /// Whether each element is a cell of its own.
+    #[must_use]
+    pub fn is_multi_cell(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_))
+    }
+
+    /// Whether it was frozen explicitly or by nesting. Tuples and vectors are one cell without it.
+    #[must_use]
+    pub fn is_frozen(&self) -> bool {
+        matches!(self, Self::Frozen(_) | Self::Tuple(_))
+    }
+
+    /// The type without `frozen<…>` around it.
+    #[must_use]
+    pub fn unfrozen(&self) -> &Self {
+        match self {
+            Self::Frozen(inner) => inner.unfrozen(),
+            other => other,
+        }
+    }
+
+    /// `frozen<…>` of the type and of all inside it; types that cannot be frozen remain as they are.
+    #[must_use]
+    pub fn freeze(&self) -> Self {
+        let inner = match self {
+            Self::List(element) => Self::List(Arc::new(element.freeze())),
+            Self::Set(element) => Self::Set(Arc::new(element.freeze())),
+            Self::Map(key, value) => Self::Map(Arc::new(key.freeze()), Arc::new(value.freeze())),
+            Self::User(_) => self.clone(),
+            Self::Tuple(types) => return Self::Tuple(types.iter().map(Self::freeze).collect()),
+            Self::Vector(element, count) => return Self::Vector(Arc::new(element.freeze()), *count),
+            Self::Frozen(inner) => return inner.freeze(),
+            Self::Native(_) | Self::Custom(_) => return self.clone(),
+        };
+        Self::Frozen(Arc::new(inner))
+    }
+
+    /// Whether it is a counter or has one inside.
+    #[must_use]
+    pub fn contains_counter(&self) -> bool {
+        self.contains(&|inner| matches!(inner, Self::Native(Native::Counter)))
+    }
+
+    /// Whether it is a duration or has one inside, so that it has no order.
+    #[must_use]
+    pub fn contains_duration(&self) -> bool {
+        self.contains(&|inner| matches!(inner, Self::Native(Native::Duration)))
+    }
+
+    /// Whether it is the user-defined type of that name or has it inside.
+    #[must_use]
+    pub fn references_user_type(&self, keyspace: &str, name: &str) -> bool {
+        self.contains(&|inner| matches!(inner, Self::User(user) if user.keyspace == keyspace && user.name == name))
+    }
+
+    /// Whether `wanted` holds for it or for anything inside it.
+    pub fn contains(&self, wanted: &dyn Fn(&Self) -> bool) -> bool {
+        wanted(self)
+            || match self {
+                Self::Native(_) | Self::Custom(_) => false,
+                Self::List(inner) | Self::Set(inner) | Self::Vector(inner, _) | Self::Frozen(inner) => {
+                    inner.contains(wanted)
+                }
+                Self::Map(key, value) => key.contains(wanted) || value.contains(wanted),
+                Self::Tuple(types) => types.iter().any(|inner| inner.contains(wanted)),
+                Self::User(user) => user.fields.iter().any(|(_, field)| field.contains(wanted)),
+            }
+    }
+
+    /// The type that a syntax tree names; `resolve` finds user-defined types.
+    ///
+    /// # Errors
+    /// In Cassandra's words: unknown names, multi-cell types inside collections, misplaced counters and durations.
+    pub fn from_ast(
+        written: &ast::Type,
+        resolve: &dyn Fn(&QualifiedName) -> Option<Arc<UserType>>,
+    ) -> Result<Self, TypeError> {
+        from_ast(written, resolve, false)
+    }
+
+    /// The type of a class name, with or without its package; `ReversedType(T)` is T. A class that we have no name for
+    /// becomes [`CqlType::Custom`].
+    ///
+    /// # Errors
+    /// When Cassandra has no such class either, or its parameters are wrong.
+    pub fn parse_marshal(class: &str) -> Result<Self, TypeError> {
+        let fail = || {
+            let head = class.split('(').next().unwrap_or_default().trim();
+            let full = if head.contains('.') {
+                head.to_owned()
+            } else {
+                format!("{PACKAGE}{head}")
+            };
+            TypeError::Class(class.to_owned(), full)
+        };
+        let mut parser = ClassParser { rest: class, depth: 0 };
+        let found = parser.class().ok_or_else(fail)?;
+        if parser.rest.trim().is_empty() {
+            Ok(found)
+        } else {
+            Err(fail())
+        }
+    }
+}
+
+fn join(types: &[CqlType], name: fn(&CqlType) -> String) -> String {
+    types.iter().map(name).collect::<Vec<_>>().join(", ")
+}
+
+/// A type as written, for messages.
+fn written_name(written: &ast::Type) -> String {
+    let list = |types: &[ast::Type]| types.iter().map(written_name).collect::<Vec<_>>().join(", ");
+    match written {
+        ast::Type::Named(name) => match &name.keyspace {
+            Some(Name(keyspace)) => format!("{keyspace}.{}", name.name.0),
+            None => name.name.0.clone(),
+        },
+        ast::Type::Custom(class) => {
+            let known = CqlType::parse_marshal(class);
+            known.map_or_else(|_| format!("'{class}'"), |known| format!("'{}'", known.marshal_name()))
+        }
+        ast::Type::List(element) => format!("list<{}>", written_name(element)),
+        ast::Type::Set(element) => format!("set<{}>", written_name(element)),
+        ast::Type::Map(key, value) => format!("map<{}, {}>", written_name(key), written_name(value)),
+        ast::Type::Tuple(types) => format!("tuple<{}>", list(types)),
+        ast::Type::Vector(element, count) => format!("vector<{}, {count}>", written_name(element)),
+        ast::Type::Frozen(inner) => format!("frozen<{}>", written_name(inner)),
+    }
+}
+
+type Resolve<'r> = &'r dyn Fn(&QualifiedName) -> Option<Arc<UserType>>;
+
+/// `frozen`: whether something around it freezes it, so that nothing inside has to say so.
+fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<CqlType, TypeError> {
+    let wrap = |inner: CqlType| {
+        if frozen {
+            CqlType::Frozen(Arc::new(inner))
+        } else {
+            inner
+        }
+    };
+    Ok(match written {
+        ast::Type::Named(name) => match Native::named(name.name.as_str()).filter(|_| name.keyspace.is_none()) {
+            Some(native) => CqlType::Native(native),
+            None => wrap(CqlType::User(
+                resolve(name).ok_or_else(|| TypeError::Unknown(name.clone()))?,
+            )),
+        },
+        ast::Type::Custom(class) => CqlType::parse_marshal(class)?,
+        ast::Type::List(element) => wrap(CqlType::List(Arc::new(element_of(written, element, resolve, frozen)?))),
+        ast::Type::Set(element) => {
+            let inner = element_of(written, element, resolve, frozen)?;
+            if inner == CqlType::Native(Native::Duration) {
+                return Err(TypeError::DurationInSet(written_name(written)));
+            }
+            wrap(CqlType::Set(Arc::new(inner)))
+        }
+        ast::Type::Map(key, value) => {
+            let key = element_of(written, key, resolve, frozen)?;
+            if key == CqlType::Native(Native::Duration) {
+                return Err(TypeError::DurationAsKey(written_name(written)));
+            }
+            wrap(CqlType::Map(
+                Arc::new(key),
+                Arc::new(element_of(written, value, resolve, frozen)?),
+            ))
+        }
+        ast::Type::Tuple(types) => {
+            let types: Vec<CqlType> = types
+                .iter()
+                .map(|inner| from_ast(inner, resolve, true))
+                .collect::<Result<_, _>>()?;
+            if types.contains(&CqlType::Native(Native::Counter)) {
+                return Err(TypeError::CounterInTuple);
+            }
+            CqlType::Tuple(types.into())
+        }
+        ast::Type::Vector(_, 0) => return Err(TypeError::Dimension(0)),
+        ast::Type::Vector(element, count) => CqlType::Vector(Arc::new(from_ast(element, resolve, frozen)?), *count),
+        ast::Type::Frozen(inner) => match &**inner {
+            ast::Type::Named(name) if name.keyspace.is_none() && Native::named(name.name.as_str()).is_some() => {
+                return Err(TypeError::Freeze(written_name(inner)));
+            }
+            ast::Type::Custom(_) => return Err(TypeError::Freeze(written_name(inner))),
+            _ => from_ast(inner, resolve, true)?,
+        },
+    })
+}
+
+/// An element of a collection: frozen if it can be, and neither a counter.
+fn element_of(
+    collection: &ast::Type,
+    written: &ast::Type,
+    resolve: Resolve<'_>,
+    frozen: bool,
+) -> Result<CqlType, TypeError> {
+    if !frozen {
+        let kind = match written {
+            ast::Type::List(_) | ast::Type::Set(_) | ast::Type::Map(..) => Some("collections"),
+            ast::Type::Named(name) if name.keyspace.is_some() || Native::named(name.name.as_str()).is_none() => {
+                Some("UDTs")
+            }
+            _ => None,
+        };
+        if let Some(kind) = kind {
+            return Err(TypeError::NotFrozen(kind, written_name(collection)));
+        }
+    }
+    let inner = from_ast(written, resolve, frozen)?;
+    if inner == CqlType::Native(Native::Counter) {
+        return Err(TypeError::CounterInCollection(written_name(collection)));
+    }
+    Ok(inner)
+}
+
+/// Reads `ListType(Int32Type)` and the like.
+struct ClassParser<'a> {
+    rest: &'a str,
+    depth: usize,
+}
+
+impl<'a> ClassParser<'a> {
+    fn blanks(&mut self) {
+        self.rest = self.rest.trim_start();
+    }
+
+    fn accept(&mut self, wanted: char) -> Option<()> {
+        self.blanks();
+        self.rest = self.rest.strip_prefix(wanted)?;
+        Some(())
+    }
+
+    fn word(&mut self) -> &'a str {
+        self.blanks();
+        let end = self
+            .rest
+            .find(|c: char| !(c.is_alphanumeric() || matches!(c, '.' | '_' | '$' | '-' | '+')))
+            .unwrap_or(self.rest.len());
+        let (word, rest) = self.rest.split_at(end);
+        self.rest = rest;
+        word
+    }
+
+    fn class(&mut self) -> Option<CqlType> {
+        self.depth += 1;
+        if self.depth > CLASS_DEPTH_MAX {
+            return None;
+        }
+        let written = self.word();
+        let name = written.strip_prefix(PACKAGE).unwrap_or(written);
+        if let Some(row) = NATIVE_TYPES.iter().find(|row| row.class == name) {
+            self.depth -= 1;
+            return Some(CqlType::Native(row.native));
+        }
+        let found = match name {
+            "DateType" => CqlType::Native(Native::Timestamp),
+            "ListType" => CqlType::List(Arc::new(self.only()?)),
+            "SetType" => CqlType::Set(Arc::new(self.only()?)),
+            "FrozenType" => self.only()?.freeze(),
+            "ReversedType" => self.only()?,
+            "MapType" => match <[CqlType; 2]>::try_from(self.parameters()?).ok()? {
+                [key, value] => CqlType::Map(Arc::new(key), Arc::new(value)),
+            },
+            "TupleType" => CqlType::Tuple(self.parameters()?.iter().map(CqlType::freeze).collect()),
+            "VectorType" => {
+                self.accept('(')?;
+                let element = self.class()?;
+                self.accept(',')?;
+                let count = self.word().parse().ok().filter(|count| *count > 0)?;
+                self.accept(')')?;
+                CqlType::Vector(Arc::new(element), count)
+            }
+            "UserType" => self.user_type()?,
+            "CompositeType"
+            | "DynamicCompositeType"
+            | "LexicalUUIDType"
+            | "PartitionerDefinedOrder"
+            | "LocalByPartionerType"
+            | "LegacyTimeUUIDType" => self.custom(name)?,
+            _ => return None,
+        };
+        self.depth -= 1;
+        Some(found)
+    }
+
+    fn only(&mut self) -> Option<CqlType> {
+        match <[CqlType; 1]>::try_from(self.parameters()?).ok()? {
+            [only] => Some(only),
+        }
+    }
+
+    fn parameters(&mut self) -> Option<Vec<CqlType>> {
+        self.accept('(')?;
+        let mut types = vec![self.class()?];
+        while self.accept(',').is_some() {
+            types.push(self.class()?);
+        }
+        self.accept(')')?;
+        Some(types)
+    }
+
+    /// `(keyspace,hexname,hexfield:Type,…)`
+    fn user_type(&mut self) -> Option<CqlType> {
+        let unhex = |word: &str| String::from_utf8(super::text::unhex(word)?).ok();
+        self.accept('(')?;
+        let keyspace = self.word().to_owned();
+        self.accept(',')?;
+        let name = unhex(self.word())?;
+        let mut fields = Vec::new();
+        while self.accept(',').is_some() {
+            let field = unhex(self.word())?;
+            self.accept(':')?;
+            fields.push((field, self.class()?));
+        }
+        self.accept(')')?;
+        Some(CqlType::User(Arc::new(UserType { keyspace, name, fields })))
+    }
+
+    /// A class without a name in CQL, its parameters in full names and without blanks.
+    fn custom(&mut self, name: &str) -> Option<CqlType> {
+        let parameters = super::composite::Parameters::read(self.parameter_text()?, name)?;
+        Some(CqlType::Custom(format!("{PACKAGE}{name}{parameters}").into()))
+    }
+
+    /// What stands between the parentheses; nothing if there are none.
+    fn parameter_text(&mut self) -> Option<&'a str> {
+        self.blanks();
+        let Some(inner) = self.rest.strip_prefix('(') else {
+            return Some("");
+        };
+        let mut depth = 1_usize;
+        for (at, c) in inner.char_indices() {
+            match c {
+                '(' => depth += 1,
+                ')' => depth -= 1,
+                _ => {}
+            }
+            if depth == 0 {
+                self.rest = inner.get(at + 1..)?;
+                return inner.get(..at);
+            }
+        }
+        None
+    }
+}

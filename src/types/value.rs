@@ -1,0 +1,359 @@
+//! What can be done with the bytes of any type: validate, compare, encode as a key, put in order.
+
+use super::compound::{self, list_elements, map_entries, set_elements, tuple_fields};
+use super::key::{self, EMPTY, KeyReader, VALUE};
+use super::{Corrupt, CqlType, Invalid};
+use bytes::Bytes;
+use std::cmp::Ordering;
+
+// Marks before the fields of a tuple in a key: its end sorts before null, null before any value.
+const END: u8 = 0;
+const NULL: u8 = 1;
+const FIELD: u8 = 2;
+// Mark before each element of a collection.
+const ELEMENT: u8 = 1;
+
+impl CqlType {
+    /// Whether `bytes` are a value of this type.
+    ///
+    /// # Errors
+    /// Says in Cassandra's words what is wrong.
+    pub fn validate(&self, bytes: &[u8]) -> Result<(), Invalid> {
+        match self {
+            Self::Native(native) => (native.row().validate)(bytes),
+            Self::Custom(_) => Ok(()),
+            Self::Frozen(inner) => inner.validate(bytes),
+            Self::List(element) => list_elements(bytes)?.into_iter().try_for_each(|e| element.validate(e)),
+            Self::Set(element) => set_elements(bytes)?.into_iter().try_for_each(|e| element.validate(e)),
+            Self::Map(key_type, value_type) => map_entries(bytes)?.into_iter().try_for_each(|(key, value)| {
+                key_type.validate(key)?;
+                value_type.validate(value)
+            }),
+            Self::Tuple(types) => {
+                let types: Vec<&Self> = types.iter().collect();
+                compound::validate_tuple(bytes, &types, None)
+            }
+            Self::User(user) => {
+                let types: Vec<&Self> = user.fields.iter().map(|(_, field_type)| field_type).collect();
+                let names: Vec<&str> = user.fields.iter().map(|(name, _)| name.as_str()).collect();
+                compound::validate_tuple(bytes, &types, Some(&names))
+            }
+            Self::Vector(element, _) => self
+                .vector_elements(bytes)?
+                .into_iter()
+                .try_for_each(|e| element.validate(e)),
+        }
+    }
+
+    /// Cassandra's order of two values, as in clustering, `min`, `max` and relations; no bytes at all come first. Bytes that
+    /// are no values have some order too.
+    #[must_use]
+    pub fn compare(&self, a: &[u8], b: &[u8]) -> Ordering {
+        match self {
+            Self::Native(native) => (native.row().compare)(a, b),
+            Self::Custom(_) => a.cmp(b),
+            Self::Frozen(inner) => inner.compare(a, b),
+            Self::List(element) | Self::Set(element) => compare_whole(a, b, list_elements, |x, y| {
+                compare_all(x, y, |x, y| element.compare(x, y))
+            }),
+            Self::Map(key_type, value_type) => compare_whole(a, b, map_entries, |x, y| {
+                compare_all(x, y, |x, y| {
+                    key_type.compare(x.0, y.0).then_with(|| value_type.compare(x.1, y.1))
+                })
+            }),
+            Self::Tuple(types) => compare_fields(a, b, types.iter()),
+            Self::User(user) => compare_fields(a, b, user.fields.iter().map(|(_, field_type)| field_type)),
+            Self::Vector(element, _) => {
+                let read = |bytes| self.vector_elements(bytes);
+                compare_whole(a, b, read, |x, y| compare_all(x, y, |x, y| element.compare(x, y)))
+            }
+        }
+    }
+
+    /// Whether values of different bytes may be equal, so that keys of this type end in a trailer.
+    #[must_use]
+    pub fn has_equal_forms(&self) -> bool {
+        match self {
+            Self::Native(native) => native.row().equal_forms,
+            Self::Custom(_) => false,
+            Self::Tuple(_) | Self::User(_) => true,
+            Self::Frozen(inner) | Self::List(inner) | Self::Set(inner) | Self::Vector(inner, _) => {
+                inner.has_equal_forms()
+            }
+            Self::Map(key_type, value_type) => key_type.has_equal_forms() || value_type.has_equal_forms(),
+        }
+    }
+
+    /// Appends the value as a part of an ordered key: byte order is [`CqlType::compare`], descending inverted. It is prefix-free
+    /// and [`CqlType::decode_key`] gives the very bytes back.
+    pub fn encode_key(&self, bytes: &[u8], descending: bool, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.order(bytes, out);
+        if self.has_equal_forms() {
+            let canonical = self.read_order(&mut KeyReader::new(out.get(start..).unwrap_or_default(), false));
+            if canonical.is_ok_and(|canonical| canonical == bytes) {
+                out.push(0);
+            } else {
+                out.push(1);
+                key::escape(bytes, out);
+            }
+        }
+        invert(out, start, descending);
+    }
+
+    /// The part of [`CqlType::encode_key`] that values which compare equal share: the whole of it for most types, a prefix of
+    /// it for those that [`CqlType::has_equal_forms`].
+    pub fn encode_key_order(&self, bytes: &[u8], descending: bool, out: &mut Vec<u8>) {
+        let start = out.len();
+        self.order(bytes, out);
+        invert(out, start, descending);
+    }
+
+    /// Reads what [`CqlType::encode_key`] wrote and moves `input` behind it.
+    ///
+    /// # Errors
+    /// When it did not write this.
+    pub fn decode_key(&self, input: &mut &[u8], descending: bool) -> Result<Bytes, Corrupt> {
+        let mut reader = KeyReader::new(input, descending);
+        let mut bytes = self.read_order(&mut reader)?;
+        if self.has_equal_forms() {
+            match reader.byte()? {
+                0 => {}
+                1 => bytes = reader.escaped()?,
+                _ => return Err(Corrupt("trailer")),
+            }
+        }
+        *input = reader.rest();
+        Ok(bytes.into())
+    }
+
+    fn order(&self, bytes: &[u8], out: &mut Vec<u8>) {
+        match self {
+            Self::Native(native) => (native.row().order)(bytes, out),
+            Self::Custom(_) => key::escape(bytes, out),
+            Self::Frozen(inner) => inner.order(bytes, out),
+            _ if bytes.is_empty() => out.push(EMPTY),
+            Self::List(element) | Self::Set(element) => match list_elements(bytes) {
+                // A negative count reads as an empty collection, but would not come back.
+                Ok(elements) if !elements.is_empty() || bytes == [0; 4] => {
+                    out.push(VALUE);
+                    for value in elements {
+                        out.push(ELEMENT);
+                        element.order(value, out);
+                    }
+                    out.push(END);
+                }
+                _ => key::order_raw(bytes, out),
+            },
+            Self::Map(key_type, value_type) => match map_entries(bytes) {
+                Ok(entries) if !entries.is_empty() || bytes == [0; 4] => {
+                    out.push(VALUE);
+                    for (key, value) in entries {
+                        out.push(ELEMENT);
+                        key_type.order(key, out);
+                        value_type.order(value, out);
+                    }
+                    out.push(END);
+                }
+                _ => key::order_raw(bytes, out),
+            },
+            Self::Tuple(types) => order_fields(bytes, types.iter(), out),
+            Self::User(user) => order_fields(bytes, user.fields.iter().map(|(_, field_type)| field_type), out),
+            Self::Vector(element, _) => match self.vector_elements(bytes) {
+                Ok(elements) => {
+                    out.push(VALUE);
+                    for value in elements {
+                        element.order(value, out);
+                    }
+                }
+                Err(_) => key::order_raw(bytes, out),
+            },
+        }
+    }
+
+    fn read_order(&self, reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
+        match self {
+            Self::Native(native) => return (native.row().read_order)(reader),
+            Self::Custom(_) => return reader.escaped(),
+            Self::Frozen(inner) => return inner.read_order(reader),
+            _ => {}
+        }
+        match reader.byte()? {
+            EMPTY => return Ok(Vec::new()),
+            VALUE => {}
+            key::RAW => return reader.escaped(),
+            _ => return Err(Corrupt("marker")),
+        }
+        match self {
+            Self::List(element) | Self::Set(element) => {
+                let mut elements = Vec::new();
+                while more(reader)? {
+                    elements.push(element.read_order(reader)?);
+                }
+                Ok(compound::encode_list(elements.iter().map(Vec::as_slice)).into())
+            }
+            Self::Map(key_type, value_type) => {
+                let mut entries = Vec::new();
+                while more(reader)? {
+                    entries.push((key_type.read_order(reader)?, value_type.read_order(reader)?));
+                }
+                Ok(compound::encode_map(entries.iter().map(|(k, v)| (k.as_slice(), v.as_slice()))).into())
+            }
+            Self::Tuple(types) => read_fields(reader, types.iter()),
+            Self::User(user) => read_fields(reader, user.fields.iter().map(|(_, field_type)| field_type)),
+            Self::Vector(element, count) => {
+                let mut elements = Vec::new();
+                for _ in 0..*count {
+                    elements.push(element.read_order(reader)?);
+                }
+                Ok(element.encode_vector(elements.iter().map(Vec::as_slice)).into())
+            }
+            Self::Native(_) | Self::Custom(_) | Self::Frozen(_) => Err(Corrupt("marker")),
+        }
+    }
+
+    /// A bound value as Cassandra stores it: sets and maps in order and without duplicates, of equal keys the last; everything
+    /// else as it is.
+    ///
+    /// # Errors
+    /// When the bytes are no value of the type.
+    pub fn normalize(&self, bytes: &Bytes) -> Result<Bytes, Invalid> {
+        self.validate(bytes)?;
+        Ok(match self.unfrozen() {
+            Self::Set(element) => element.encode_set(set_elements(bytes)?),
+            Self::Map(key_type, _) => key_type.encode_sorted_map(map_entries(bytes)?),
+            _ => bytes.clone(),
+        })
+    }
+
+    /// The bytes of a set whose elements have this type: in order, without duplicates.
+    #[must_use]
+    pub fn encode_set(&self, mut elements: Vec<&[u8]>) -> Bytes {
+        elements.sort_by(|a, b| self.compare(a, b));
+        elements.dedup_by(|later, earlier| self.compare(later, earlier) == Ordering::Equal);
+        compound::encode_list(elements)
+    }
+
+    /// The bytes of a map whose keys have this type: in order of keys; of entries with equal keys the last one given stays.
+    #[must_use]
+    pub fn encode_sorted_map(&self, mut entries: Vec<(&[u8], &[u8])>) -> Bytes {
+        // Stable, so that among equal keys the order of giving remains.
+        entries.sort_by(|a, b| self.compare(a.0, b.0));
+        entries.dedup_by(|later, earlier| {
+            let same = self.compare(later.0, earlier.0) == Ordering::Equal;
+            if same {
+                earlier.1 = later.1;
+            }
+            same
+        });
+        compound::encode_map(entries)
+    }
+}
+
+fn invert(out: &mut [u8], start: usize, descending: bool) {
+    if descending {
+        for byte in out.iter_mut().skip(start) {
+            *byte = !*byte;
+        }
+    }
+}
+
+/// Whether another element follows in a key.
+fn more(reader: &mut KeyReader<'_>) -> Result<bool, Corrupt> {
+    match reader.byte()? {
+        END => Ok(false),
+        ELEMENT => Ok(true),
+        _ => Err(Corrupt("collection")),
+    }
+}
+
+/// Empty bytes first, then what can be read, then the rest.
+fn compare_whole<'a, T>(
+    a: &'a [u8],
+    b: &'a [u8],
+    read: impl Fn(&'a [u8]) -> Result<T, Invalid>,
+    order: impl Fn(&T, &T) -> Ordering,
+) -> Ordering {
+    if a.is_empty() || b.is_empty() {
+        return b.is_empty().cmp(&a.is_empty());
+    }
+    match (read(a), read(b)) {
+        (Ok(x), Ok(y)) => order(&x, &y),
+        (Ok(_), Err(_)) => Ordering::Less,
+        (Err(_), Ok(_)) => Ordering::Greater,
+        (Err(_), Err(_)) => a.cmp(b),
+    }
+}
+
+fn compare_all<T>(a: &[T], b: &[T], order: impl Fn(&T, &T) -> Ordering) -> Ordering {
+    a.iter()
+        .zip(b)
+        .map(|(x, y)| order(x, y))
+        .find(|found| *found != Ordering::Equal)
+        .unwrap_or_else(|| a.len().cmp(&b.len()))
+}
+
+/// Field by field, null first; missing fields are null.
+fn compare_fields<'t>(a: &[u8], b: &[u8], types: impl ExactSizeIterator<Item = &'t CqlType>) -> Ordering {
+    if a.is_empty() || b.is_empty() {
+        return b.is_empty().cmp(&a.is_empty());
+    }
+    let count = types.len();
+    let (x, y) = (tuple_fields(a, count), tuple_fields(b, count));
+    types
+        .zip(x.into_iter().zip(y))
+        .map(|(field_type, (x, y))| match (x, y) {
+            (Some(x), Some(y)) => field_type.compare(x, y),
+            (x, y) => x.is_some().cmp(&y.is_some()),
+        })
+        .find(|found| *found != Ordering::Equal)
+        .unwrap_or(Ordering::Equal)
+}
+
+/// The fields up to the last that is not null.
+fn order_fields<'t>(bytes: &[u8], types: impl ExactSizeIterator<Item = &'t CqlType>, out: &mut Vec<u8>) {
+    if bytes.is_empty() {
+        out.push(EMPTY);
+        return;
+    }
+    out.push(VALUE);
+    let mut fields = tuple_fields(bytes, types.len());
+    while matches!(fields.last(), Some(None)) {
+        fields.pop();
+    }
+    for (field_type, field) in types.zip(fields) {
+        match field {
+            None => out.push(NULL),
+            Some(value) => {
+                out.push(FIELD);
+                field_type.order(value, out);
+            }
+        }
+    }
+    out.push(END);
+}
+
+/// All fields, those that the key left out as nulls.
+fn read_fields<'t>(
+    reader: &mut KeyReader<'_>,
+    types: impl ExactSizeIterator<Item = &'t CqlType>,
+) -> Result<Vec<u8>, Corrupt> {
+    let mut fields: Vec<Option<Vec<u8>>> = Vec::with_capacity(types.len());
+    let mut ended = false;
+    for field_type in types {
+        let mark = if ended { END } else { reader.byte()? };
+        fields.push(match mark {
+            END => {
+                ended = true;
+                None
+            }
+            NULL => None,
+            FIELD => Some(field_type.read_order(reader)?),
+            _ => return Err(Corrupt("tuple")),
+        });
+    }
+    if !ended && reader.byte()? != END {
+        return Err(Corrupt("tuple"));
+    }
+    Ok(compound::encode_tuple(fields.iter().map(Option::as_deref)).into())
+}
