@@ -1,1 +1,49 @@
-//! The `server` room.
+//! Sockets: connections, what may be said on them when, and who answers.
+//!
+//! The life of a connection: `listener` accepts and admits it, its own task (`connection`) reads envelopes and judges each
+//! by how far the connection has come (`handshake`); requests for the database go to a [`Handler`] and are polled by the same
+//! task until they are done (`inflight`); answers leave in the order in which they are ready.
+//!
+//! Invariants: every queue, count and wait has a bound in [`Limits`]; memory follows bytes received; a panic answers one
+//! request; what has been begun is carried through; OPTIONS is answered past all work; events are only told to connections
+//! that registered.
+//!
+//! Absent on purpose: CQL, schema, rows: a handler knows them. Sources: native_protocol_v5.spec §4; the drivers' own code.
+
+mod admission;
+mod auth;
+mod connection;
+mod events;
+mod handshake;
+mod inflight;
+mod limits;
+mod listener;
+mod session;
+mod tls;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+pub use auth::{AUTHENTICATOR_CLASS, Credentials};
+pub use events::{Events, Subscription};
+pub use handshake::CQL_VERSION;
+pub use limits::Limits;
+pub use listener::{Options, Server, StartError, TlsOptions};
+pub use session::{Session, State};
+pub use tls::TlsError;
+
+use crate::wire::frame::Header;
+use crate::wire::response::Response;
+
+/// Answers QUERY, PREPARE, EXECUTE and BATCH. Two stand behind this seam: the database, and one with canned answers against
+/// which the cost of the database is measured.
+pub trait Handler: Send + Sync + 'static {
+    /// The answer to one request. Polled on the connection's task, so it must not block; a panic is answered as an error.
+    fn handle(
+        self: Arc<Self>,
+        session: Arc<Session>,
+        header: Header,
+        body: Bytes,
+    ) -> impl Future<Output = Response> + Send + 'static;
+}

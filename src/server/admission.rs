@@ -1,0 +1,100 @@
+//! Who may connect: bounds on connections, in all and per address, and on the bytes of requests in work.
+
+use std::collections::HashMap;
+use std::net::IpAddr;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// Counts what is admitted.
+#[derive(Debug, Default)]
+pub(super) struct Admission {
+    connections: Mutex<Connections>,
+    in_flight_bytes: AtomicUsize,
+}
+
+#[derive(Debug, Default)]
+struct Connections {
+    total: usize,
+    by_address: HashMap<IpAddr, usize>,
+}
+
+/// One admitted connection; dropped with it.
+#[derive(Debug)]
+pub(super) struct Admitted {
+    admission: Arc<Admission>,
+    from: IpAddr,
+}
+
+impl Admission {
+    fn locked(&self) -> std::sync::MutexGuard<'_, Connections> {
+        self.connections.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a connection; `None` if there are too many.
+    pub(super) fn admit(self: &Arc<Self>, from: IpAddr, total_max: usize, per_address_max: usize) -> Option<Admitted> {
+        let mut connections = self.locked();
+        let here = connections.by_address.get(&from).copied().unwrap_or(0);
+        if connections.total >= total_max || here >= per_address_max {
+            return None;
+        }
+        connections.total += 1;
+        connections.by_address.insert(from, here + 1);
+        drop(connections);
+        Some(Admitted {
+            admission: Arc::clone(self),
+            from,
+        })
+    }
+
+    /// Connections open now.
+    pub(super) fn connections(&self) -> usize {
+        self.locked().total
+    }
+
+    /// Bytes of requests in work, over all connections.
+    pub(super) fn in_flight_bytes(&self) -> usize {
+        self.in_flight_bytes.load(Ordering::Relaxed)
+    }
+
+    /// A request has been begun.
+    pub(super) fn begin(&self, bytes: usize) {
+        self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// A request has been answered.
+    pub(super) fn end(&self, bytes: usize) {
+        self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
+    }
+}
+
+impl Drop for Admitted {
+    fn drop(&mut self) {
+        let mut connections = self.admission.locked();
+        connections.total = connections.total.saturating_sub(1);
+        if let Some(here) = connections.by_address.get_mut(&self.from) {
+            *here = here.saturating_sub(1);
+            if *here == 0 {
+                connections.by_address.remove(&self.from);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn bounds_hold_and_places_come_back() {
+        let admission = Arc::new(Admission::default());
+        let (one, two): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
+        let first = admission.admit(one, 3, 2).unwrap();
+        let _second = admission.admit(one, 3, 2).unwrap();
+        assert!(admission.admit(one, 3, 2).is_none());
+        let _third = admission.admit(two, 3, 2).unwrap();
+        assert!(admission.admit(two, 3, 2).is_none());
+        drop(first);
+        assert_eq!(admission.connections(), 2);
+        assert!(admission.admit(one, 3, 2).is_some());
+    }
+}

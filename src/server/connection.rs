@@ -1,0 +1,549 @@
+//! One connection: one task that reads, answers and writes.
+//!
+//! ```text
+//! socket ─► Decoder ─► handshake::step ─┬─► answer ───────────────────────────────► Encoder ─► socket
+//!                                       └─► InFlight: polled at once, else later ─►
+//! ```
+//! Each turn of the task takes what is done, begins what has come, writes what there is to write and reads what there is to
+//! read, until nothing moves. So everything that is ready together is answered with one write, and nothing is locked.
+//!
+//! Pressure: while more than `queued_bytes_max` wait for the client, nothing is taken from the requests in work and nothing is
+//! read; while too much is in work, requests wait in a bounded queue (OPTIONS is answered past it) and, when that is full, in
+//! the socket. A client that takes nothing for `slow_client` is closed.
+
+use std::collections::VecDeque;
+use std::pin::{Pin, pin};
+use std::sync::Arc;
+use std::task::{Context, Poll};
+use std::time::Duration;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::sync::watch;
+use tokio::time::{Instant, Sleep, sleep_until, timeout};
+
+use super::admission::Admission;
+use super::auth::Authenticator;
+use super::events::Subscription;
+use super::handshake::{self, Phase, Step};
+use super::inflight::InFlight;
+use super::limits::Limits;
+use super::session::Session;
+use crate::metrics;
+use crate::wire::Version;
+use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
+use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
+
+/// What all connections of a server share.
+#[derive(Debug)]
+pub(super) struct Shared {
+    pub(super) limits: Limits,
+    pub(super) authenticator: Authenticator,
+    pub(super) admission: Arc<Admission>,
+}
+
+/// Bytes read at once; more once a client sends so much.
+const READ_BYTES_MIN: usize = 4 * 1024;
+const READ_BYTES_MAX: usize = 64 * 1024;
+
+/// Requests begun before what they answered is written.
+const BEGUN_PER_WRITE: usize = 128;
+
+/// Requests begun before other connections get their turn.
+const BEGUN_PER_TURN: usize = 1024;
+
+/// How long the end of a connection waits for the client to stop sending.
+const LINGER: Duration = Duration::from_secs(1);
+
+/// How often a connection looks whether its client still reads and writes.
+const TICK: Duration = Duration::from_secs(5);
+
+/// Why a connection ended; for the log.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum End {
+    /// The client has closed it, or we have after an answer that said so.
+    Closed,
+    /// The socket failed.
+    Broken,
+    /// The bytes made no sense any more.
+    Lost,
+    /// The login failed.
+    Refused,
+    /// Not logged in in time.
+    LoginDeadline,
+    /// The client did not read.
+    Slow,
+    /// The client did not write.
+    Idle,
+    /// The server stops.
+    Drained,
+}
+
+/// Serves one connection until it ends. `work` makes the answer to a request; it is polled here.
+pub(super) async fn serve<S, F>(
+    socket: S,
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    drain: watch::Receiver<bool>,
+    login_deadline: Instant,
+    work: impl Fn(Header, Bytes) -> F,
+) -> End
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = Response> + Send + 'static,
+{
+    let mut connection = Connection {
+        socket,
+        decoder: Decoder::new(shared.limits.body_bytes_max_before_login),
+        encoder: Encoder::new(),
+        phase: Phase::Fresh,
+        version: Version::HIGHEST,
+        session,
+        in_flight: InFlight::new(),
+        waiting: VecDeque::new(),
+        waiting_bytes: 0,
+        subscription: None,
+        throw_on_overload: false,
+        reading: Reading::Open,
+        read_bytes: READ_BYTES_MIN,
+        unflushed: false,
+        watch: Watch::default(),
+        shared,
+    };
+    let drained = async move {
+        let mut drain = drain;
+        // An error means that the server is gone, which ends the connection as well.
+        let _ = drain.wait_for(|drain| *drain).await;
+    };
+    let mut drained = pin!(drained);
+    let mut timer = pin!(sleep_until(login_deadline));
+    let end = std::future::poll_fn(|context| connection.turn(context, &work, drained.as_mut(), timer.as_mut())).await;
+    let Connection {
+        in_flight,
+        shared,
+        mut socket,
+        ..
+    } = connection;
+    if matches!(end, End::Lost | End::Refused) {
+        let _ = timeout(LINGER, linger(&mut socket)).await;
+    }
+    drop(socket);
+    finish(in_flight, &shared).await;
+    end
+}
+
+/// Says that nothing more is written and reads what the client is still sending, into nothing: were the socket closed over
+/// unread bytes, the answer that says why would be lost on its way.
+async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
+    socket.shutdown().await?;
+    let mut sink = [0; 4096];
+    while socket.read(&mut sink).await? > 0 {}
+    Ok(())
+}
+
+/// What has been begun is carried through, even if nobody hears the answer: half a schema change would be worse.
+async fn finish<F: Future<Output = Response> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
+    while let Some(done) = std::future::poll_fn(|context| in_flight.poll_done(context)).await {
+        shared.admission.end(done.bytes);
+    }
+}
+
+/// Whether more requests are wanted.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Reading {
+    /// Yes.
+    Open,
+    /// No: what is in work is answered, then the connection ends.
+    Ending(End),
+}
+
+/// What the last tick saw.
+#[derive(Debug, Default)]
+struct Watch {
+    received: u64,
+    sent: u64,
+    seen: (u64, u64),
+    still_reading: Duration,
+    still_writing: Duration,
+}
+
+struct Connection<S, F> {
+    socket: S,
+    decoder: Decoder,
+    encoder: Encoder,
+    phase: Phase,
+    version: Version,
+    session: Arc<Session>,
+    shared: Arc<Shared>,
+    in_flight: InFlight<F>,
+    /// Requests that wait until fewer are in work.
+    waiting: VecDeque<(Header, Bytes)>,
+    waiting_bytes: usize,
+    subscription: Option<Subscription>,
+    throw_on_overload: bool,
+    reading: Reading,
+    read_bytes: usize,
+    unflushed: bool,
+    watch: Watch,
+}
+
+impl<S, F> Connection<S, F>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = Response> + Send + 'static,
+{
+    fn turn(
+        &mut self,
+        context: &mut Context<'_>,
+        work: &impl Fn(Header, Bytes) -> F,
+        drained: Pin<&mut impl Future<Output = ()>>,
+        timer: Pin<&mut Sleep>,
+    ) -> Poll<End> {
+        if self.reading == Reading::Open && drained.poll(context).is_ready() {
+            self.reading = Reading::Ending(End::Drained);
+        }
+        if let Some(end) = self.poll_timer(context, timer) {
+            return Poll::Ready(end);
+        }
+        let mut begun = 0;
+        loop {
+            let mut moved = self.take_events(context);
+            moved |= self.take_done(context);
+            let started = self.begin_some(context, work);
+            begun += started;
+            moved |= started > 0;
+            match self.write_some(context) {
+                Ok(wrote) => moved |= wrote,
+                Err(_) => return Poll::Ready(End::Broken),
+            }
+            if let Reading::Ending(end) = self.reading
+                && self.in_flight.is_empty()
+                && self.waiting.is_empty()
+                && self.encoder.queued() == 0
+                && !self.unflushed
+            {
+                return Poll::Ready(end);
+            }
+            match self.read_some(context) {
+                Ok(read) => moved |= read,
+                Err(_) => return Poll::Ready(End::Broken),
+            }
+            if !moved {
+                return Poll::Pending;
+            }
+            if begun >= BEGUN_PER_TURN {
+                context.waker().wake_by_ref();
+                return Poll::Pending;
+            }
+        }
+    }
+
+    /// Looks at the clock: the deadline before login, then every tick.
+    fn poll_timer(&mut self, context: &mut Context<'_>, mut timer: Pin<&mut Sleep>) -> Option<End> {
+        while timer.as_mut().poll(context).is_ready() {
+            if self.phase != Phase::Ready {
+                return Some(End::LoginDeadline);
+            }
+            let now = timer.deadline();
+            timer.as_mut().reset(now.max(Instant::now()) + TICK);
+            let watch = &mut self.watch;
+            let quiet = watch.received == watch.seen.0 && self.in_flight.is_empty();
+            watch.still_reading = if quiet {
+                watch.still_reading + TICK
+            } else {
+                Duration::ZERO
+            };
+            let stuck = watch.sent == watch.seen.1 && self.encoder.queued() > 0;
+            watch.still_writing = if stuck {
+                watch.still_writing + TICK
+            } else {
+                Duration::ZERO
+            };
+            watch.seen = (watch.received, watch.sent);
+            if watch.still_writing >= self.shared.limits.slow_client {
+                metrics::CONNECTIONS_SLOW.increment();
+                return Some(End::Slow);
+            }
+            if watch.still_reading >= self.shared.limits.idle {
+                return Some(End::Idle);
+            }
+        }
+        None
+    }
+
+    fn is_full(&self) -> bool {
+        self.encoder.queued() >= self.shared.limits.queued_bytes_max
+    }
+
+    fn take_events(&mut self, context: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while self.phase == Phase::Ready && !self.is_full() {
+            let Some(subscription) = &mut self.subscription else {
+                break;
+            };
+            match subscription.receiver.poll_recv(context) {
+                Poll::Pending => break,
+                Poll::Ready(Some(event)) => {
+                    moved = true;
+                    self.encoder
+                        .write(self.version, -1, &Body::Event(Event::clone(&event)).into());
+                }
+                Poll::Ready(None) => {
+                    // Events came faster than this client read them.
+                    metrics::CONNECTIONS_SLOW.increment();
+                    self.subscription = None;
+                    self.reading = Reading::Ending(End::Slow);
+                    moved = true;
+                }
+            }
+        }
+        moved
+    }
+
+    fn take_done(&mut self, context: &mut Context<'_>) -> bool {
+        let mut moved = false;
+        while !self.is_full() {
+            let Poll::Ready(Some(done)) = self.in_flight.poll_done(context) else {
+                break;
+            };
+            moved = true;
+            self.shared.admission.end(done.bytes);
+            self.answer(context, done.stream, &done.response);
+        }
+        moved
+    }
+
+    /// Queues the answer to a request.
+    fn answer(&mut self, context: &mut Context<'_>, stream: i16, response: &Response) {
+        match response.body {
+            // The event of a schema change goes before the answer to the statement that made it.
+            Body::SchemaChange(_) => {
+                self.take_events(context);
+            }
+            Body::Error(_) => metrics::REQUEST_ERRORS.increment(),
+            _ => {}
+        }
+        self.encoder.write(self.version, stream, response);
+    }
+
+    /// Begins requests that have come, as many as may be; gives how many have moved.
+    fn begin_some(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> usize {
+        let mut begun = 0;
+        while begun < BEGUN_PER_WRITE && !self.is_full() {
+            if self.may_begin()
+                && let Some((header, body)) = self.waiting.pop_front()
+            {
+                self.waiting_bytes -= body.len();
+                self.begin(context, header, body, work);
+                begun += 1;
+                continue;
+            }
+            if self.waiting_bytes >= self.shared.limits.waiting_bytes_max
+                || matches!(self.reading, Reading::Ending(end) if end != End::Closed)
+            {
+                break;
+            }
+            match self.decoder.next_inbound() {
+                Ok(None) => break,
+                Ok(Some(inbound)) => self.take(context, inbound, work),
+                Err(fatal) => self.lose(&fatal),
+            }
+            begun += 1;
+        }
+        if begun > 0 {
+            metrics::REQUESTS.add(begun as u64);
+        }
+        begun
+    }
+
+    /// Whether another request may be worked on.
+    fn may_begin(&self) -> bool {
+        let limits = &self.shared.limits;
+        self.in_flight.is_empty()
+            || (self.in_flight.len() < limits.in_flight_max
+                && self.in_flight.bytes() < limits.in_flight_bytes_max
+                && self.shared.admission.in_flight_bytes() < limits.in_flight_bytes_total_max)
+    }
+
+    fn take(&mut self, context: &mut Context<'_>, inbound: Inbound, work: &impl Fn(Header, Bytes) -> F) {
+        let (header, body) = match inbound {
+            Inbound::Envelope(header, body) => (header, body),
+            Inbound::Unreadable(header, malformed) => {
+                metrics::PROTOCOL_ERRORS.increment();
+                let error = ErrorBody::protocol(malformed.to_string());
+                return self.answer(context, header.stream, &error.into());
+            }
+            Inbound::TooBig(header) => return self.too_big(context, &header),
+        };
+        self.version = header.version;
+        if header.stream < 0 {
+            metrics::PROTOCOL_ERRORS.increment();
+            let error = ErrorBody::protocol(format!("Invalid stream id {}: it is negative", header.stream));
+            return self.answer(context, header.stream, &error.into());
+        }
+        let step = handshake::step(
+            &mut self.phase,
+            &self.shared.authenticator,
+            self.session.client().ip(),
+            &header,
+            &body,
+        );
+        match step {
+            Step::Dispatch => self.dispatch(context, header, body, work),
+            Step::Reply(response) => self.answer(context, header.stream, &response),
+            Step::Refuse(response) => {
+                self.answer(context, header.stream, &response);
+                self.reading = Reading::Ending(End::Refused);
+            }
+            Step::Negotiated(response, negotiated) => {
+                self.answer(context, header.stream, &response);
+                self.decoder.negotiated(header.version, negotiated.compression);
+                self.encoder.negotiated(header.version, negotiated.compression);
+                self.throw_on_overload = negotiated.throw_on_overload;
+                self.raise_limit();
+            }
+            Step::LoggedIn(response, user) => {
+                self.session.set_user(&user);
+                self.answer(context, header.stream, &response);
+                self.raise_limit();
+            }
+            Step::Register(kinds) => {
+                let events_max = self.shared.limits.events_max;
+                let subscription = self
+                    .subscription
+                    .get_or_insert_with(|| self.session.events().subscribe(events_max));
+                subscription.register(&kinds);
+                self.answer(context, header.stream, &Body::Ready.into());
+            }
+        }
+    }
+
+    fn raise_limit(&mut self) {
+        if self.phase == Phase::Ready {
+            self.decoder.limit(self.shared.limits.body_bytes_max);
+        }
+    }
+
+    fn too_big(&mut self, context: &mut Context<'_>, header: &Header) {
+        metrics::PROTOCOL_ERRORS.increment();
+        self.version = header.version;
+        let (length, limit) = (header.length, self.decoder.body_bytes_max());
+        let text = format!("Request is too big: length {length} exceeds maximum allowed length {limit}.");
+        if self.phase == Phase::Ready {
+            return self.answer(context, header.stream, &ErrorBody::invalid(text).into());
+        }
+        self.answer(context, header.stream, &ErrorBody::protocol(text).into());
+        self.reading = Reading::Ending(End::Lost);
+    }
+
+    fn dispatch(&mut self, context: &mut Context<'_>, header: Header, body: Bytes, work: &impl Fn(Header, Bytes) -> F) {
+        if self.in_flight.is_busy(header.stream) {
+            metrics::PROTOCOL_ERRORS.increment();
+            let error = ErrorBody::protocol(format!("Stream id {} is in use by another request", header.stream));
+            return self.answer(context, header.stream, &error.into());
+        }
+        if self.may_begin() && self.waiting.is_empty() {
+            return self.begin(context, header, body, work);
+        }
+        if self.throw_on_overload {
+            metrics::REQUESTS_OVERLOADED.increment();
+            let error = ErrorBody::overloaded("Too many requests of this connection are in work");
+            return self.answer(context, header.stream, &error.into());
+        }
+        self.waiting_bytes += body.len();
+        self.waiting.push_back((header, body));
+    }
+
+    fn begin(&mut self, context: &mut Context<'_>, header: Header, body: Bytes, work: &impl Fn(Header, Bytes) -> F) {
+        let (stream, bytes) = (header.stream, body.len());
+        match self.in_flight.begin(context, stream, bytes, work(header, body)) {
+            Some(response) => self.answer(context, stream, &response),
+            None => self.shared.admission.begin(bytes),
+        }
+    }
+
+    /// Nothing more can be read: says why where that can be said, and ends.
+    fn lose(&mut self, fatal: &Fatal) {
+        metrics::PROTOCOL_ERRORS.increment();
+        self.reading = Reading::Ending(End::Lost);
+        let (version, stream, text) = match fatal {
+            Fatal::Version(byte) => return self.encoder.raw(&version_refusal(*byte)),
+            Fatal::Checksum => {
+                metrics::CHECKSUM_MISMATCHES.increment();
+                return;
+            }
+            Fatal::VersionChanged { from, to, stream } => {
+                let (from_name, to_name) = (from.name(), to.name());
+                let text = format!(
+                    "Invalid message version. Got {to_name} but previous messages on this connection had version {from_name}"
+                );
+                (*from, *stream, text)
+            }
+            Fatal::Length {
+                length,
+                version,
+                stream,
+            } => (*version, *stream, format!("Invalid frame length {length}")),
+            Fatal::Segments(what) => (self.version, 0, format!("Invalid segments: {what}")),
+        };
+        self.encoder.write(version, stream, &ErrorBody::protocol(text).into());
+    }
+
+    /// Writes what is queued, as far as the socket takes it.
+    fn write_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
+        let mut moved = false;
+        while self.encoder.queued() > 0 {
+            match Pin::new(&mut self.socket).poll_write(context, self.encoder.flush()) {
+                Poll::Pending => break,
+                Poll::Ready(Ok(0)) => return Err(std::io::ErrorKind::WriteZero.into()),
+                Poll::Ready(Ok(count)) => {
+                    self.encoder.sent(count);
+                    self.watch.sent += count as u64;
+                    metrics::BYTES_SENT.add(count as u64);
+                    self.unflushed = true;
+                    moved = true;
+                }
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        if self.unflushed {
+            match Pin::new(&mut self.socket).poll_flush(context) {
+                Poll::Pending => {}
+                Poll::Ready(Ok(())) => self.unflushed = false,
+                Poll::Ready(Err(error)) => return Err(error),
+            }
+        }
+        Ok(moved)
+    }
+
+    fn may_read(&self) -> bool {
+        self.reading == Reading::Open && !self.is_full() && self.waiting_bytes < self.shared.limits.waiting_bytes_max
+    }
+
+    /// Reads what has come.
+    fn read_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
+        if !self.may_read() {
+            return Ok(false);
+        }
+        self.decoder.buffer().reserve(self.read_bytes);
+        let room = self.read_bytes;
+        let read = pin!(self.socket.read_buf(self.decoder.buffer()));
+        match read.poll(context) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(0)) => {
+                // What has been asked is still answered: the client may have closed its half only.
+                self.reading = Reading::Ending(End::Closed);
+                Ok(true)
+            }
+            Poll::Ready(Ok(count)) => {
+                self.watch.received += count as u64;
+                metrics::BYTES_RECEIVED.add(count as u64);
+                if count >= room {
+                    self.read_bytes = READ_BYTES_MAX;
+                }
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(error),
+        }
+    }
+}

@@ -1,0 +1,179 @@
+//! What a connection may say when: a pure machine from requests to steps.
+//!
+//! ```text
+//! Fresh ── STARTUP ──► READY ────────────────► Ready ── everything but STARTUP, AUTH_RESPONSE
+//!   │  ▲               AUTHENTICATE ─► Login ────▲
+//!   │  └ OPTIONS, errors                └ AUTH_RESPONSE: AUTH_SUCCESS, or an error and the end
+//! ```
+
+use std::net::IpAddr;
+
+use bytes::Bytes;
+
+use super::auth::{AUTHENTICATOR_CLASS, Authenticator};
+use crate::metrics;
+use crate::wire::frame::Header;
+use crate::wire::request::{EventKind, Request, Startup};
+use crate::wire::response::{Body, ErrorBody, ErrorCode, Response};
+use crate::wire::{Compression, Opcode, Version};
+
+/// The version of CQL that is spoken, Cassandra 5.0's.
+pub const CQL_VERSION: &str = "3.4.7";
+
+/// How far a connection has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    /// Nothing but OPTIONS so far.
+    Fresh,
+    /// STARTUP was answered with AUTHENTICATE.
+    Login,
+    /// Requests may come.
+    Ready,
+}
+
+/// What to do about a request.
+#[derive(Debug)]
+pub(super) enum Step {
+    /// Answer.
+    Reply(Response),
+    /// Answer; what follows, in both directions, is as negotiated.
+    Negotiated(Response, Negotiated),
+    /// Answer; this user has logged in.
+    LoggedIn(Response, String),
+    /// Answer and close.
+    Refuse(Response),
+    /// Note the kinds of event and answer READY.
+    Register(Vec<EventKind>),
+    /// Let the database answer.
+    Dispatch,
+}
+
+/// What STARTUP has settled.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Negotiated {
+    /// Of bodies or segments.
+    pub(super) compression: Option<Compression>,
+    /// Too much work is an error for this client rather than a wait.
+    pub(super) throw_on_overload: bool,
+}
+
+/// The answer to OPTIONS.
+pub(super) fn supported() -> Response {
+    // No SCYLLA_* and no PRODUCT_TYPE: drivers would take us for what we are not.
+    Body::Supported(vec![
+        ("PROTOCOL_VERSIONS", Version::NAMES.to_vec()),
+        ("COMPRESSION", Compression::NAMES.to_vec()),
+        ("CQL_VERSION", vec![CQL_VERSION]),
+    ])
+    .into()
+}
+
+fn protocol_error(text: impl Into<String>) -> Response {
+    metrics::PROTOCOL_ERRORS.increment();
+    ErrorBody::protocol(text).into()
+}
+
+/// Judges a request by the phase; moves the phase on.
+pub(super) fn step(
+    phase: &mut Phase,
+    authenticator: &Authenticator,
+    from: IpAddr,
+    header: &Header,
+    body: &Bytes,
+) -> Step {
+    let Some(opcode) = header.opcode() else {
+        return Step::Reply(protocol_error(format!("Unknown opcode {}", header.opcode_byte)));
+    };
+    if !opcode.is_request() {
+        return Step::Reply(protocol_error(format!(
+            "Unexpected message {}: it is no request",
+            opcode.name()
+        )));
+    }
+    match (*phase, opcode) {
+        (_, Opcode::Options) => return Step::Reply(supported()),
+        (Phase::Ready, Opcode::Query | Opcode::Prepare | Opcode::Execute | Opcode::Batch) => return Step::Dispatch,
+        (Phase::Fresh, Opcode::Startup) | (Phase::Login, Opcode::AuthResponse) | (Phase::Ready, Opcode::Register) => {}
+        (phase, opcode) => {
+            let name = opcode.name();
+            return Step::Reply(protocol_error(match phase {
+                Phase::Fresh => format!("Unexpected message {name}, expecting STARTUP or OPTIONS"),
+                Phase::Login => format!("Unexpected message {name}, expecting SASL_RESPONSE"),
+                Phase::Ready => format!("Unexpected message {name}, the connection is already initialized"),
+            }));
+        }
+    }
+    match Request::parse(header, body) {
+        Err(malformed) => Step::Reply(protocol_error(malformed.to_string())),
+        Ok(Request::Startup(startup)) => match negotiate(&startup, header.version) {
+            Err(text) => Step::Reply(protocol_error(text)),
+            Ok(negotiated) => {
+                let login = authenticator.required();
+                *phase = if login { Phase::Login } else { Phase::Ready };
+                let body = if login {
+                    Body::Authenticate(AUTHENTICATOR_CLASS)
+                } else {
+                    Body::Ready
+                };
+                Step::Negotiated(body.into(), negotiated)
+            }
+        },
+        Ok(Request::AuthResponse(response)) => {
+            match authenticator.login(from, response.token.as_deref().unwrap_or_default()) {
+                Ok(user) => {
+                    *phase = Phase::Ready;
+                    Step::LoggedIn(Body::AuthSuccess.into(), user)
+                }
+                Err(error) => {
+                    metrics::LOGINS_FAILED.increment();
+                    tracing::warn!(%from, %error, "login refused");
+                    Step::Refuse(ErrorBody::new(ErrorCode::BadCredentials, error.to_string()).into())
+                }
+            }
+        }
+        Ok(Request::Register(register)) => Step::Register(register.kinds),
+        // The phase has let through no other message.
+        Ok(Request::Options | Request::Query(_) | Request::Prepare(_) | Request::Execute(_) | Request::Batch(_)) => {
+            Step::Dispatch
+        }
+    }
+}
+
+/// Reads STARTUP's options; the error is a text for the client.
+fn negotiate(startup: &Startup<'_>, version: Version) -> Result<Negotiated, String> {
+    let cql = startup
+        .option("CQL_VERSION")
+        .ok_or("Missing value CQL_VERSION in STARTUP message")?;
+    // Any version from 3 on is accepted: the Rust driver always says 4.0.0.
+    let (major, rest) = cql
+        .split_once('.')
+        .ok_or_else(|| format!("Invalid version value: {cql}"))?;
+    let number = |text: &str| text.parse::<u32>().ok();
+    let (Some(major), Some(_)) = (number(major), rest.split(['.', '-', '+']).next().and_then(number)) else {
+        return Err(format!("Invalid version value: {cql}"));
+    };
+    if major < 3 {
+        return Err(format!(
+            "CQL version {cql} is not supported by the binary protocol (supported version are >= 3.0.0)"
+        ));
+    }
+    let compression = match startup.option("COMPRESSION").filter(|name| !name.is_empty()) {
+        None => None,
+        Some(name) => {
+            let algorithm =
+                Compression::from_name(name).ok_or_else(|| format!("Unknown compression algorithm: {name}"))?;
+            if algorithm == Compression::Snappy && version >= Version::V5 {
+                return Err("Unsupported compression type: snappy. Version 5 compresses with lz4 only".into());
+            }
+            Some(algorithm)
+        }
+    };
+    Ok(Negotiated {
+        compression,
+        throw_on_overload: startup.option("THROW_ON_OVERLOAD") == Some("1"),
+    })
+}
+
+#[cfg(test)]
+#[path = "handshake_tests.rs"]
+mod tests;

@@ -1,0 +1,218 @@
+//! Requests in work on one connection.
+//!
+//! A request is polled at once, on the connection's own task; most are answered by that and never cost a task, a queue or, the
+//! box being used again, an allocation. One that has to wait joins a set that the same task polls, so that a group commit of
+//! many requests wakes the connection once. One that keeps coming back (a long scan that yields) is moved to a task of its
+//! own, so that it shares neither this connection's turn nor its core.
+//!
+//! A panic is caught here, and answered with an id that also stands in the log.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::pin::Pin;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::task::{Context, Poll};
+
+use futures::stream::{FuturesUnordered, StreamExt};
+use tokio::task::JoinHandle;
+
+use crate::metrics;
+use crate::wire::response::{ErrorBody, Response};
+
+/// Polls after which a request gets a task of its own.
+const POLLS_MAX: u32 = 8;
+
+/// Boxes kept for requests to come.
+const SPARE_MAX: usize = 64;
+
+/// A box that holds one request's work, or none, and is used again.
+type Slot<F> = Pin<Box<Option<F>>>;
+
+/// A request that has been answered.
+#[derive(Debug)]
+pub(super) struct Done {
+    /// Its stream.
+    pub(super) stream: i16,
+    /// What it counted for.
+    pub(super) bytes: usize,
+    /// Its answer.
+    pub(super) response: Response,
+}
+
+enum Work<F> {
+    Here(Slot<F>),
+    Elsewhere(JoinHandle<Response>),
+    Moving,
+}
+
+struct Running<F> {
+    work: Work<F>,
+    stream: i16,
+    bytes: usize,
+    polls: u32,
+}
+
+/// The answer to a request that panicked.
+fn panicked() -> Response {
+    static PANICS: AtomicU64 = AtomicU64::new(0);
+    let id = PANICS.fetch_add(1, Ordering::Relaxed) + 1;
+    metrics::REQUEST_PANICS.increment();
+    tracing::error!(panic_id = id, "a request panicked; the panic itself stands above");
+    ErrorBody::server(format!("Internal error {id}; the server's log has more")).into()
+}
+
+/// Polls, and makes a panic an answer.
+fn poll_caught<F: Future<Output = Response>>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Response> {
+    let poll = || match slot.as_mut().as_pin_mut() {
+        Some(work) => work.poll(context),
+        None => Poll::Pending,
+    };
+    catch_unwind(AssertUnwindSafe(poll)).unwrap_or_else(|_| Poll::Ready(panicked()))
+}
+
+impl<F> Running<F> {
+    /// The answer, with the box if it can be used again.
+    fn done(&mut self, response: Response) -> (Done, Option<Slot<F>>) {
+        let slot = match std::mem::replace(&mut self.work, Work::Moving) {
+            Work::Here(mut slot) => {
+                slot.set(None);
+                Some(slot)
+            }
+            Work::Elsewhere(_) | Work::Moving => None,
+        };
+        let done = Done {
+            stream: self.stream,
+            bytes: self.bytes,
+            response,
+        };
+        (done, slot)
+    }
+}
+
+impl<F: Future<Output = Response> + Send + 'static> Future for Running<F> {
+    type Output = (Done, Option<Slot<F>>);
+
+    fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
+        let this = self.get_mut();
+        let poll = match &mut this.work {
+            Work::Here(slot) => poll_caught(slot, context),
+            Work::Elsewhere(handle) => Pin::new(handle)
+                .poll(context)
+                .map(|joined| joined.unwrap_or_else(|_| panicked())),
+            Work::Moving => Poll::Pending,
+        };
+        if let Poll::Ready(response) = poll {
+            return Poll::Ready(this.done(response));
+        }
+        this.polls += 1;
+        if this.polls > POLLS_MAX
+            && matches!(this.work, Work::Here(_))
+            && let Work::Here(mut slot) = std::mem::replace(&mut this.work, Work::Moving)
+        {
+            let mut handle = tokio::spawn(std::future::poll_fn(move |context| poll_caught(&mut slot, context)));
+            // Polled once, so that its end wakes this task.
+            let poll = Pin::new(&mut handle).poll(context);
+            this.work = Work::Elsewhere(handle);
+            if let Poll::Ready(joined) = poll {
+                return Poll::Ready(this.done(joined.unwrap_or_else(|_| panicked())));
+            }
+        }
+        Poll::Pending
+    }
+}
+
+/// The requests in work.
+pub(super) struct InFlight<F> {
+    running: FuturesUnordered<Running<F>>,
+    spare: Vec<Slot<F>>,
+    /// One bit for each stream in work, grown as far as the client goes.
+    busy: Vec<u64>,
+    bytes: usize,
+}
+
+/// The word of a stream's bit and the bit.
+fn bit(stream: i16) -> (usize, u64) {
+    let stream = stream.cast_unsigned();
+    (usize::from(stream / 64), 1 << (stream % 64))
+}
+
+impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
+    pub(super) fn new() -> Self {
+        Self {
+            running: FuturesUnordered::new(),
+            spare: Vec::new(),
+            busy: Vec::new(),
+            bytes: 0,
+        }
+    }
+
+    /// How many.
+    pub(super) fn len(&self) -> usize {
+        self.running.len()
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.running.is_empty()
+    }
+
+    /// Bytes of their bodies.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// Whether a request on this stream is in work.
+    pub(super) fn is_busy(&self, stream: i16) -> bool {
+        let (word, bit) = bit(stream);
+        self.busy.get(word).is_some_and(|bits| bits & bit != 0)
+    }
+
+    /// Begins a request; gives its answer if there was nothing to wait for.
+    pub(super) fn begin(&mut self, context: &mut Context<'_>, stream: i16, bytes: usize, work: F) -> Option<Response> {
+        let mut slot = self.spare.pop().unwrap_or_else(|| Box::pin(None));
+        slot.set(Some(work));
+        match poll_caught(&mut slot, context) {
+            Poll::Ready(response) => {
+                slot.set(None);
+                self.spare.push(slot);
+                Some(response)
+            }
+            Poll::Pending => {
+                self.bytes += bytes;
+                let (word, bit) = bit(stream);
+                if self.busy.len() <= word {
+                    self.busy.resize(word + 1, 0);
+                }
+                if let Some(bits) = self.busy.get_mut(word) {
+                    *bits |= bit;
+                }
+                self.running.push(Running {
+                    work: Work::Here(slot),
+                    stream,
+                    bytes,
+                    polls: 0,
+                });
+                None
+            }
+        }
+    }
+
+    /// The next request that has been answered; `Ready(None)` if none is in work.
+    pub(super) fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Done>> {
+        let Poll::Ready(next) = self.running.poll_next_unpin(context) else {
+            return Poll::Pending;
+        };
+        let Some((done, slot)) = next else {
+            return Poll::Ready(None);
+        };
+        self.bytes -= done.bytes;
+        let (word, bit) = bit(done.stream);
+        if let Some(bits) = self.busy.get_mut(word) {
+            *bits &= !bit;
+        }
+        if let Some(slot) = slot
+            && self.spare.len() < SPARE_MAX
+        {
+            self.spare.push(slot);
+        }
+        Poll::Ready(Some(done))
+    }
+}

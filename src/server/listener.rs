@@ -1,0 +1,264 @@
+//! Listening, accepting, and stopping.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{Instant, timeout, timeout_at};
+use tokio_rustls::TlsAcceptor;
+
+use super::Handler;
+use super::admission::{Admission, Admitted};
+use super::auth::{Authenticator, Credentials};
+use super::connection::{self, End, Shared};
+use super::events::Events;
+use super::limits::Limits;
+use super::session::Session;
+use super::tls::{self, TlsError};
+use crate::clock::Clock;
+use crate::metrics;
+
+/// After an error of accept, which often is «too many open files», how long nothing is accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What to listen on and for whom.
+#[derive(Clone, Debug, Default)]
+pub struct Options {
+    /// Addresses for plain connections; port 0 takes a free one.
+    pub listen: Vec<SocketAddr>,
+    /// Addresses for TLS, with its files; `None`: no TLS.
+    pub tls: Option<TlsOptions>,
+    /// Who may log in; `None`: nobody needs to.
+    pub credentials: Option<Credentials>,
+    /// The bounds.
+    pub limits: Limits,
+}
+
+/// TLS on its own port.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct TlsOptions {
+    /// Addresses.
+    pub listen: Vec<SocketAddr>,
+    /// PEM file with the certificate and those that signed it.
+    pub certificate: std::path::PathBuf,
+    /// PEM file with its key.
+    pub key: std::path::PathBuf,
+}
+
+/// Why the server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// An address cannot be listened on.
+    #[error("cannot listen on {address}: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// TLS cannot be set up.
+    #[error("cannot offer TLS: {0}")]
+    Tls(#[from] TlsError),
+}
+
+/// A server that listens. [`Server::drain`] stops it; dropping it stops it at once.
+#[derive(Debug)]
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    tls_addresses: Vec<SocketAddr>,
+    drain: watch::Sender<bool>,
+    listeners: JoinSet<JoinSet<()>>,
+    events: Arc<Events>,
+    admission: Arc<Admission>,
+    drain_limit: Duration,
+}
+
+impl Server {
+    /// Listens and serves with `handler`. Must run within a tokio runtime.
+    ///
+    /// # Errors
+    /// An address is taken, or TLS cannot be set up.
+    pub async fn start<H: Handler>(
+        options: &Options,
+        handler: Arc<H>,
+        events: Arc<Events>,
+        clock: Clock,
+    ) -> Result<Self, StartError> {
+        let admission = Arc::new(Admission::default());
+        let shared = Arc::new(Shared {
+            limits: options.limits.clone(),
+            authenticator: Authenticator::new(options.credentials.clone(), clock),
+            admission: Arc::clone(&admission),
+        });
+        let mut server = Self {
+            addresses: Vec::new(),
+            tls_addresses: Vec::new(),
+            drain: watch::Sender::new(false),
+            listeners: JoinSet::new(),
+            events,
+            admission,
+            drain_limit: options.limits.drain,
+        };
+        for address in &options.listen {
+            let local = server.listen(*address, None, &handler, &shared).await?;
+            server.addresses.push(local);
+        }
+        if let Some(tls) = &options.tls {
+            let acceptor = tls::acceptor(&tls.certificate, &tls.key)?;
+            for address in &tls.listen {
+                let local = server
+                    .listen(*address, Some(acceptor.clone()), &handler, &shared)
+                    .await?;
+                server.tls_addresses.push(local);
+            }
+        }
+        Ok(server)
+    }
+
+    async fn listen<H: Handler>(
+        &mut self,
+        address: SocketAddr,
+        tls: Option<TlsAcceptor>,
+        handler: &Arc<H>,
+        shared: &Arc<Shared>,
+    ) -> Result<SocketAddr, StartError> {
+        let error = |source| StartError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(error)?;
+        let local = listener.local_addr().map_err(error)?;
+        let acceptor = Acceptor {
+            handler: Arc::clone(handler),
+            shared: Arc::clone(shared),
+            events: Arc::clone(&self.events),
+            drain: self.drain.subscribe(),
+            tls,
+        };
+        self.listeners.spawn(acceptor.run(listener));
+        Ok(local)
+    }
+
+    /// Where plain connections are taken, in the order of the options.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where TLS connections are taken.
+    #[must_use]
+    pub fn tls_addresses(&self) -> &[SocketAddr] {
+        &self.tls_addresses
+    }
+
+    /// Connections open now.
+    #[must_use]
+    pub fn connections(&self) -> usize {
+        self.admission.connections()
+    }
+
+    /// Where events are told.
+    #[must_use]
+    pub const fn events(&self) -> &Arc<Events> {
+        &self.events
+    }
+
+    /// Takes no more connections and no more requests, lets those in work be answered, then ends; what takes longer than
+    /// [`Limits::drain`] is cut off.
+    pub async fn drain(mut self) {
+        self.drain.send_replace(true);
+        let finished = async {
+            while let Some(connections) = self.listeners.join_next().await {
+                if let Ok(mut connections) = connections {
+                    while connections.join_next().await.is_some() {}
+                }
+            }
+        };
+        if timeout(self.drain_limit, finished).await.is_err() {
+            tracing::warn!(
+                connections = self.admission.connections(),
+                "connections cut off: draining took too long"
+            );
+        }
+    }
+}
+
+/// Takes the connections of one address.
+struct Acceptor<H> {
+    handler: Arc<H>,
+    shared: Arc<Shared>,
+    events: Arc<Events>,
+    drain: watch::Receiver<bool>,
+    tls: Option<TlsAcceptor>,
+}
+
+impl<H: Handler> Acceptor<H> {
+    /// Accepts until the server drains; gives the connections that are still open.
+    async fn run(self, listener: TcpListener) -> JoinSet<()> {
+        let mut connections = JoinSet::new();
+        let mut drain = self.drain.clone();
+        // An error means that the server is gone, which ends accepting as well.
+        let drained = async move { drain.wait_for(|drain| *drain).await.map(drop) };
+        let mut drained = std::pin::pin!(drained);
+        loop {
+            tokio::select! {
+                accepted = listener.accept() => match accepted {
+                    Ok((socket, from)) => self.accepted(socket, from, &mut connections),
+                    Err(error) => {
+                        tracing::warn!(%error, "cannot accept a connection");
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                    }
+                },
+                Some(_) = connections.join_next() => {}
+                _ = &mut drained => return connections,
+            }
+        }
+    }
+
+    fn accepted(&self, socket: TcpStream, from: SocketAddr, connections: &mut JoinSet<()>) {
+        let limits = &self.shared.limits;
+        let admitted =
+            self.shared
+                .admission
+                .admit(from.ip(), limits.connections_max, limits.connections_per_address_max);
+        let Some(admitted) = admitted else {
+            metrics::CONNECTIONS_REFUSED.increment();
+            tracing::debug!(%from, "connection refused: there are too many");
+            return;
+        };
+        // Answers are gathered before they are written; waiting for more would only delay them.
+        if socket.set_nodelay(true).is_err() {
+            return;
+        }
+        let deadline = Instant::now() + limits.login_deadline;
+        connections.spawn(self.serve(socket, from, deadline, admitted));
+    }
+
+    fn serve(
+        &self,
+        socket: TcpStream,
+        from: SocketAddr,
+        deadline: Instant,
+        admitted: Admitted,
+    ) -> impl Future<Output = ()> + Send + 'static {
+        let session = Arc::new(Session::new(from, Arc::clone(&self.events)));
+        let (handler, shared, drain) = (Arc::clone(&self.handler), Arc::clone(&self.shared), self.drain.clone());
+        let tls = self.tls.clone();
+        async move {
+            metrics::CONNECTIONS_OPENED.increment();
+            let work_session = Arc::clone(&session);
+            let work = move |header, body| H::handle(Arc::clone(&handler), Arc::clone(&work_session), header, body);
+            let end = match tls {
+                None => connection::serve(socket, session, shared, drain, deadline, work).await,
+                Some(acceptor) => match timeout_at(deadline, acceptor.accept(socket)).await {
+                    Ok(Ok(socket)) => connection::serve(socket, session, shared, drain, deadline, work).await,
+                    Ok(Err(_)) => End::Broken,
+                    Err(_) => End::LoginDeadline,
+                },
+            };
+            metrics::CONNECTIONS_CLOSED.increment();
+            tracing::debug!(%from, ?end, "connection ended");
+            drop(admitted);
+        }
+    }
+}

@@ -1,0 +1,57 @@
+//! TLS: a certificate chain and a key, from PEM files.
+
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use rustls::pki_types::pem::PemObject;
+use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use tokio_rustls::TlsAcceptor;
+
+/// Why TLS cannot be offered.
+#[derive(Debug, thiserror::Error)]
+pub enum TlsError {
+    /// A file cannot be read, or holds no certificate or key.
+    #[error("{}: {source}", path.display())]
+    File {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: rustls::pki_types::pem::Error,
+    },
+    /// The file holds no certificate.
+    #[error("{}: no certificate", path.display())]
+    NoCertificate {
+        /// Which.
+        path: PathBuf,
+    },
+    /// Certificate and key cannot be used, or not together.
+    #[error(transparent)]
+    Rustls(#[from] rustls::Error),
+}
+
+/// What accepts TLS connections with this certificate chain and key.
+///
+/// # Errors
+/// The files cannot be read or used.
+pub(super) fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
+    let file = |path: &Path| {
+        let path = path.to_owned();
+        move |source| TlsError::File { path, source }
+    };
+    let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
+        .map_err(file(certificate))?
+        .collect::<Result<_, _>>()
+        .map_err(file(certificate))?;
+    if chain.is_empty() {
+        return Err(TlsError::NoCertificate {
+            path: certificate.to_owned(),
+        });
+    }
+    let key = PrivateKeyDer::from_pem_file(key).map_err(file(key))?;
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
