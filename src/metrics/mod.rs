@@ -65,6 +65,8 @@ counters! {
     REQUESTS = "requests_total";
     /// Answers that were errors.
     REQUEST_ERRORS = "request_errors_total";
+    /// Requests that failed by our own fault.
+    SERVER_ERRORS = "server_errors_total";
     /// Requests that panicked; each is a bug.
     REQUEST_PANICS = "request_panics_total";
     /// Requests refused because too much was in flight.

@@ -13,11 +13,15 @@
 mod admission;
 mod auth;
 mod connection;
+mod database;
 mod events;
 mod handshake;
 mod inflight;
 mod limits;
 mod listener;
+mod prepared;
+mod refusal;
+mod requests;
 mod session;
 mod tls;
 
@@ -30,7 +34,7 @@ pub use events::{Events, Subscription};
 pub use handshake::CQL_VERSION;
 pub use limits::Limits;
 pub use listener::{Options, Server, StartError, TlsOptions};
-pub use session::{Session, State};
+pub use session::Session;
 pub use tls::TlsError;
 
 use crate::wire::frame::Header;

@@ -2,25 +2,19 @@
 
 use std::net::SocketAddr;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 
 use super::events::Events;
-
-/// What may change in a connection's life, as one value, so that a request sees it whole.
-#[derive(Clone, Debug, Default)]
-pub struct State {
-    /// The keyspace of unqualified names: the last USE.
-    pub keyspace: Option<Arc<str>>,
-    /// Who has logged in; `None` where nobody must.
-    pub user: Option<Arc<str>>,
-}
+use crate::executor::SessionState;
 
 /// One connection. Shared by its requests in work.
 #[derive(Debug)]
 pub struct Session {
     client: SocketAddr,
-    state: ArcSwap<State>,
+    state: ArcSwap<SessionState>,
+    warned_of_use: AtomicBool,
     events: Arc<Events>,
 }
 
@@ -30,7 +24,11 @@ impl Session {
     pub fn new(client: SocketAddr, events: Arc<Events>) -> Self {
         Self {
             client,
-            state: ArcSwap::default(),
+            state: ArcSwap::from_pointee(SessionState {
+                client: Some(client),
+                ..SessionState::default()
+            }),
+            warned_of_use: AtomicBool::new(false),
             events,
         }
     }
@@ -41,28 +39,33 @@ impl Session {
         self.client
     }
 
-    /// Keyspace and user at this moment.
+    /// Keyspace and user at this moment, as one value, so that a request sees both as they belong together.
     #[must_use]
-    pub fn state(&self) -> Arc<State> {
+    pub fn state(&self) -> Arc<SessionState> {
         self.state.load_full()
     }
 
     /// The keyspace of unqualified names from now on.
     pub fn set_keyspace(&self, keyspace: &str) {
         let keyspace: Arc<str> = keyspace.into();
-        self.state.rcu(|state| State {
+        self.state.rcu(|state| SessionState {
             keyspace: Some(Arc::clone(&keyspace)),
-            user: state.user.clone(),
+            ..SessionState::clone(state)
         });
     }
 
     /// This user has logged in.
     pub fn set_user(&self, user: &str) {
         let user: Arc<str> = user.into();
-        self.state.rcu(|state| State {
-            keyspace: state.keyspace.clone(),
+        self.state.rcu(|state| SessionState {
             user: Some(Arc::clone(&user)),
+            ..SessionState::clone(state)
         });
+    }
+
+    /// Whether the client is to be warned of preparing after USE: once in a connection.
+    pub(super) fn warn_of_use(&self) -> bool {
+        !self.warned_of_use.swap(true, Ordering::Relaxed)
     }
 
     /// Where events are told.

@@ -1,0 +1,177 @@
+//! The only place where an error of the database becomes an error of the protocol.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use crate::executor::Error;
+use crate::metrics;
+use crate::partition::Consistency as Level;
+use crate::wire::Consistency;
+use crate::wire::response::{ErrorBody, ErrorCode, ErrorDetail, FailureReason, WriteType};
+
+/// The level as the protocol names it.
+pub(super) const fn consistency(level: Level) -> Consistency {
+    match level {
+        Level::Any => Consistency::Any,
+        Level::One => Consistency::One,
+        Level::Two => Consistency::Two,
+        Level::Three => Consistency::Three,
+        Level::Quorum => Consistency::Quorum,
+        Level::All => Consistency::All,
+        Level::LocalQuorum => Consistency::LocalQuorum,
+        Level::EachQuorum => Consistency::EachQuorum,
+        Level::Serial => Consistency::Serial,
+        Level::LocalSerial => Consistency::LocalSerial,
+        Level::LocalOne => Consistency::LocalOne,
+    }
+}
+
+/// The level that the protocol names.
+pub(super) const fn level(consistency: Consistency) -> Level {
+    match consistency {
+        Consistency::Any => Level::Any,
+        Consistency::One => Level::One,
+        Consistency::Two => Level::Two,
+        Consistency::Three => Level::Three,
+        Consistency::Quorum => Level::Quorum,
+        Consistency::All => Level::All,
+        Consistency::LocalQuorum => Level::LocalQuorum,
+        Consistency::EachQuorum => Level::EachQuorum,
+        Consistency::Serial => Level::Serial,
+        Consistency::LocalSerial => Level::LocalSerial,
+        Consistency::LocalOne => Level::LocalOne,
+    }
+}
+
+fn write_type(name: &str) -> WriteType {
+    let all = [
+        WriteType::Batch,
+        WriteType::UnloggedBatch,
+        WriteType::Counter,
+        WriteType::BatchLog,
+        WriteType::Cas,
+        WriteType::View,
+        WriteType::Cdc,
+    ];
+    all.into_iter()
+        .find(|known| known.name() == name)
+        .unwrap_or(WriteType::Simple)
+}
+
+fn count(count: u32) -> i32 {
+    i32::try_from(count).unwrap_or(i32::MAX)
+}
+
+/// The one replica that has failed: ours, whatever its address is to the client.
+fn failed_here() -> Vec<(IpAddr, FailureReason)> {
+    vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::Unknown)]
+}
+
+/// What the client is told.
+#[deny(clippy::wildcard_enum_match_arm)]
+pub(super) fn refusal(error: &Error) -> ErrorBody {
+    let text = error.to_string();
+    match error {
+        Error::Syntax(_) => ErrorBody::new(ErrorCode::Syntax, text),
+        Error::Invalid(_) => ErrorBody::new(ErrorCode::Invalid, text),
+        Error::Config(_) => ErrorBody::new(ErrorCode::Config, text),
+        Error::Unauthorized(_) => ErrorBody::new(ErrorCode::Unauthorized, text),
+        Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
+        Error::Overloaded(_) => ErrorBody::new(ErrorCode::Overloaded, text),
+        Error::Server(_) => {
+            metrics::SERVER_ERRORS.increment();
+            tracing::error!(error = %text, "a request failed by our own fault");
+            ErrorBody::new(ErrorCode::Server, text)
+        }
+        Error::AlreadyExists { keyspace, table, .. } => ErrorBody::detailed(
+            text,
+            ErrorDetail::AlreadyExists {
+                keyspace: keyspace.clone(),
+                table: table.clone(),
+            },
+        ),
+        Error::Unavailable(shortage) => ErrorBody::detailed(
+            text,
+            ErrorDetail::Unavailable {
+                consistency: consistency(shortage.consistency),
+                required: count(shortage.required),
+                alive: count(shortage.alive),
+            },
+        ),
+        Error::WriteTimeout {
+            consistency: level,
+            received,
+            required,
+            write_type: name,
+        } => ErrorBody::detailed(
+            text,
+            ErrorDetail::WriteTimeout {
+                consistency: consistency(*level),
+                received: count(*received),
+                block_for: count(*required),
+                write_type: write_type(name),
+                contentions: 0,
+            },
+        ),
+        Error::WriteFailure {
+            consistency: level,
+            write_type: name,
+            ..
+        } => ErrorBody::detailed(
+            text,
+            ErrorDetail::WriteFailure {
+                consistency: consistency(*level),
+                received: 0,
+                block_for: 1,
+                failures: failed_here(),
+                write_type: write_type(name),
+            },
+        ),
+        Error::ReadFailure { consistency: level, .. } => ErrorBody::detailed(
+            text,
+            ErrorDetail::ReadFailure {
+                consistency: consistency(*level),
+                received: 0,
+                block_for: 1,
+                failures: failed_here(),
+                data_present: false,
+            },
+        ),
+        Error::FunctionFailure {
+            keyspace,
+            name,
+            arguments,
+            ..
+        } => ErrorBody::detailed(
+            text,
+            ErrorDetail::FunctionFailure {
+                keyspace: keyspace.clone(),
+                function: name.clone(),
+                argument_types: arguments.clone(),
+            },
+        ),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn levels_are_the_same_both_ways() {
+        for one in Consistency::ALL {
+            assert_eq!(consistency(level(one)), one);
+            assert_eq!(level(one).name(), one.name());
+        }
+    }
+
+    #[test]
+    fn codes_follow_the_cause() {
+        let exists = Error::AlreadyExists {
+            keyspace: "k".into(),
+            table: "t".into(),
+            message: "m".into(),
+        };
+        assert_eq!(refusal(&exists).code(), ErrorCode::AlreadyExists);
+        assert_eq!(refusal(&Error::Invalid("no".into())).message(), "no");
+    }
+}

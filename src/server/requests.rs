@@ -1,0 +1,370 @@
+//! QUERY, PREPARE, EXECUTE and BATCH: from a body to the database and back.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use uuid::Uuid;
+
+use super::database::{Database, Member, Planned};
+use super::prepared::{self, Entry, Id, Statements};
+use super::refusal::{level, refusal};
+use super::{Handler, Limits, Session};
+use crate::clock::Clock;
+use crate::executor::{
+    Answer, AnswerKind, BatchKind, Change, ChangeTarget as Target, QueryParams, ResultMetadata, Rows as AnswerRows,
+    SchemaChange as Changed, Values,
+};
+use crate::metrics;
+use crate::planner::bound::Value;
+use crate::wire::frame::Header;
+use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues};
+use crate::wire::response::{
+    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, Event, Metadata, MetadataMode, Prepared, Response, Rows,
+    SchemaChange,
+};
+use crate::wire::{BatchType, Value as WireValue, Version, flags};
+
+/// Answers requests with a database.
+pub(super) struct Requests<D: Database> {
+    database: Arc<D>,
+    statements: Statements<D::Statement>,
+    traces: TraceIds,
+}
+
+/// Why a request was not answered as asked; boxed, since most are.
+type Refused = Box<ErrorBody>;
+
+fn refused(error: &crate::executor::Error) -> Refused {
+    Box::new(refusal(error))
+}
+
+impl<D: Database> Requests<D> {
+    /// `node` makes trace ids differ from those of other servers.
+    pub(super) fn new(database: Arc<D>, limits: &Limits, clock: Clock, node: [u8; 6]) -> Self {
+        Self {
+            database,
+            statements: Statements::new(limits.prepared_max, limits.prepared_bytes_max),
+            traces: TraceIds::new(clock, node),
+        }
+    }
+
+    async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
+        let request =
+            Request::parse(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
+        let trace = (header.flags & flags::TRACING != 0).then(|| self.traces.next());
+        let mut response = match request {
+            Request::Execute(execute) => self.execute(session, header.version, execute, trace).await?,
+            Request::Query(query) => self.query(session, query, trace).await?,
+            Request::Batch(batch) => self.batch(session, batch, trace).await?,
+            // Differs: Cassandra traces PREPARE too; a plan has no steps worth a trace.
+            Request::Prepare(prepare) => return self.prepare(session, &prepare),
+            Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
+                return Err(Box::new(ErrorBody::protocol("Not a request of the database")));
+            }
+        };
+        response.tracing_id = trace.map(Uuid::into_bytes);
+        Ok(response)
+    }
+
+    async fn query(&self, session: &Session, query: Query<'_>, trace: Option<Uuid>) -> Result<Response, Refused> {
+        let params = query_params(query.params, trace);
+        let answer = self
+            .database
+            .query(&session.state(), query.text, params)
+            .await
+            .map_err(|error| refused(&error))?;
+        Ok(respond(session, answer, |rows| {
+            (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
+        }))
+    }
+
+    fn prepare(&self, session: &Session, prepare: &Prepare<'_>) -> Result<Response, Refused> {
+        let state = session.state();
+        let keyspace: Option<Arc<str>> = prepare.keyspace.map(Arc::from).or_else(|| state.keyspace.clone());
+        metrics::STATEMENTS_PREPARED.increment();
+        let unqualified = prepared::id(keyspace.as_deref(), prepare.text);
+        let version = self.database.schema_version();
+        let kept = [unqualified, prepared::id(None, prepare.text)]
+            .iter()
+            .find_map(|id| self.statements.get(id))
+            .filter(|entry| entry.schema_version == version);
+        let entry = match kept {
+            Some(entry) => entry,
+            None => self
+                .plan(keyspace, prepare.text.into())
+                .map_err(|error| refused(&error))?,
+        };
+        let mut warnings = Vec::new();
+        if entry.keyspace.is_some() && is_about_tables(prepare.text) && session.warn_of_use() {
+            warnings.push(use_warning(state.keyspace.as_deref(), &entry));
+        }
+        Ok(Response::from(Body::Prepared(Box::new(entry.prepared.clone()))).with_extras(warnings, Vec::new()))
+    }
+
+    /// Plans a text and keeps it.
+    fn plan(
+        &self,
+        keyspace: Option<Arc<str>>,
+        text: Arc<str>,
+    ) -> Result<Arc<Entry<D::Statement>>, crate::executor::Error> {
+        let Planned {
+            statement,
+            schema_version,
+            markers,
+            partition_key_markers,
+            result,
+            fully_qualified,
+        } = self.database.prepare(keyspace.as_deref(), &text)?;
+        let keyspace = if fully_qualified { None } else { keyspace };
+        let prepared = Prepared {
+            id: prepared::id(keyspace.as_deref(), &text),
+            markers: Arc::new(Metadata::new(markers)),
+            partition_key_markers,
+            result: result.as_deref().map(|result| Arc::new(wire_metadata(result))),
+        };
+        Ok(self
+            .statements
+            .insert(Entry::new(text, keyspace, statement, schema_version, prepared, result)))
+    }
+
+    /// The statement of an id, with a plan for the schema in force.
+    fn statement(&self, id: &[u8]) -> Result<Arc<Entry<D::Statement>>, Refused> {
+        let unprepared = || {
+            metrics::STATEMENTS_UNKNOWN.increment();
+            Box::new(ErrorBody::unprepared(id))
+        };
+        let known: Id = id.try_into().map_err(|_| unprepared())?;
+        let entry = self.statements.get(&known).ok_or_else(unprepared)?;
+        if entry.schema_version == self.database.schema_version() {
+            return Ok(entry);
+        }
+        // Its table may be gone: as in Cassandra the client then hears so when it prepares again.
+        self.plan(entry.keyspace.clone(), Arc::clone(&entry.text)).map_err(|_| {
+            self.statements.remove(&known);
+            unprepared()
+        })
+    }
+
+    async fn execute(
+        &self,
+        session: &Session,
+        version: Version,
+        execute: Execute<'_>,
+        trace: Option<Uuid>,
+    ) -> Result<Response, Refused> {
+        let entry = self.statement(execute.id)?;
+        let skip = execute.params.skip_metadata;
+        let params = query_params(execute.params, trace);
+        let answer = self
+            .database
+            .execute(&session.state(), &entry.statement, params)
+            .await
+            .map_err(|error| refused(&error))?;
+        Ok(respond(session, answer, |rows| {
+            let known = entry.prepared.result.as_ref().zip(entry.result.as_ref());
+            let Some((metadata, result)) = known else {
+                // Conditional statements: the columns depend on what happened, so they are always sent.
+                return (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full);
+            };
+            if !Arc::ptr_eq(result, &rows.metadata) && **result != *rows.metadata {
+                return (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full);
+            }
+            let mode = match execute.result_metadata_id {
+                Some(id) if version >= Version::V5 && *id != metadata.id() => MetadataMode::Changed,
+                _ if skip && (version >= Version::V5 || !entry.result_changed) => MetadataMode::Skipped,
+                _ => MetadataMode::Full,
+            };
+            (Arc::clone(metadata), mode)
+        }))
+    }
+
+    async fn batch(&self, session: &Session, batch: Batch<'_>, trace: Option<Uuid>) -> Result<Response, Refused> {
+        let mut members = Vec::with_capacity(batch.statements.len());
+        for statement in batch.statements {
+            let member = match statement.subject {
+                Subject::Text(text) => Member::Text(text.to_owned()),
+                Subject::Prepared(id) => Member::Planned(Arc::clone(&self.statement(id)?.statement)),
+            };
+            members.push((member, bound_values(statement.values)));
+        }
+        let kind = match batch.batch_type {
+            BatchType::Logged => BatchKind::Logged,
+            BatchType::Unlogged => BatchKind::Unlogged,
+            BatchType::Counter => BatchKind::Counter,
+        };
+        let params = QueryParams {
+            consistency: level(batch.consistency),
+            serial_consistency: batch.serial_consistency.map(|serial| level(serial.level())),
+            timestamp_micros: batch.default_timestamp_micros,
+            keyspace: batch.keyspace.map(Arc::from),
+            now_seconds: batch.now_in_seconds,
+            trace,
+            ..QueryParams::default()
+        };
+        let answer = self
+            .database
+            .batch(&session.state(), kind, members, params)
+            .await
+            .map_err(|error| refused(&error))?;
+        Ok(respond(session, answer, |rows| {
+            (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
+        }))
+    }
+}
+
+impl<D: Database> Handler for Requests<D> {
+    async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Response {
+        match self.answer(&session, &header, &body).await {
+            Ok(response) => response,
+            Err(error) => Body::Error(error).into(),
+        }
+    }
+}
+
+/// The same value; the compiler reuses the vector's memory, so this copies no list.
+fn bound_values(values: Vec<WireValue>) -> Vec<Value> {
+    values.into_iter().map(bound_value).collect()
+}
+
+fn bound_value(value: WireValue) -> Value {
+    match value {
+        WireValue::Null => Value::Null,
+        WireValue::Unset => Value::Unset,
+        WireValue::Bytes(bytes) => Value::Bytes(bytes),
+    }
+}
+
+fn query_params(params: Params<'_>, trace: Option<Uuid>) -> QueryParams {
+    QueryParams {
+        consistency: level(params.consistency),
+        serial_consistency: params.serial_consistency.map(|serial| level(serial.level())),
+        values: match params.values {
+            WireValues::Positional(values) => Values::Positional(bound_values(values)),
+            WireValues::Named(values) => Values::Named(
+                values
+                    .into_iter()
+                    .map(|(name, value)| (name.to_owned(), bound_value(value)))
+                    .collect(),
+            ),
+        },
+        page_size_rows: params.page_size_rows,
+        paging_state: params.paging_state,
+        timestamp_micros: params.default_timestamp_micros,
+        keyspace: params.keyspace.map(Arc::from),
+        now_seconds: params.now_in_seconds,
+        trace,
+    }
+}
+
+fn wire_metadata(metadata: &ResultMetadata) -> Metadata {
+    let keyspace: Arc<str> = metadata.keyspace.as_str().into();
+    let table: Arc<str> = metadata.table.as_str().into();
+    let spec = |column: &crate::planner::bound::ResultColumn| ColumnSpec {
+        keyspace: Arc::clone(&keyspace),
+        table: Arc::clone(&table),
+        name: column.name.clone(),
+        ty: column.ty.clone(),
+    };
+    Metadata::new(metadata.columns.iter().map(spec).collect())
+}
+
+/// The answer as a message, with what it does to the connection and to others.
+fn respond(
+    session: &Session,
+    answer: Answer,
+    metadata: impl FnOnce(&AnswerRows) -> (Arc<Metadata>, MetadataMode),
+) -> Response {
+    let body = match answer.kind {
+        AnswerKind::Void => Body::Void,
+        AnswerKind::Rows(rows) => {
+            let (metadata, mode) = metadata(&rows);
+            Body::Rows(Rows {
+                metadata,
+                mode,
+                paging_state: rows.paging_state,
+                row_count: rows.row_count,
+                content: rows.content,
+            })
+        }
+        AnswerKind::SetKeyspace(keyspace) => {
+            session.set_keyspace(&keyspace);
+            Body::SetKeyspace(keyspace)
+        }
+        AnswerKind::SchemaChange(change) => {
+            let change = schema_change(change);
+            session.events().emit(Event::Schema(change.clone()));
+            Body::SchemaChange(Box::new(change))
+        }
+    };
+    Response::from(body).with_extras(answer.warnings, Vec::new())
+}
+
+fn schema_change(change: Changed) -> SchemaChange {
+    SchemaChange {
+        kind: match change.change {
+            Change::Created => ChangeKind::Created,
+            Change::Updated => ChangeKind::Updated,
+            Change::Dropped => ChangeKind::Dropped,
+        },
+        target: match change.target {
+            Target::Keyspace => ChangeTarget::Keyspace,
+            Target::Table => ChangeTarget::Table(change.name),
+            Target::Type => ChangeTarget::Type(change.name),
+            Target::Function => ChangeTarget::Function(change.name, change.arguments),
+            Target::Aggregate => ChangeTarget::Aggregate(change.name, change.arguments),
+        },
+        keyspace: change.keyspace,
+    }
+}
+
+/// Whether the text's first word is one whose tables may be unqualified by USE. Cassandra warns of nothing else.
+fn is_about_tables(text: &str) -> bool {
+    let verb = text
+        .trim_start()
+        .split(|c: char| !c.is_ascii_alphabetic())
+        .next()
+        .unwrap_or_default();
+    ["SELECT", "INSERT", "UPDATE", "DELETE", "BEGIN"]
+        .iter()
+        .any(|known| known.eq_ignore_ascii_case(verb))
+}
+
+fn use_warning<S>(session: Option<&str>, entry: &Entry<S>) -> String {
+    let id: String = entry.prepared.id.iter().map(|byte| format!("{byte:02x}")).collect();
+    format!(
+        "`USE <keyspace>` with prepared statements is considered to be an anti-pattern due to ambiguity in non-qualified \
+         table names. Please consider removing instances of `Session#setKeyspace(<keyspace>)`, \
+         `Session#execute(\"USE <keyspace>\")` and `cluster.newSession(<keyspace>)` from your code, and always use fully \
+         qualified table names (e.g. <keyspace>.<table>). Keyspace used: {}, statement keyspace: {}, statement id: {id}",
+        session.unwrap_or("null"),
+        entry.keyspace.as_deref().unwrap_or("null"),
+    )
+}
+
+/// Makes the ids of traces: version 1 uuids, since `system_traces` sorts by time.
+struct TraceIds {
+    clock: Clock,
+    node: [u8; 6],
+    context: uuid::timestamp::context::ContextV1,
+}
+
+impl TraceIds {
+    const fn new(clock: Clock, node: [u8; 6]) -> Self {
+        Self {
+            clock,
+            node,
+            context: uuid::timestamp::context::ContextV1::new(0),
+        }
+    }
+
+    fn next(&self) -> Uuid {
+        let micros = self.clock.wall_micros();
+        let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
+        let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
+        Uuid::new_v1(uuid::Timestamp::from_unix(&self.context, seconds, nanos), &self.node)
+    }
+}
+
+#[cfg(test)]
+#[path = "requests_tests.rs"]
+mod tests;
