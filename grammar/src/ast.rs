@@ -331,8 +331,8 @@ pub enum Direction {
 pub enum OrderBy {
     /// `column [ASC|DESC]`
     Column(Name, Direction),
-    /// `column ANN OF term`
-    Ann(Name, Term),
+    /// `column ANN OF term [ASC|DESC]`
+    Ann(Name, Term, Direction),
 }
 
 /// `SELECT`

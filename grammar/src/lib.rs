@@ -1,3 +1,98 @@
 //! CQL text to syntax tree and back, and nothing else.
+//!
+//! ```text
+//! text ── lexical ──► tokens ── statement, term, … (the productions of cql.ebnf) ──► ast::Statement ── print ──► text
+//! ```
+//!
+//! The language is that of Apache Cassandra 5.0, whose parser judges every doubt: what it refuses we refuse, in its words. The tree is
+//! plain data; literals stay text, since their type depends on the column they meet. Printing a tree and parsing that text gives the
+//! tree again.
+//!
+//! Deliberately absent: names of tables and columns, the meaning of types, everything else a schema knows.
+//!
+//! Sources: the CQL reference; experiments on Cassandra 5.0.9.
 
 pub mod ast;
+mod error;
+mod input;
+mod lexical;
+mod markers;
+mod name;
+mod print;
+mod property;
+mod relation;
+mod selector;
+mod statement;
+mod term;
+mod types;
+
+pub use error::SyntaxError;
+pub use lexical::{is_reserved, quote_if_needed};
+pub use markers::markers;
+
+use error::Bound;
+use input::{Context, Input, Parsed};
+use lexical::Kind;
+
+/// Longest statement, in bytes. A token vector grows to a multiple of it, so this bounds memory too.
+pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+
+/// Deepest nesting of terms, selectors, relations and types, in levels. Everything that walks a tree recurses this deep.
+pub const NESTING_LEVELS_MAX: usize = 128;
+
+/// Most arithmetic operators, field and element selections in one expression. Each makes the tree one level deeper.
+pub const OPERATORS_MAX: usize = 256;
+
+/// Most bind markers in a statement; the protocol counts values in 16 bits.
+pub const MARKERS_MAX: usize = 65_535;
+
+/// Most values of one IN relation.
+pub const IN_VALUES_MAX: usize = 10_000;
+
+/// Parses one statement. Semicolons may follow it.
+///
+/// # Errors
+/// The first thing wrong with the text, in Cassandra's words; or that a bound of this crate is exceeded.
+pub fn parse(text: &str) -> Result<ast::Statement, SyntaxError> {
+    whole(text, statement::query)
+}
+
+/// Parses a term: a literal, a collection, a function call, arithmetic, a bind marker.
+///
+/// # Errors
+/// The first thing wrong with the text.
+pub fn parse_term(text: &str) -> Result<ast::Term, SyntaxError> {
+    whole(text, |input| followed_by_end(term::term(input)))
+}
+
+/// Parses a type such as `map<text, frozen<address>>`.
+///
+/// # Errors
+/// The first thing wrong with the text.
+pub fn parse_type(text: &str) -> Result<ast::Type, SyntaxError> {
+    whole(text, |input| followed_by_end(types::comparator_type(input)))
+}
+
+fn followed_by_end<T>(parsed: Parsed<'_, T>) -> Parsed<'_, T> {
+    let (input, value) = parsed?;
+    let (input, ()) = input::expect(input, Kind::End)?;
+    Ok((input, value))
+}
+
+/// Runs a production over all of a text.
+fn whole<T>(text: &str, production: impl FnOnce(Input<'_>) -> Parsed<'_, T>) -> Result<T, SyntaxError> {
+    if text.len() > TEXT_BYTES_MAX {
+        return Err(SyntaxError::plain(Bound::Text.to_string()));
+    }
+    let context = Context::new(text, lexical::lex(text, false));
+    let (value, failure) = match production(Input::start(&context)) {
+        Ok((_, value)) => (Some(value), None),
+        Err(nom::Err::Error(failure) | nom::Err::Failure(failure)) => (None, Some(failure)),
+        Err(nom::Err::Incomplete(_)) => (None, None),
+    };
+    match (SyntaxError::first(&context, failure), value) {
+        (None, Some(value)) => Ok(value),
+        (Some(error), _) => Err(error),
+        (None, None) => Err(SyntaxError::plain("the statement cannot be parsed".to_owned())),
+    }
+}

@@ -1,0 +1,313 @@
+//! The parser's place among the tokens, and the few steps every production is made of.
+//!
+//! A production is a function `fn(Input) -> Parsed<T>` of the same name, a nom parser. It fails with `nom::Err::Error` if its first
+//! token says it is not meant (another way may be tried), and with `nom::Err::Failure` once it is: then the complaint stands. A way is
+//! chosen by looking ahead, never by trying a long one and coming back, so time is proportional to the text.
+
+use std::cell::{Cell, RefCell};
+
+use nom::{Err, IResult, Parser};
+
+use crate::ast::Name;
+use crate::error::{Bound, Cause, Failure};
+use crate::lexical::{Class, Kind, LexicalError, Token, Tokens, token_text};
+
+/// What all places of one text share.
+pub(crate) struct Context<'a> {
+    /// The text.
+    pub(crate) text: &'a str,
+    tokens: Tokens,
+    furthest: Cell<usize>,
+    markers: Cell<usize>,
+    operators: Cell<usize>,
+    reported: RefCell<Option<String>>,
+}
+
+impl<'a> Context<'a> {
+    /// All of a text.
+    pub(crate) fn new(text: &'a str, tokens: Tokens) -> Self {
+        Self {
+            text,
+            tokens,
+            furthest: Cell::new(0),
+            markers: Cell::new(0),
+            operators: Cell::new(0),
+            reported: RefCell::new(None),
+        }
+    }
+
+    /// A token by its index; the last stands for all behind it.
+    pub(crate) fn token(&self, index: usize) -> Token {
+        let all = &self.tokens.all;
+        all.get(index).or(all.last()).copied().unwrap_or(Token {
+            kind: Kind::End,
+            start: 0,
+            end: 0,
+        })
+    }
+
+    /// The index of the last token anybody looked at.
+    pub(crate) fn furthest(&self) -> usize {
+        self.furthest.get().min(self.tokens.all.len().saturating_sub(1))
+    }
+
+    /// What stopped the lexer, if the parser looked that far.
+    pub(crate) fn lexical_error(&self) -> Option<&LexicalError> {
+        self.tokens
+            .error
+            .as_ref()
+            .filter(|_| self.furthest.get() + 1 >= self.tokens.all.len())
+    }
+
+    /// The first thing a production reported.
+    pub(crate) fn reported(&self) -> Option<String> {
+        self.reported.borrow().clone()
+    }
+}
+
+/// A place among the tokens.
+#[derive(Clone, Copy)]
+pub(crate) struct Input<'a> {
+    context: &'a Context<'a>,
+    position: usize,
+    depth: usize,
+}
+
+/// What a production gives: the place behind it and its value.
+pub(crate) type Parsed<'a, T> = IResult<Input<'a>, T, Failure>;
+
+impl<'a> Input<'a> {
+    /// The first token.
+    pub(crate) const fn start(context: &'a Context<'a>) -> Self {
+        Self {
+            context,
+            position: 0,
+            depth: 0,
+        }
+    }
+
+    /// The token here.
+    pub(crate) fn kind(self) -> Kind {
+        self.ahead(0)
+    }
+
+    /// The token `distance` behind this one.
+    pub(crate) fn ahead(self, distance: usize) -> Kind {
+        let index = self.position + distance;
+        if index > self.context.furthest.get() {
+            self.context.furthest.set(index);
+        }
+        self.context.token(index).kind
+    }
+
+    /// Whether the token here is of that kind.
+    pub(crate) fn is(self, kind: Kind) -> bool {
+        self.kind() == kind
+    }
+
+    /// What the token here says.
+    pub(crate) fn text(self) -> std::borrow::Cow<'a, str> {
+        token_text(self.context.text, self.context.token(self.position))
+    }
+
+    /// The place `count` tokens on.
+    pub(crate) fn skip(self, count: usize) -> Self {
+        let next = Self {
+            position: self.position + count,
+            ..self
+        };
+        // The token behind is looked at as soon as this one is taken.
+        next.kind();
+        next
+    }
+
+    /// The complaint that the token `distance` on fits no way open here.
+    pub(crate) fn no_viable<T>(self, distance: usize) -> Parsed<'a, T> {
+        self.ahead(distance);
+        self.fail(distance, Cause::NoViableAlternative)
+    }
+
+    /// A complaint about the token `distance` on, after which no other way is tried.
+    pub(crate) fn fail<T>(self, distance: usize, cause: Cause) -> Parsed<'a, T> {
+        Err(Err::Failure(Failure {
+            decision: self.position,
+            at: self.position + distance,
+            cause,
+        }))
+    }
+
+    /// Keeps what is wrong besides the syntax; the first wins. The statement is refused at its end.
+    pub(crate) fn report(self, message: impl FnOnce() -> String) {
+        let mut reported = self.context.reported.borrow_mut();
+        if reported.is_none() && self.context.lexical_error().is_none() {
+            *reported = Some(message());
+        }
+    }
+
+    /// Forgets what was reported since `before`, when a way that was only tried turns out wrong.
+    pub(crate) fn take_back(self, before: Option<String>) {
+        *self.context.reported.borrow_mut() = before;
+    }
+
+    /// What has been reported so far.
+    pub(crate) fn reported(self) -> Option<String> {
+        self.context.reported()
+    }
+
+    /// Counts a bind marker.
+    pub(crate) fn count_marker(self) -> Parsed<'a, ()> {
+        let count = self.context.markers.get() + 1;
+        self.context.markers.set(count);
+        if count > crate::MARKERS_MAX {
+            self.fail(0, Cause::Exceeded(Bound::Markers))
+        } else {
+            Ok((self, ()))
+        }
+    }
+
+    /// Counts an operator of an expression, since each makes the tree deeper.
+    pub(crate) fn count_operator(self) -> Parsed<'a, ()> {
+        let count = self.context.operators.get() + 1;
+        self.context.operators.set(count);
+        if count > crate::OPERATORS_MAX {
+            self.fail(0, Cause::Exceeded(Bound::Operators))
+        } else {
+            Ok((self, ()))
+        }
+    }
+
+    /// Runs `inner` one level deeper; the outermost level starts counting operators anew.
+    pub(crate) fn nested<T>(self, inner: impl FnOnce(Self) -> Parsed<'a, T>) -> Parsed<'a, T> {
+        if self.depth == 0 {
+            self.context.operators.set(0);
+        }
+        if self.depth >= crate::NESTING_LEVELS_MAX {
+            return self.fail(0, Cause::Exceeded(Bound::Nesting));
+        }
+        let (rest, value) = inner(Self {
+            depth: self.depth + 1,
+            ..self
+        })?;
+        Ok((
+            Self {
+                depth: self.depth,
+                ..rest
+            },
+            value,
+        ))
+    }
+}
+
+/// Notes that a production is at work, so that a test can tell which ones the scripts reach.
+#[cfg(test)]
+pub(crate) fn enter(production: &'static str) {
+    tests::ENTERED.with(|entered| entered.borrow_mut().insert(production));
+}
+
+/// Nothing, outside of tests.
+#[cfg(not(test))]
+#[inline(always)]
+pub(crate) const fn enter(_: &'static str) {}
+
+/// A token of that kind, if it is next.
+pub(crate) fn token<'a>(kind: Kind) -> impl Parser<Input<'a>, Output = (), Error = Failure> {
+    move |input: Input<'a>| {
+        if input.is(kind) {
+            Ok((input.skip(1), ()))
+        } else {
+            let position = input.position;
+            Err(Err::Error(Failure {
+                decision: position,
+                at: position,
+                cause: Cause::Mismatched(kind),
+            }))
+        }
+    }
+}
+
+/// A token of that kind, since nothing else can follow.
+pub(crate) fn expect(input: Input<'_>, kind: Kind) -> Parsed<'_, ()> {
+    nom::combinator::cut(token(kind)).parse(input)
+}
+
+/// Tokens of those kinds, since nothing else can follow.
+pub(crate) fn expect_all<'a>(input: Input<'a>, kinds: &[Kind]) -> Parsed<'a, ()> {
+    kinds
+        .iter()
+        .try_fold((input, ()), |(input, ()), kind| expect(input, *kind))
+}
+
+/// Whether a token of that kind was next, and the place behind it.
+pub(crate) fn given(input: Input<'_>, kind: Kind) -> (Input<'_>, bool) {
+    if input.is(kind) {
+        (input.skip(1), true)
+    } else {
+        (input, false)
+    }
+}
+
+/// One element or more, with `separator` between.
+pub(crate) fn separated<'a, T>(
+    input: Input<'a>,
+    separator: Kind,
+    mut element: impl FnMut(Input<'a>) -> Parsed<'a, T>,
+) -> Parsed<'a, Vec<T>> {
+    let (mut input, first) = element(input)?;
+    let mut elements = vec![first];
+    while input.is(separator) {
+        let (rest, next) = element(input.skip(1))?;
+        elements.push(next);
+        input = rest;
+    }
+    Ok((input, elements))
+}
+
+/// Where a name stands decides which keywords may be one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum NameOf {
+    /// A column, keyspace, table, role, …
+    Anything,
+    /// A user-defined type.
+    Type,
+    /// A function.
+    Function,
+}
+
+impl NameOf {
+    /// Whether a token of that kind may be such a name.
+    pub(crate) fn allows(self, kind: Kind) -> bool {
+        match kind {
+            Kind::Ident | Kind::QuotedName => true,
+            Kind::Key => self != Self::Function,
+            Kind::Token => self == Self::Function,
+            Kind::Count => self != Self::Type,
+            _ => match kind.class() {
+                Some(Class::Basic) => true,
+                Some(Class::Native) => self != Self::Type,
+                Some(Class::Special) => self == Self::Anything,
+                _ => false,
+            },
+        }
+    }
+}
+
+/// The name a token is: lower case, unless it was quoted.
+pub(crate) fn folded(input: Input<'_>) -> Name {
+    let text = input.text();
+    Name(if input.is(Kind::QuotedName) {
+        text.into_owned()
+    } else {
+        text.to_ascii_lowercase()
+    })
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use std::cell::RefCell;
+    use std::collections::BTreeSet;
+
+    thread_local! {
+        /// The productions that were at work on this thread.
+        pub(crate) static ENTERED: RefCell<BTreeSet<&'static str>> = const { RefCell::new(BTreeSet::new()) };
+    }
+}

@@ -1,0 +1,414 @@
+//! Selectors: the expressions of a SELECT clause and of GROUP BY.
+//!
+//! They look like terms, but bare names are columns here, and values can be taken apart: `a.field`, `a[key]`, `a[from..to]`.
+
+use nom::Err;
+
+use crate::ast::{ArithmeticOperator, Literal, MetadataKind, Name, Selection, Selector, SelectorAs, Term};
+use crate::error::{Cause, Failure};
+use crate::input::{Input, NameOf, Parsed, enter, expect, given, separated};
+use crate::lexical::Kind;
+use crate::name::{function_name, ident};
+use crate::term::{constant, is_constant, marker, multiplicative, term};
+use crate::types::{comparator_type, native_type};
+
+/// `selectors = "*" | selector { "," selector }`
+pub(crate) fn selectors(input: Input<'_>) -> Parsed<'_, Selection> {
+    enter("selectors");
+    if input.is(Kind::Star) {
+        return Ok((input.skip(1), Selection::All));
+    }
+    let (input, selectors) = separated(input, Kind::Comma, selector)?;
+    Ok((input, Selection::Selectors(selectors)))
+}
+
+/// `selector = unaliased_selector [ "AS" ident ]`
+fn selector(input: Input<'_>) -> Parsed<'_, SelectorAs> {
+    enter("selector");
+    let (input, selector) = unaliased_selector(input)?;
+    let (input, named) = given(input, Kind::As);
+    let (input, alias) = if named {
+        let (input, alias) = ident(input)?;
+        (input, Some(alias))
+    } else {
+        (input, None)
+    };
+    Ok((input, SelectorAs { selector, alias }))
+}
+
+/// `unaliased_selector = selection_addition`
+pub(crate) fn unaliased_selector(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("unaliased_selector");
+    input.nested(selection_addition)
+}
+
+/// `selection_addition = selection_multiplication { ( "+" | "-" ) selection_multiplication }`
+fn selection_addition(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_addition");
+    let (mut input, mut left) = selection_multiplication(input)?;
+    loop {
+        let operator = match input.kind() {
+            Kind::Plus => ArithmeticOperator::Add,
+            Kind::Minus => ArithmeticOperator::Subtract,
+            _ => return Ok((input, left)),
+        };
+        input.count_operator()?;
+        let (rest, right) = selection_multiplication(input.skip(1))?;
+        left = Selector::Arithmetic {
+            operator,
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        input = rest;
+    }
+}
+
+/// `selection_multiplication = selection_group { ( "*" | "/" | "%" ) selection_group }`
+fn selection_multiplication(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_multiplication");
+    let (mut input, mut left) = selection_group(input)?;
+    while let Some(operator) = multiplicative(input.kind()) {
+        input.count_operator()?;
+        let (rest, right) = selection_group(input.skip(1))?;
+        left = Selector::Arithmetic {
+            operator,
+            left: Box::new(left),
+            right: Box::new(right),
+        };
+        input = rest;
+    }
+    Ok((input, left))
+}
+
+/// `selection_group = "-" selection_group | selection_without_field selector_modifiers`
+fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_group");
+    if input.is(Kind::Minus) {
+        let (input, inner) = input.skip(1).nested(selection_group)?;
+        return Ok((input, Selector::Negate(Box::new(inner))));
+    }
+    let (input, base) = selection_without_field(input)?;
+    if !matches!(input.kind(), Kind::Dot | Kind::BracketOpen) {
+        return Ok((input, base));
+    }
+    // Where the modifiers make no sense, Cassandra takes the value without them and stumbles over the first.
+    match selector_modifiers(input, base.clone()) {
+        Err(failure) if !is_bound(&failure) => Ok((input, base)),
+        parsed => parsed,
+    }
+}
+
+/// Whether a way fails for a bound of ours, which no other way can mend.
+fn is_bound(failure: &Err<Failure>) -> bool {
+    matches!(
+        failure,
+        Err::Error(Failure {
+            cause: Cause::Exceeded(_),
+            ..
+        }) | Err::Failure(Failure {
+            cause: Cause::Exceeded(_),
+            ..
+        })
+    )
+}
+
+/// `selector_modifiers = { "." ident | "[" ( term [ ".." [ term ] ] | ".." term ) "]" }`
+fn selector_modifiers(mut input: Input<'_>, mut of: Selector) -> Parsed<'_, Selector> {
+    enter("selector_modifiers");
+    loop {
+        (input, of) = match input.kind() {
+            Kind::Dot => {
+                input.count_operator()?;
+                let (input, field) = ident(input.skip(1))?;
+                (
+                    input,
+                    Selector::Field {
+                        of: Box::new(of),
+                        field,
+                    },
+                )
+            }
+            Kind::BracketOpen => {
+                input.count_operator()?;
+                collection_sub_selection(input.skip(1), of)?
+            }
+            _ => return Ok((input, of)),
+        };
+    }
+}
+
+/// `collection_sub_selection = ( term [ ".." [ term ] ] | ".." term ) "]"`
+fn collection_sub_selection(input: Input<'_>, of: Selector) -> Parsed<'_, Selector> {
+    enter("collection_sub_selection");
+    let of = Box::new(of);
+    let (input, made) = if input.is(Kind::Range) {
+        let (input, to) = term(input.skip(1))?;
+        (
+            input,
+            Selector::Slice {
+                of,
+                from: None,
+                to: Some(to),
+            },
+        )
+    } else {
+        let (input, key) = term(input)?;
+        let (input, is_slice) = given(input, Kind::Range);
+        if !is_slice {
+            (input, Selector::Element { of, key })
+        } else if input.is(Kind::BracketClose) {
+            (
+                input,
+                Selector::Slice {
+                    of,
+                    from: Some(key),
+                    to: None,
+                },
+            )
+        } else {
+            let (input, to) = term(input)?;
+            (
+                input,
+                Selector::Slice {
+                    of,
+                    from: Some(key),
+                    to: Some(to),
+                },
+            )
+        }
+    };
+    let (input, ()) = expect(input, Kind::BracketClose)?;
+    Ok((input, made))
+}
+
+/// `selection_without_field = simple_selector | selection_type_hint | selection_tuple | selection_list | selection_map_or_set`
+fn selection_without_field(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_without_field");
+    match input.kind() {
+        Kind::ParenOpen => {
+            let reported = input.reported();
+            match selection_type_hint(input) {
+                Err(failure) if !is_bound(&failure) => {
+                    input.take_back(reported);
+                    selection_tuple(input)
+                }
+                parsed => parsed,
+            }
+        }
+        Kind::BracketOpen => selection_list(input),
+        Kind::BraceOpen => selection_map_or_set(input),
+        _ => simple_selector(input),
+    }
+}
+
+/// `selection_type_hint = "(" type ")" selection_without_field`
+fn selection_type_hint(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_type_hint");
+    let (input, target) = comparator_type(input.skip(1))?;
+    let (input, ()) = expect(input, Kind::ParenClose)?;
+    let (input, selector) = input.nested(selection_without_field)?;
+    Ok((
+        input,
+        Selector::TypeHint {
+            target,
+            selector: Box::new(selector),
+        },
+    ))
+}
+
+/// `selection_tuple = "(" unaliased_selector { "," unaliased_selector } ")"`
+fn selection_tuple(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_tuple");
+    let (input, elements) = separated(input.skip(1), Kind::Comma, unaliased_selector)?;
+    let (input, ()) = expect(input, Kind::ParenClose)?;
+    Ok((input, Selector::Tuple(elements)))
+}
+
+/// `selection_list = "[" [ unaliased_selector { "," unaliased_selector } ] "]"`
+fn selection_list(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_list");
+    let input = input.skip(1);
+    let (input, elements) = if begins_selector(input.kind()) {
+        separated(input, Kind::Comma, unaliased_selector)?
+    } else {
+        (input, Vec::new())
+    };
+    let (input, ()) = expect(input, Kind::BracketClose)?;
+    Ok((input, Selector::List(elements)))
+}
+
+/// Whether a selector may begin with a token of that kind.
+fn begins_selector(kind: Kind) -> bool {
+    crate::term::begins_term(kind)
+}
+
+/// `selection_map_or_set = "{" [ unaliased_selector ( ":" … | { "," … } ) ] "}"`
+fn selection_map_or_set(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_map_or_set");
+    fn entry(input: Input<'_>) -> Parsed<'_, (Selector, Selector)> {
+        let (input, key) = unaliased_selector(input)?;
+        let (input, ()) = expect(input, Kind::Colon)?;
+        let (input, value) = unaliased_selector(input)?;
+        Ok((input, (key, value)))
+    }
+    let input = input.skip(1);
+    if input.is(Kind::BraceClose) {
+        return Ok((input.skip(1), Selector::Set(Vec::new())));
+    }
+    let (input, first) = unaliased_selector(input)?;
+    let (input, made) = match input.kind() {
+        Kind::Colon => {
+            let (mut input, value) = unaliased_selector(input.skip(1))?;
+            let mut entries = vec![(first, value)];
+            while input.is(Kind::Comma) {
+                let (rest, next) = entry(input.skip(1))?;
+                entries.push(next);
+                input = rest;
+            }
+            (input, Selector::Map(entries))
+        }
+        Kind::Comma => {
+            let (input, rest) = separated(input.skip(1), Kind::Comma, unaliased_selector)?;
+            (input, Selector::Set(std::iter::once(first).chain(rest).collect()))
+        }
+        Kind::BraceClose => (input, Selector::Set(vec![first])),
+        _ => return input.no_viable(0),
+    };
+    let (input, ()) = expect(input, Kind::BraceClose)?;
+    Ok((input, made))
+}
+
+/// `simple_selector = ident | constant | "NULL" | marker | selection_function`
+fn simple_selector(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("simple_selector");
+    let kind = input.kind();
+    if NameOf::Anything.allows(kind) || kind == Kind::Token {
+        return column_or_function(input);
+    }
+    match kind {
+        Kind::Null => Ok((input.skip(1), Selector::Term(Term::Literal(Literal::Null)))),
+        Kind::QuestionMark | Kind::Colon => {
+            let (input, marker) = marker(input)?;
+            Ok((input, Selector::Term(marker)))
+        }
+        _ if is_constant(kind) => {
+            let (input, constant) = constant(input)?;
+            Ok((input, Selector::Term(Term::Literal(constant))))
+        }
+        _ => input.no_viable(0),
+    }
+}
+
+/// A name is a function's if a parenthesis follows it, or follows the name behind its point.
+fn column_or_function(input: Input<'_>) -> Parsed<'_, Selector> {
+    let kind = input.kind();
+    let of_function = match input.ahead(1) {
+        Kind::ParenOpen => true,
+        Kind::Dot if kind != Kind::Token => {
+            let field = input.ahead(2);
+            if NameOf::Function.allows(field) {
+                input.ahead(3) == Kind::ParenOpen
+            } else if NameOf::Anything.allows(field) {
+                false
+            } else {
+                return input.no_viable(2);
+            }
+        }
+        Kind::As
+        | Kind::From
+        | Kind::Percent
+        | Kind::Plus
+        | Kind::Comma
+        | Kind::Minus
+        | Kind::Slash
+        | Kind::Star
+        | Kind::Allow
+        | Kind::Limit
+        | Kind::Order
+        | Kind::Per
+        | Kind::ParenClose
+        | Kind::Colon
+        | Kind::Semicolon
+        | Kind::BracketOpen
+        | Kind::BracketClose
+        | Kind::BraceClose
+        | Kind::End
+            if kind != Kind::Token =>
+        {
+            false
+        }
+        _ => return input.no_viable(1),
+    };
+    if of_function {
+        return selection_function(input);
+    }
+    let (input, name) = ident(input)?;
+    Ok((input, Selector::Column(name)))
+}
+
+/// `selection_function = "COUNT" "(" "*" ")" | metadata | selection_cast | function_name selection_function_arguments`
+fn selection_function(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_function");
+    match (input.kind(), input.ahead(1)) {
+        (Kind::Count, Kind::ParenOpen) if input.ahead(2) == Kind::Star => {
+            let (input, ()) = expect(input.skip(3), Kind::ParenClose)?;
+            Ok((input, Selector::CountRows("*".to_owned())))
+        }
+        (Kind::Writetime, Kind::ParenOpen) => metadata(input, MetadataKind::WriteTime),
+        (Kind::Maxwritetime, Kind::ParenOpen) => metadata(input, MetadataKind::MaxWriteTime),
+        (Kind::Ttl, Kind::ParenOpen) => metadata(input, MetadataKind::Ttl),
+        (Kind::Cast, Kind::ParenOpen) => selection_cast(input),
+        _ => {
+            let (input, name) = function_name(input)?;
+            let (input, arguments) = selection_function_arguments(input)?;
+            let made = match arguments.as_slice() {
+                // `count(1)` counts rows too; what it is called keeps the number.
+                [Selector::Term(Term::Literal(Literal::Integer(number)))]
+                    if name.keyspace.is_none() && name.name.as_str() == "count" =>
+                {
+                    Selector::CountRows(number.clone())
+                }
+                _ => Selector::Function { name, arguments },
+            };
+            Ok((input, made))
+        }
+    }
+}
+
+/// `metadata = ( "WRITETIME" | "MAXWRITETIME" | "TTL" ) "(" ident selector_modifiers ")"`
+fn metadata(input: Input<'_>, kind: MetadataKind) -> Parsed<'_, Selector> {
+    enter("metadata");
+    let (input, column): (_, Name) = ident(input.skip(2))?;
+    let (input, of) = selector_modifiers(input, Selector::Column(column))?;
+    let (input, ()) = expect(input, Kind::ParenClose)?;
+    Ok((input, Selector::Metadata { kind, of: Box::new(of) }))
+}
+
+/// `selection_cast = "CAST" "(" unaliased_selector "AS" native_type ")"`
+fn selection_cast(input: Input<'_>) -> Parsed<'_, Selector> {
+    enter("selection_cast");
+    let (input, selector) = unaliased_selector(input.skip(2))?;
+    let (input, ()) = expect(input, Kind::As)?;
+    let (input, target) = native_type(input)?;
+    let (input, ()) = expect(input, Kind::ParenClose)?;
+    Ok((
+        input,
+        Selector::Cast {
+            selector: Box::new(selector),
+            target,
+        },
+    ))
+}
+
+/// `selection_function_arguments = "(" [ unaliased_selector { "," unaliased_selector } ] ")"`
+fn selection_function_arguments(input: Input<'_>) -> Parsed<'_, Vec<Selector>> {
+    enter("selection_function_arguments");
+    let (input, ()) = expect(input, Kind::ParenOpen)?;
+    let (input, arguments) = if begins_selector(input.kind()) {
+        separated(input, Kind::Comma, unaliased_selector)?
+    } else {
+        (input, Vec::new())
+    };
+    let (input, ()) = expect(input, Kind::ParenClose)?;
+    Ok((input, arguments))
+}

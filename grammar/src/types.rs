@@ -1,0 +1,118 @@
+//! Types, as written where a column, field, argument or cast names one.
+
+use crate::ast::{Name, QualifiedName, Type};
+use crate::input::{Input, NameOf, Parsed, enter, expect, separated};
+use crate::lexical::{Class, Kind};
+use crate::name::type_name;
+
+/// `comparator_type = native_type | collection_type | tuple_type | vector_type | frozen_type | type_name | STRING`
+pub(crate) fn comparator_type(input: Input<'_>) -> Parsed<'_, Type> {
+    enter("comparator_type");
+    let kind = input.kind();
+    if kind.class() == Some(Class::Native) {
+        // A native type's name is also a keyspace's: `int.my_type`.
+        return if input.ahead(1) == Kind::Dot {
+            named(input)
+        } else {
+            native_type(input)
+        };
+    }
+    match kind {
+        Kind::Set => collection_type(input),
+        Kind::String => Ok((input.skip(1), Type::Custom(input.text().into_owned()))),
+        Kind::Map | Kind::List if input.ahead(1) == Kind::Less => collection_type(input),
+        Kind::Tuple if input.ahead(1) == Kind::Less => tuple_type(input),
+        Kind::Vector if input.ahead(1) == Kind::Less => vector_type(input),
+        Kind::Frozen if input.ahead(1) == Kind::Less => frozen_type(input),
+        _ if NameOf::Anything.allows(kind) => named(input),
+        _ => input.no_viable(0),
+    }
+}
+
+fn named(input: Input<'_>) -> Parsed<'_, Type> {
+    let (input, name) = type_name(input)?;
+    Ok((input, Type::Named(name)))
+}
+
+/// `native_type = "ASCII" | "BIGINT" | … | "VARINT"`
+pub(crate) fn native_type(input: Input<'_>) -> Parsed<'_, Type> {
+    enter("native_type");
+    if input.kind().class() != Some(Class::Native) {
+        return input.no_viable(0);
+    }
+    let name = Name(input.text().to_ascii_lowercase());
+    Ok((input.skip(1), Type::Named(QualifiedName { keyspace: None, name })))
+}
+
+/// `collection_type = "MAP" "<" type "," type ">" | ( "LIST" | "SET" ) "<" type ">"`
+fn collection_type(input: Input<'_>) -> Parsed<'_, Type> {
+    enter("collection_type");
+    let kind = input.kind();
+    let (input, ()) = expect(input.skip(1), Kind::Less)?;
+    let (input, first) = input.nested(comparator_type)?;
+    let (input, made) = match kind {
+        Kind::Map => {
+            let (input, ()) = expect(input, Kind::Comma)?;
+            let (input, value) = input.nested(comparator_type)?;
+            (input, Type::Map(Box::new(first), Box::new(value)))
+        }
+        Kind::List => (input, Type::List(Box::new(first))),
+        _ => (input, Type::Set(Box::new(first))),
+    };
+    let (input, ()) = expect(input, Kind::Greater)?;
+    Ok((input, made))
+}
+
+/// `tuple_type = "TUPLE" "<" type { "," type } ">"`
+fn tuple_type(input: Input<'_>) -> Parsed<'_, Type> {
+    enter("tuple_type");
+    let (input, ()) = expect(input.skip(1), Kind::Less)?;
+    let (input, elements) = input.nested(|input| separated(input, Kind::Comma, comparator_type))?;
+    let (input, ()) = expect(input, Kind::Greater)?;
+    Ok((input, Type::Tuple(elements)))
+}
+
+/// `vector_type = "VECTOR" "<" type "," INTEGER ">"`
+fn vector_type(input: Input<'_>) -> Parsed<'_, Type> {
+    enter("vector_type");
+    let (input, ()) = expect(input.skip(1), Kind::Less)?;
+    let (input, element) = input.nested(comparator_type)?;
+    let (input, ()) = expect(input, Kind::Comma)?;
+    let (behind, ()) = expect(input, Kind::Integer)?;
+    // Differs: Cassandra refuses a negative length later, and fails on one that no 32 bits hold.
+    let length = input.text().parse().unwrap_or_else(|_| {
+        input.report(|| format!("vectors may only have positive dimensions; given {}", input.text()));
+        0
+    });
+    let (input, ()) = expect(behind, Kind::Greater)?;
+    Ok((input, Type::Vector(Box::new(element), length)))
+}
+
+/// `frozen_type = "FROZEN" "<" type ">"`
+fn frozen_type(input: Input<'_>) -> Parsed<'_, Type> {
+    enter("frozen_type");
+    let (input, ()) = expect(input.skip(1), Kind::Less)?;
+    let (input, inner) = input.nested(comparator_type)?;
+    let (input, ()) = expect(input, Kind::Greater)?;
+    if !can_be_frozen(&inner) {
+        input.report(|| {
+            format!("frozen<> is only allowed on collections, tuples, and user-defined types (got {inner})")
+        });
+    }
+    Ok((input, Type::Frozen(Box::new(inner))))
+}
+
+fn can_be_frozen(inner: &Type) -> bool {
+    match inner {
+        Type::Custom(_) => false,
+        Type::Named(QualifiedName { keyspace: None, name }) => {
+            crate::lexical::keyword_kind(name.as_str()).and_then(Kind::class) != Some(Class::Native)
+        }
+        _ => true,
+    }
+}
+
+/// Whether a type may begin with a token of that kind.
+pub(crate) fn begins_type(kind: Kind) -> bool {
+    NameOf::Anything.allows(kind) || matches!(kind, Kind::Set | Kind::String)
+}
