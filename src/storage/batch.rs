@@ -8,6 +8,7 @@ use bytes::Bytes;
 use super::deletion::{self, RangeTombstone};
 use super::key::{self, KeyRange, TableId};
 use super::row::{self, Deletion, Row};
+use super::{Error, Result};
 
 /// A part of a store's key space. Keys of different spaces never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -38,10 +39,6 @@ impl Space {
             Self::Catalog => 0x05,
         }
     }
-
-    pub(super) const fn index(self) -> usize {
-        self.byte() as usize - 1
-    }
 }
 
 /// One change of a batch.
@@ -63,6 +60,9 @@ pub struct Batch {
     changes: Vec<Change>,
     bytes: usize,
 }
+
+/// Longest key in bytes: fjall's log counts them in sixteen bits, and one byte names the space.
+pub const KEY_BYTES_MAX: usize = u16::MAX as usize - 1;
 
 /// Bytes that a change costs beside its key and value: its place in the batch, the queue and the log.
 const CHANGE_BYTES: usize = 32;
@@ -114,10 +114,6 @@ impl Batch {
     /// that were there when it was called are gone; a crash before that may leave them, and opening the store finishes the work.
     /// The other changes of the batch take effect together before it. What is written into the range meanwhile may go or stay.
     pub fn delete_range(&mut self, space: Space, range: KeyRange) {
-        let bound_len = |bound: &Bound<Vec<u8>>| match bound {
-            Bound::Included(bytes) | Bound::Excluded(bytes) => bytes.len(),
-            Bound::Unbounded => 0,
-        };
         self.bytes += bound_len(&range.start) + bound_len(&range.end) + CHANGE_BYTES;
         self.changes.push(Change::DeleteRange { space, range });
     }
@@ -152,13 +148,31 @@ impl Batch {
         self.changes
     }
 
-    pub(super) fn changes(&self) -> &[Change] {
-        &self.changes
+    /// Refuses keys that not every engine takes.
+    pub(super) fn check(&self) -> Result<()> {
+        let longest = self.changes.iter().map(|change| match change {
+            Change::Put { key, .. } | Change::Delete { key, .. } | Change::Merge { key, .. } => key.len(),
+            Change::DeleteRange { range, .. } => bound_len(&range.start).max(bound_len(&range.end)),
+        });
+        match longest.max() {
+            Some(bytes) if bytes > KEY_BYTES_MAX => Err(Error::KeyTooLarge {
+                bytes,
+                bytes_max: KEY_BYTES_MAX,
+            }),
+            _ => Ok(()),
+        }
+    }
+}
+
+fn bound_len(bound: &Bound<Vec<u8>>) -> usize {
+    match bound {
+        Bound::Included(bytes) | Bound::Excluded(bytes) => bytes.len(),
+        Bound::Unbounded => 0,
     }
 }
 
 /// Merges two values of one key, by the rules of its space.
-pub(super) fn merge_values(space: Space, old: &[u8], new: &[u8]) -> super::Result<Bytes> {
+pub(super) fn merge_values(space: Space, old: &[u8], new: &[u8]) -> Result<Bytes> {
     match space {
         Space::Rows => row::merge_encoded(old, new),
         Space::Deletions => {

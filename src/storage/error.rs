@@ -125,6 +125,14 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
+    /// A key is longer than the engines take; the batch did not take effect.
+    #[error("a key of {bytes} bytes is over the limit of {bytes_max}")]
+    KeyTooLarge {
+        /// The key's bytes.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// A snapshot of one store was handed to another.
     #[error("the snapshot is another store's")]
     ForeignSnapshot,

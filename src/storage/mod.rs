@@ -32,6 +32,7 @@
 //! ```
 
 mod batch;
+mod cache;
 pub mod deletion;
 mod engine;
 mod error;
@@ -46,10 +47,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use batch::{Batch, Space};
+pub use batch::{Batch, KEY_BYTES_MAX, Space};
 pub use deletion::{Deletions, RangeTombstone};
 pub use engine::Order;
-use engine::memory;
+use engine::{fjall, memory};
 pub use error::{Error, Result};
 pub use key::{KeyRange, TableId};
 pub use location::Url;
@@ -68,6 +69,8 @@ pub struct CommitSeq(pub u64);
 pub enum Store {
     /// `memory:`
     Memory(memory::Store),
+    /// `file:DIR`
+    Fjall(fjall::Store),
 }
 
 /// Everything in a store at one moment. Cheap to clone. While it lives the engine keeps what it shows, so hold it for one request.
@@ -77,6 +80,19 @@ pub struct Snapshot(View);
 #[derive(Clone, Debug)]
 enum View {
     Memory(Arc<memory::State>),
+    Fjall(Arc<fjall::Published>),
+    /// Taken while the store could not be read.
+    Unavailable,
+}
+
+impl View {
+    /// Why a store cannot read this.
+    fn refusal(&self) -> Error {
+        match self {
+            Self::Unavailable => Error::Closed,
+            Self::Memory(_) | Self::Fjall(_) => Error::ForeignSnapshot,
+        }
+    }
 }
 
 impl Snapshot {
@@ -85,6 +101,8 @@ impl Snapshot {
     pub fn seq(&self) -> CommitSeq {
         match &self.0 {
             View::Memory(state) => state.seq,
+            View::Fjall(published) => published.seq,
+            View::Unavailable => CommitSeq(0),
         }
     }
 
@@ -93,6 +111,8 @@ impl Snapshot {
     pub fn has_deletions(&self, table: TableId) -> bool {
         match &self.0 {
             View::Memory(state) => state.deletion_tables.contains(&table),
+            View::Fjall(published) => published.deletion_tables.contains(&table),
+            View::Unavailable => true,
         }
     }
 }
@@ -103,10 +123,10 @@ impl Store {
     /// # Errors
     /// When another process has it, its format is newer than this version's, it is damaged, or the medium fails.
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
-        let _ = (options, clock);
         match url {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),
-            Url::File(_) | Url::SlateFile(_) | Url::SlateMemory => Err(Error::NotBuiltIn {
+            Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
+            Url::SlateFile(_) | Url::SlateMemory => Err(Error::NotBuiltIn {
                 scheme: url.to_string(),
             }),
         }
@@ -117,6 +137,7 @@ impl Store {
     pub fn snapshot(&self) -> Snapshot {
         match self {
             Self::Memory(store) => Snapshot(View::Memory(store.snapshot())),
+            Self::Fjall(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Fjall)),
         }
     }
 
@@ -127,6 +148,11 @@ impl Store {
     pub async fn get(&self, space: Space, key: &[u8], at: &Snapshot) -> Result<Option<Bytes>> {
         match (self, &at.0) {
             (Self::Memory(_), View::Memory(state)) => Ok(state.get(space, key)),
+            (Self::Fjall(store), View::Fjall(published)) => match space {
+                Space::Rows => published.get_row(key, store.cache()),
+                _ => published.get(space, key),
+            },
+            (_, view) => Err(view.refusal()),
         }
     }
 
@@ -182,6 +208,8 @@ impl Store {
             let range = rest.as_ref().unwrap_or(range);
             let stride = match (self, &at.0) {
                 (Self::Memory(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
+                (Self::Fjall(_), View::Fjall(published)) => published.scan(space, range, order, &mut visit)?,
+                (_, view) => return Err(view.refusal()),
             };
             match stride {
                 engine::Stride::Done => return Ok(()),
@@ -195,10 +223,13 @@ impl Store {
     /// goes on even if the future is dropped.
     ///
     /// # Errors
-    /// When the medium takes no writes: the batch may or may not take effect. [`Error::BatchTooLarge`]: it did not.
+    /// When the medium takes no writes: the batch may or may not take effect. It did not with [`Error::BatchTooLarge`],
+    /// [`Error::KeyTooLarge`] and [`Error::WritesRefused`].
     pub async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+        batch.check()?;
         match self {
             Self::Memory(store) => store.commit(batch),
+            Self::Fjall(store) => store.commit(batch).await,
         }
     }
 
@@ -207,6 +238,10 @@ impl Store {
     pub fn bytes_in(&self, range: &KeyRange) -> Estimate {
         match self {
             Self::Memory(store) => store.snapshot().sizes.estimate(range),
+            Self::Fjall(store) => store
+                .snapshot()
+                .map(|published| published.sizes.estimate(range))
+                .unwrap_or_default(),
         }
     }
 
@@ -217,6 +252,7 @@ impl Store {
     pub async fn flush(&self) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
+            Self::Fjall(store) => store.flush().await,
         }
     }
 
@@ -227,6 +263,10 @@ impl Store {
     pub async fn close(&self) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),
+            Self::Fjall(store) => store.close().await,
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

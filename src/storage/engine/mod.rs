@@ -1,6 +1,10 @@
 //! The engines behind the seam. Each keeps bytes by key in five spaces; what rows are, they learn only from the merge of two
 //! values. A snapshot is what the committer published last, so taking one is counting a reference.
 
+mod acknowledged;
+mod committer;
+mod directory;
+pub(super) mod fjall;
 pub(super) mod memory;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,291 @@
+//! The row cache: rows as they are stored, by key, for point reads of the newest snapshots.
+//!
+//! **Agreement with the engine.** The committer applies a group to the engine, then here, and only then publishes the snapshot that
+//! shows it. An entry carries the sequence of the last commit that may have changed it, and is served to snapshots not older than
+//! that. A shard carries the sequence of the last commit that touched any key of it; a reader may add what it read only if its
+//! snapshot is not older than that, so what a commit replaced meanwhile is never put back.
+//!
+//! **Bound.** Each shard has its part of the bytes. When it is full a hand goes round, as in CLOCK: an entry that was read since the
+//! last round stays for one more, another goes.
+
+use std::collections::HashMap;
+use std::hash::BuildHasher;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+use foldhash::quality::RandomState;
+
+use super::CommitSeq;
+
+/// Shards; a power of two. More than threads, so that two rarely meet.
+const SHARDS: usize = 64;
+
+/// Bytes that an entry costs beside its key and value: map slot, clock slot, reference counts. Measured roughly, rounded up.
+const ENTRY_BYTES: usize = 160;
+
+/// An entry larger than this part of its shard is not kept: it would push out everything else.
+const LARGEST_PART: usize = 4;
+
+#[derive(Debug)]
+struct Entry {
+    key: Arc<[u8]>,
+    /// `None`: there is no such row.
+    value: Option<Bytes>,
+    /// The last commit that may have changed it.
+    seq: CommitSeq,
+    was_read: bool,
+}
+
+impl Entry {
+    fn bytes(&self) -> usize {
+        entry_bytes(&self.key, self.value.as_ref())
+    }
+}
+
+fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
+    key.len() + value.map_or(0, Bytes::len) + ENTRY_BYTES
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    places: HashMap<Arc<[u8]>, usize, RandomState>,
+    entries: Vec<Entry>,
+    bytes: usize,
+    hand: usize,
+    /// The last commit that touched a key of this shard.
+    touched: CommitSeq,
+}
+
+/// The row cache. A bound of 0 bytes keeps nothing.
+#[derive(Debug)]
+pub(super) struct RowCache {
+    shards: Box<[Mutex<Shard>]>,
+    shard_bytes_max: usize,
+    hasher: RandomState,
+    hits: AtomicU64,
+    misses: AtomicU64,
+}
+
+impl RowCache {
+    pub(super) fn new(bytes_max: usize) -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            shard_bytes_max: bytes_max / SHARDS,
+            hasher: RandomState::default(),
+            hits: AtomicU64::new(0),
+            misses: AtomicU64::new(0),
+        }
+    }
+
+    fn shard(&self, key: &[u8]) -> Option<MutexGuard<'_, Shard>> {
+        // The high bits, since the shard's own map uses the low ones.
+        let shard = usize::try_from(self.hasher.hash_one(key) >> 58).unwrap_or(0);
+        self.shards
+            .get(shard)
+            .map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    /// What the row was at a snapshot, where the cache knows: `Some(None)` is a row that is not there.
+    pub(super) fn get(&self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
+        if self.shard_bytes_max == 0 {
+            return None;
+        }
+        let found = self.shard(key).and_then(|mut shard| shard.read(key, at));
+        let counter = if found.is_some() { &self.hits } else { &self.misses };
+        counter.fetch_add(1, Ordering::Relaxed);
+        found
+    }
+
+    /// What the row is now, where the cache knows; for the committer, and not counted.
+    pub(super) fn peek(&self, key: &[u8]) -> Option<Option<Bytes>> {
+        if self.shard_bytes_max == 0 {
+            return None;
+        }
+        let shard = self.shard(key)?;
+        let place = *shard.places.get(key)?;
+        shard.entries.get(place).map(|entry| entry.value.clone())
+    }
+
+    /// Keeps what was read from the engine at a snapshot, unless a commit came between.
+    pub(super) fn add(&self, key: &[u8], value: Option<Bytes>, at: CommitSeq) {
+        if self.is_too_large(key, value.as_ref()) {
+            return;
+        }
+        if let Some(mut shard) = self.shard(key)
+            && shard.touched <= at
+        {
+            let seq = shard.touched;
+            shard.put(key, value, seq);
+            shard.evict(self.shard_bytes_max);
+        }
+    }
+
+    /// Takes in what a commit made of a row. Only rows that are cached stay so: what is written is not always read.
+    pub(super) fn apply(&self, key: &[u8], value: Option<&Bytes>, seq: CommitSeq) {
+        let Some(mut shard) = self.shard(key) else { return };
+        shard.touched = seq;
+        if shard.places.contains_key(key) {
+            if self.is_too_large(key, value) {
+                shard.remove(key);
+            } else {
+                shard.put(key, value.cloned(), seq);
+                shard.evict(self.shard_bytes_max);
+            }
+        }
+    }
+
+    /// Forgets a row that a commit changed in a way that is not known here.
+    #[expect(dead_code, reason = "for engines that merge without reading")]
+    pub(super) fn forget(&self, key: &[u8], seq: CommitSeq) {
+        if let Some(mut shard) = self.shard(key) {
+            shard.touched = seq;
+            shard.remove(key);
+        }
+    }
+
+    /// Forgets everything; what is read at snapshots before `seq` is not taken in any more.
+    pub(super) fn clear(&self, seq: CommitSeq) {
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            *shard = Shard {
+                touched: seq,
+                ..Shard::default()
+            };
+        }
+    }
+
+    /// Point reads answered here, and those that went to the engine.
+    #[cfg(test)]
+    pub(super) fn hits_and_misses(&self) -> (u64, u64) {
+        (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
+    }
+
+    /// Bytes kept now.
+    #[cfg(test)]
+    pub(super) fn bytes(&self) -> usize {
+        self.shards
+            .iter()
+            .map(|shard| shard.lock().unwrap_or_else(PoisonError::into_inner).bytes)
+            .sum()
+    }
+
+    fn is_too_large(&self, key: &[u8], value: Option<&Bytes>) -> bool {
+        entry_bytes(key, value) > self.shard_bytes_max / LARGEST_PART
+    }
+}
+
+impl Shard {
+    fn read(&mut self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
+        let entry = self.entries.get_mut(*self.places.get(key)?)?;
+        if entry.seq > at {
+            return None;
+        }
+        entry.was_read = true;
+        Some(entry.value.clone())
+    }
+
+    fn put(&mut self, key: &[u8], value: Option<Bytes>, seq: CommitSeq) {
+        if let Some(entry) = self.places.get(key).and_then(|place| self.entries.get_mut(*place)) {
+            self.bytes -= entry.bytes();
+            entry.value = value;
+            entry.seq = seq;
+            self.bytes += entry.bytes();
+            return;
+        }
+        let key: Arc<[u8]> = Arc::from(key);
+        let entry = Entry {
+            key: Arc::clone(&key),
+            value,
+            seq,
+            was_read: false,
+        };
+        self.bytes += entry.bytes();
+        self.places.insert(key, self.entries.len());
+        self.entries.push(entry);
+    }
+
+    fn remove(&mut self, key: &[u8]) {
+        if let Some(place) = self.places.remove(key) {
+            let gone = self.entries.swap_remove(place);
+            self.bytes -= gone.bytes();
+            if let Some(moved) = self.entries.get(place) {
+                self.places.insert(Arc::clone(&moved.key), place);
+            }
+        }
+    }
+
+    fn evict(&mut self, bytes_max: usize) {
+        while self.bytes > bytes_max && !self.entries.is_empty() {
+            self.hand = if self.hand >= self.entries.len() { 0 } else { self.hand };
+            let Some(entry) = self.entries.get_mut(self.hand) else {
+                return;
+            };
+            if entry.was_read {
+                entry.was_read = false;
+                self.hand += 1;
+            } else {
+                let key = Arc::clone(&entry.key);
+                self.remove(&key);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn value(text: &'static str) -> Option<Bytes> {
+        Some(Bytes::from_static(text.as_bytes()))
+    }
+
+    #[test]
+    fn what_was_read_before_a_commit_is_not_kept_after_it() {
+        let cache = RowCache::new(1 << 20);
+        cache.apply(b"k", value("new").as_ref(), CommitSeq(2));
+        cache.add(b"k", value("old"), CommitSeq(1));
+        assert_eq!(cache.get(b"k", CommitSeq(2)), None);
+        cache.add(b"k", value("new"), CommitSeq(2));
+        assert_eq!(cache.get(b"k", CommitSeq(2)), Some(value("new")));
+    }
+
+    #[test]
+    fn an_older_snapshot_does_not_see_a_newer_row() {
+        let cache = RowCache::new(1 << 20);
+        cache.add(b"k", None, CommitSeq(1));
+        assert_eq!(cache.get(b"k", CommitSeq(1)), Some(None));
+        cache.apply(b"k", value("new").as_ref(), CommitSeq(2));
+        assert_eq!(cache.get(b"k", CommitSeq(1)), None);
+        assert_eq!(cache.get(b"k", CommitSeq(2)), Some(value("new")));
+        cache.apply(b"k", None, CommitSeq(3));
+        assert_eq!(cache.get(b"k", CommitSeq(3)), Some(None));
+    }
+
+    #[test]
+    fn it_stays_within_its_bound_and_keeps_what_is_read() {
+        let bytes_max = SHARDS * 4096;
+        let cache = RowCache::new(bytes_max);
+        cache.add(b"hot", value("row"), CommitSeq(0));
+        for n in 0_u32..20_000 {
+            cache.add(&n.to_be_bytes(), value("some row"), CommitSeq(0));
+            assert!(n % 64 != 0 || cache.get(b"hot", CommitSeq(0)).is_some(), "after {n}");
+        }
+        assert!(
+            cache.bytes() <= bytes_max && cache.bytes() > bytes_max / 2,
+            "{}",
+            cache.bytes()
+        );
+        cache.add(b"huge", Some(Bytes::from(vec![0; 4096])), CommitSeq(0));
+        assert_eq!(cache.get(b"huge", CommitSeq(0)), None);
+        cache.clear(CommitSeq(1));
+        assert_eq!((cache.bytes(), cache.get(b"hot", CommitSeq(1))), (0, None));
+    }
+
+    #[test]
+    fn a_bound_of_nothing_keeps_nothing() {
+        let cache = RowCache::new(0);
+        cache.add(b"k", None, CommitSeq(0));
+        assert_eq!(cache.get(b"k", CommitSeq(0)), None);
+    }
+}

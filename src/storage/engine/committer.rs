@@ -1,0 +1,713 @@
+//! The committer of the `file:` engine: the one thread that writes.
+//!
+//! ```text
+//! commit() ─► queue (bounded in entries and bytes) ─► take what is there ─► merge fragments with what is stored ─► one write batch,
+//!   one sync ─► acknowledged file ─► row cache ─► publish the snapshot ─► answer all
+//! ```
+//!
+//! A group waits for nothing: it is what queued while the one before was being written. fjall shows a batch to readers only after
+//! its sync, and readers take the published snapshot, so nothing is read that could still be lost.
+//!
+//! **After a failed write.** The engine may hold part of the group in its log and refuses further writes, so every batch of the group is
+//! answered with the error, and the engine is not written to again. Reads go on. When the disk was full, the next commit first probes
+//! the disk; when it takes writes, the engine is opened again, which replays what its log holds, and the commit goes on. After any
+//! other failure nothing is written until the server starts again: a disk that failed a sync cannot be believed.
+
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::path::Path;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use fjall::PersistMode;
+use foldhash::quality::RandomState;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
+
+use super::acknowledged::{Acknowledged, ChainEnd};
+use super::directory::{Directory, full_or};
+use super::fjall::{
+    Engine, FORMAT, Published, Recovered, Shared, chain_record, full_key, full_range, guard, range_record, size_record,
+};
+use super::{DeletionTables, Order, add_table, remove_tables};
+use crate::clock::Clock;
+use crate::storage::batch::{Change, Space, merge_values};
+use crate::storage::cache::RowCache;
+use crate::storage::key::{KeyRange, TableId};
+use crate::storage::options::{Durability, FaultPoint, Options};
+use crate::storage::sizes::Sizes;
+use crate::storage::{CommitSeq, Error, Result};
+
+/// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
+const RANGE_STEP_KEYS: usize = 4096;
+
+/// Memtables waiting to be written as tables, at which the committer waits: at four fjall waits itself, and does not notice failure.
+const SEALED_MEMTABLES_MAX: usize = 3;
+
+const POLL: Duration = Duration::from_millis(1);
+
+/// How long the engine may stand still before it counts as failed.
+const STALL_POLLS_MAX: u32 = 120_000;
+
+/// How long readers of the old engine may take to leave before it is opened again.
+const LEAVING_POLLS_MAX: u32 = 10_000;
+
+/// What the committer is asked for.
+pub(super) enum Command {
+    Commit(Request),
+    /// Write what is queued, make it durable, let go of the directory, answer.
+    Close(oneshot::Sender<Result<()>>),
+}
+
+/// A batch in the queue.
+pub(super) struct Request {
+    pub(super) changes: Vec<Change>,
+    pub(super) bytes: usize,
+    pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
+    /// Its place in the queue's bounds, given back when it is answered.
+    pub(super) room: [OwnedSemaphorePermit; 2],
+}
+
+/// Ranges whose keys are being removed, step by step.
+struct RangeJob {
+    ranges: VecDeque<(u64, Space, KeyRange)>,
+    /// `None`: taken up again when the store was opened.
+    request: Option<Request>,
+}
+
+/// What a group makes of one key.
+struct Pending {
+    space: Space,
+    value: Option<Bytes>,
+    /// Length of the value before the group, where values are counted.
+    before: Option<usize>,
+}
+
+/// What a group writes.
+#[derive(Default)]
+struct Group {
+    pending: HashMap<Vec<u8>, Pending, RandomState>,
+    /// Records of the store's own: value, or `None` to remove.
+    own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+/// Whether the engine takes writes.
+enum Health {
+    Well,
+    /// It did not, and may again.
+    Full,
+    /// It did not, and is not believed any more.
+    Failed(Arc<Error>),
+}
+
+pub(super) struct Committer {
+    directory: Directory,
+    options: Options,
+    clock: Clock,
+    commands: Receiver<Command>,
+    shared: Arc<Shared>,
+    acknowledged: Acknowledged,
+    /// `None` only while it is opened again.
+    engine: Option<Arc<Engine>>,
+    end: ChainEnd,
+    sizes: Sizes,
+    deletion_tables: DeletionTables,
+    jobs: VecDeque<RangeJob>,
+    next_range: u64,
+    health: Health,
+    /// When the oldest group was written that is not yet synced.
+    unsynced_since: Option<Duration>,
+}
+
+impl Committer {
+    /// Locks the directory, opens the engine, checks it, and publishes the first snapshot.
+    pub(super) fn open(
+        path: &Path,
+        options: Options,
+        clock: Clock,
+        commands: Receiver<Command>,
+    ) -> Result<(Self, Arc<Shared>)> {
+        let directory = Directory::open(path, FORMAT)?;
+        let (acknowledged, last) = Acknowledged::open(directory.path())?;
+        let recovered = Engine::open(&directory, &options, last)?;
+        let shared = Arc::new(Shared {
+            directory: directory.path().to_owned(),
+            published: ArcSwapOption::empty(),
+            cache: RowCache::new(options.row_cache_bytes_max),
+        });
+        let mut committer = Self {
+            directory,
+            options,
+            clock,
+            commands,
+            shared: Arc::clone(&shared),
+            acknowledged,
+            engine: None,
+            end: ChainEnd::default(),
+            sizes: Sizes::default(),
+            deletion_tables: DeletionTables::default(),
+            jobs: VecDeque::new(),
+            next_range: 0,
+            health: Health::Well,
+            unsynced_since: None,
+        };
+        committer.take_over(recovered);
+        committer.publish();
+        // Finished before anyone reads: what a deletion of a range left half done is not to be seen.
+        while committer.step_range_job() {}
+        match committer.health {
+            Health::Well => Ok((committer, shared)),
+            Health::Full => Err(Error::DiskFull {
+                directory: path.to_owned(),
+            }),
+            Health::Failed(cause) => Err(Error::clone(&cause)),
+        }
+    }
+
+    fn take_over(&mut self, recovered: Recovered) {
+        self.engine = Some(Arc::new(recovered.engine));
+        self.end = recovered.end;
+        self.sizes = recovered.sizes;
+        self.deletion_tables = recovered.deletion_tables;
+        self.next_range = recovered
+            .unfinished
+            .iter()
+            .map(|(number, ..)| number + 1)
+            .max()
+            .unwrap_or(0);
+        if !recovered.unfinished.is_empty() {
+            self.jobs.push_back(RangeJob {
+                ranges: recovered.unfinished.into(),
+                request: None,
+            });
+        }
+    }
+
+    /// Works until it is closed or every handle of the store is gone.
+    pub(super) fn run(mut self) {
+        let closing = loop {
+            let Some(command) = self.next_command() else { break None };
+            match command {
+                Next::Group(requests, closing) => {
+                    self.commit_group(requests);
+                    if closing.is_some() {
+                        break closing;
+                    }
+                }
+                Next::Sync => self.sync(),
+                Next::Idle => {}
+            }
+            self.step_range_job();
+        };
+        while self.step_range_job() {}
+        let closed = self.close();
+        // The directory's lock goes with it: whoever waits for the answer may open the store at once.
+        drop(self);
+        if let Some(answer) = closing {
+            drop(answer.send(closed));
+        } else if let Err(error) = closed {
+            tracing::error!(%error, "closing the store failed");
+        }
+    }
+
+    /// Waits for something to do and takes a group's worth of it. `None` when no handle is left.
+    fn next_command(&self) -> Option<Next> {
+        let first = match (self.options.durability, self.unsynced_since) {
+            _ if !self.jobs.is_empty() => match self.commands.try_recv() {
+                Ok(command) => command,
+                Err(TryRecvError::Empty) => return Some(Next::Idle),
+                Err(TryRecvError::Disconnected) => return None,
+            },
+            (Durability::Periodic(every), Some(since)) => {
+                let waited = self.clock.monotonic().saturating_sub(since);
+                if waited >= every {
+                    return Some(Next::Sync);
+                }
+                match self.commands.recv_timeout(every.saturating_sub(waited)) {
+                    Ok(command) => command,
+                    Err(RecvTimeoutError::Timeout) => return Some(Next::Sync),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                }
+            }
+            _ => self.commands.recv().ok()?,
+        };
+        let mut requests = Vec::new();
+        let mut bytes = 0_usize;
+        let mut command = Some(first);
+        loop {
+            match command {
+                None => return Some(Next::Group(requests, None)),
+                Some(Command::Close(answer)) => return Some(Next::Group(requests, Some(answer))),
+                Some(Command::Commit(request)) => {
+                    bytes = bytes.saturating_add(request.bytes);
+                    requests.push(request);
+                }
+            }
+            let is_full = bytes >= self.options.commit_group_bytes_max;
+            command = if is_full { None } else { self.commands.try_recv().ok() };
+        }
+    }
+
+    /// Writes a group and answers each of its batches.
+    fn commit_group(&mut self, requests: Vec<Request>) {
+        if requests.is_empty() {
+            return;
+        }
+        if let Err(error) = self.recover() {
+            answer_all(requests, &Err(error));
+            return;
+        }
+        let (group, refusals) = self.stage(&requests);
+        let (group, jobs) = self.stage_ranges(group, &requests, &refusals);
+        let written = self.write(group);
+        let mut jobs = jobs.into_iter();
+        for (request, refusal) in requests.into_iter().zip(refusals) {
+            let ranges = if has_ranges(&request) && refusal.is_none() {
+                jobs.next()
+            } else {
+                None
+            };
+            match (&written, refusal, ranges) {
+                (_, Some(refusal), _) => request.answer(Err(refusal)),
+                (Err(error), None, _) => request.answer(Err(error.clone())),
+                (Ok(seq), None, None) => request.answer(Ok(*seq)),
+                // Answered when the last of its ranges is empty.
+                (Ok(_), None, Some(ranges)) => self.jobs.push_back(RangeJob {
+                    ranges,
+                    request: Some(request),
+                }),
+            }
+        }
+    }
+
+    /// What the batches together make of each key. A batch that cannot be merged is refused alone.
+    fn stage(&self, requests: &[Request]) -> (Group, Vec<Option<Error>>) {
+        let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
+        // A refused batch may have left part of itself in the group; that is rare enough to begin again without it.
+        'again: loop {
+            let mut group = Group::default();
+            for (request, refusal) in requests.iter().zip(&mut refusals) {
+                if refusal.is_none()
+                    && let Err(error) = self.stage_batch(&mut group, &request.changes)
+                {
+                    *refusal = Some(error);
+                    continue 'again;
+                }
+            }
+            return (group, refusals);
+        }
+    }
+
+    fn stage_batch(&self, group: &mut Group, changes: &[Change]) -> Result<()> {
+        for change in changes {
+            match change {
+                Change::Put { space, key, value } => {
+                    self.stage_value(group, *space, key, |_| Ok(Some(value.clone())))?
+                }
+                Change::Delete { space, key } => self.stage_value(group, *space, key, |_| Ok(None))?,
+                Change::Merge { space, key, value } => {
+                    self.stage_value(group, *space, key, |old| match old {
+                        Some(old) => merge_values(*space, old, value).map(Some),
+                        None => Ok(Some(value.clone())),
+                    })?;
+                }
+                Change::DeleteRange { .. } => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn stage_value(
+        &self,
+        group: &mut Group,
+        space: Space,
+        key: &[u8],
+        make: impl FnOnce(Option<&Bytes>) -> Result<Option<Bytes>>,
+    ) -> Result<()> {
+        let full = full_key(space, key);
+        if let Some(pending) = group.pending.get_mut(&full) {
+            pending.value = make(pending.value.as_ref())?;
+            return Ok(());
+        }
+        let old = match space {
+            Space::Rows => match self.shared.cache.peek(key) {
+                Some(known) => known,
+                None => self.engine()?.get_newest(&full)?,
+            },
+            Space::Deletions => self.engine()?.get_newest(&full)?,
+            Space::Indexes | Space::Feed | Space::Catalog => None,
+        };
+        let value = make(old.as_ref())?;
+        group.pending.insert(
+            full,
+            Pending {
+                space,
+                value,
+                before: old.map(|old| old.len()),
+            },
+        );
+        Ok(())
+    }
+
+    /// Notes the ranges to delete, so that they are deleted even when the process ends meanwhile.
+    fn stage_ranges(
+        &mut self,
+        mut group: Group,
+        requests: &[Request],
+        refusals: &[Option<Error>],
+    ) -> (Group, Vec<VecDeque<(u64, Space, KeyRange)>>) {
+        let mut jobs = Vec::new();
+        for (request, refusal) in requests.iter().zip(refusals) {
+            if refusal.is_some() || !has_ranges(request) {
+                continue;
+            }
+            let mut ranges = VecDeque::new();
+            for change in &request.changes {
+                if let Change::DeleteRange { space, range } = change {
+                    let (key, value) = range_record(self.next_range, *space, range);
+                    group.own.push((key, Some(value)));
+                    ranges.push_back((self.next_range, *space, range.clone()));
+                    self.next_range += 1;
+                }
+            }
+            jobs.push(ranges);
+        }
+        (group, jobs)
+    }
+
+    /// Removes the keys of one step of the first range to delete. Whether there is more to do.
+    fn step_range_job(&mut self) -> bool {
+        let Some(job) = self.jobs.front() else { return false };
+        let Some((number, space, range)) = job.ranges.front().cloned() else {
+            self.finish_range_job(Ok(CommitSeq(self.end.seq)));
+            return !self.jobs.is_empty();
+        };
+        match self.delete_step(number, space, &range) {
+            Ok(rest) => {
+                if let Some(job) = self.jobs.front_mut() {
+                    match (rest, job.ranges.front_mut()) {
+                        (Some(rest), Some((_, _, range))) => *range = rest,
+                        _ => drop(job.ranges.pop_front()),
+                    }
+                }
+            }
+            // Its record stays, so it is taken up again when the engine is opened.
+            Err(error) => self.finish_range_job(Err(error)),
+        }
+        true
+    }
+
+    fn finish_range_job(&mut self, answer: Result<CommitSeq>) {
+        if let Some(request) = self.jobs.pop_front().and_then(|job| job.request) {
+            request.answer(answer);
+        }
+    }
+
+    /// Removes some keys of a range; returns what is left of it, `None` when nothing is.
+    fn delete_step(&mut self, number: u64, space: Space, range: &KeyRange) -> Result<Option<KeyRange>> {
+        self.recover()?;
+        let mut group = Group::default();
+        let mut last = None;
+        if !range.is_empty() {
+            let engine = Arc::clone(self.engine()?);
+            let view = engine.database.snapshot();
+            for entry in engine
+                .entries(&view, full_range(space, range), Order::Forward)?
+                .take(RANGE_STEP_KEYS)
+            {
+                let (key, value) = entry?;
+                last = Some(key.get(1..).unwrap_or_default().to_vec());
+                let before = Some(value.len());
+                group.pending.insert(
+                    key.to_vec(),
+                    Pending {
+                        space,
+                        value: None,
+                        before,
+                    },
+                );
+            }
+        }
+        let rest = last
+            .filter(|_| group.pending.len() >= RANGE_STEP_KEYS)
+            .map(|last| super::rest_of_range(range, Order::Forward, last));
+        let tables = DeletionTables::clone(&self.deletion_tables);
+        if rest.is_none() {
+            group.own.push((range_record(number, space, range).0, None));
+            if space == Space::Deletions {
+                // Only tables that the whole range covered; a range that is resumed knows only its rest, and errs on the safe side.
+                remove_tables(&mut self.deletion_tables, range);
+            }
+        }
+        let written = self.write(group);
+        if written.is_err() {
+            self.deletion_tables = tables;
+        }
+        written.map(|_| rest)
+    }
+
+    /// Writes a group, durable as the settings say, and publishes what it made.
+    fn write(&mut self, group: Group) -> Result<CommitSeq> {
+        if group.pending.is_empty() && group.own.is_empty() {
+            return Ok(CommitSeq(self.end.seq));
+        }
+        let engine = Arc::clone(self.engine()?);
+        let mut sizes = self.sizes.clone();
+        let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
+        let mut touched = BTreeSet::<TableId>::new();
+        let mut digest = crc32fast::Hasher::new();
+        let mode = match self.options.durability {
+            Durability::Group => PersistMode::SyncData,
+            Durability::Periodic(_) | Durability::Os => PersistMode::Buffer,
+        };
+        let capacity = group.pending.len() + group.own.len() + 4;
+        let mut batch = fjall::OwnedWriteBatch::with_capacity(engine.database.clone(), capacity).durability(Some(mode));
+        for (full, pending) in &group.pending {
+            let key = full.get(1..).unwrap_or_default();
+            let after = pending.value.as_ref().map(Bytes::len);
+            if super::is_counted(pending.space) {
+                touched.extend(sizes.count(key, pending.before, after));
+            }
+            if pending.space == Space::Deletions && after.is_some() {
+                add_table(&mut deletion_tables, key);
+            }
+            digest.update(full);
+            match &pending.value {
+                Some(value) => {
+                    digest.update(value);
+                    batch.insert(&engine.data, full.clone(), value.clone());
+                }
+                None => batch.remove(&engine.data, full.clone()),
+            }
+        }
+        for table in touched {
+            let (key, value) = size_record(table, sizes.get(table));
+            batch.insert(&engine.data, key, value);
+        }
+        for (key, value) in group.own {
+            match value {
+                Some(value) => batch.insert(&engine.data, key, value),
+                None => batch.remove(&engine.data, key),
+            }
+        }
+        let end = self.end.then(digest.finalize());
+        let (key, value) = chain_record(end);
+        batch.insert(&engine.data, key, value);
+        if self.end.seq > 0 {
+            batch.remove(&engine.data, chain_record(self.end).0);
+        }
+        self.wait_for_room(&engine)
+            .and_then(|()| self.commit_to_engine(&engine, batch))
+            .inspect_err(|error| self.fail(error))?;
+        self.end = end;
+        self.sizes = sizes;
+        self.deletion_tables = deletion_tables;
+        let seq = CommitSeq(end.seq);
+        for (full, pending) in &group.pending {
+            if pending.space == Space::Rows {
+                self.shared
+                    .cache
+                    .apply(full.get(1..).unwrap_or_default(), pending.value.as_ref(), seq);
+            }
+        }
+        match self.options.durability {
+            Durability::Group => self.acknowledge(),
+            Durability::Periodic(_) => {
+                self.unsynced_since.get_or_insert_with(|| self.clock.monotonic());
+            }
+            Durability::Os => {}
+        }
+        self.publish();
+        Ok(seq)
+    }
+
+    fn commit_to_engine(&self, engine: &Engine, batch: fjall::OwnedWriteBatch) -> Result<()> {
+        if let Some(fault) = self
+            .options
+            .faults
+            .as_ref()
+            .and_then(|faults| faults(FaultPoint::Commit))
+        {
+            return Err(full_or(fault, self.directory.path(), "writing", self.directory.path()));
+        }
+        guard(&engine.directory, || batch.commit())?.map_err(|error| engine.error("writing", error))
+    }
+
+    /// Waits while the engine has too much to write as tables, as long as it still can.
+    fn wait_for_room(&self, engine: &Engine) -> Result<()> {
+        for _ in 0..STALL_POLLS_MAX {
+            if engine.data.sealed_memtable_count() < SEALED_MEMTABLES_MAX {
+                return Ok(());
+            }
+            let alive = guard(&engine.directory, || engine.database.persist(PersistMode::Buffer))?;
+            alive.map_err(|error| engine.error("writing", error))?;
+            std::thread::sleep(POLL);
+        }
+        let what = "it does not write its memtables".to_owned();
+        Err(Error::Engine {
+            location: self.directory.path().display().to_string(),
+            what,
+        })
+    }
+
+    fn acknowledge(&mut self) {
+        // What is in the log is safe without it; only the loss of the log's end would not be noticed.
+        if let Err(error) = self.acknowledged.write(self.end) {
+            tracing::warn!(%error, "could not note what was acknowledged");
+        }
+    }
+
+    fn sync(&mut self) {
+        self.unsynced_since = None;
+        let Ok(engine) = self.engine().map(Arc::clone) else {
+            return;
+        };
+        let synced = guard(&engine.directory, || engine.database.persist(PersistMode::SyncData))
+            .and_then(|synced| synced.map_err(|error| engine.error("syncing", error)));
+        match synced {
+            Ok(()) => self.acknowledge(),
+            Err(error) => self.fail(&error),
+        }
+    }
+
+    fn publish(&self) {
+        if let Some(engine) = &self.engine {
+            self.shared.published.store(Some(Arc::new(Published {
+                engine: Arc::clone(engine),
+                view: engine.database.snapshot(),
+                seq: CommitSeq(self.end.seq),
+                deletion_tables: DeletionTables::clone(&self.deletion_tables),
+                sizes: self.sizes.clone(),
+            })));
+        }
+    }
+
+    fn engine(&self) -> Result<&Arc<Engine>> {
+        self.engine.as_ref().ok_or(Error::Reopening)
+    }
+
+    fn fail(&mut self, error: &Error) {
+        tracing::error!(%error, directory = %self.directory.path().display(), "the store takes no writes");
+        // An engine that failed in the background does not say why; the probe tells whether the disk was full.
+        let may_recover = error.is_disk_full() || matches!(error, Error::Engine { .. });
+        self.health = if may_recover {
+            Health::Full
+        } else {
+            Health::Failed(Arc::new(error.clone()))
+        };
+    }
+
+    /// Makes sure that the engine takes writes: after a full disk, opens it again once the disk takes some.
+    fn recover(&mut self) -> Result<()> {
+        match &self.health {
+            Health::Well => return Ok(()),
+            Health::Failed(cause) => {
+                let cause = Arc::clone(cause);
+                return Err(Error::WritesRefused {
+                    directory: self.directory.path().to_owned(),
+                    cause,
+                });
+            }
+            Health::Full => {}
+        }
+        if let Some(fault) = self
+            .options
+            .faults
+            .as_ref()
+            .and_then(|faults| faults(FaultPoint::Probe))
+        {
+            return Err(full_or(fault, self.directory.path(), "writing", self.directory.path()));
+        }
+        self.directory.probe()?;
+        self.reopen().inspect_err(|error| self.fail(error))?;
+        self.health = Health::Well;
+        tracing::info!(directory = %self.directory.path().display(), "the store takes writes again");
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        let kept = self.shared.published.swap(None);
+        if let Some(engine) = self.engine.take() {
+            let leaving = Arc::downgrade(&engine);
+            drop((engine, kept));
+            if let Some(engine) = wait_until_gone(&leaving) {
+                // A reader stays too long: it, and others, go on reading the old engine; the next commit tries again.
+                self.engine = Some(engine);
+                self.publish();
+                return Err(Error::DiskFull {
+                    directory: self.directory.path().to_owned(),
+                });
+            }
+        }
+        let (acknowledged, last) = Acknowledged::open(self.directory.path())?;
+        self.acknowledged = acknowledged;
+        let recovered = Engine::open(&self.directory, &self.options, last)?;
+        self.jobs.retain(|job| job.request.is_some());
+        self.take_over(recovered);
+        self.shared.cache.clear(CommitSeq(self.end.seq));
+        self.publish();
+        Ok(())
+    }
+
+    fn close(&mut self) -> Result<()> {
+        let synced = match (&self.health, &self.engine) {
+            (Health::Well, Some(engine)) => guard(&engine.directory, || engine.database.persist(PersistMode::SyncAll))
+                .and_then(|synced| synced.map_err(|error| engine.error("syncing", error))),
+            _ => Ok(()),
+        };
+        if synced.is_ok() && matches!(self.health, Health::Well) && self.end.seq > 0 {
+            self.acknowledge();
+        }
+        drop(self.shared.published.swap(None));
+        self.shared.cache.clear(CommitSeq(u64::MAX));
+        if let Some(engine) = self.engine.take() {
+            let leaving = Arc::downgrade(&engine);
+            drop(engine);
+            if wait_until_gone(&leaving).is_some() {
+                tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
+            }
+        }
+        synced
+    }
+}
+
+enum Next {
+    Group(Vec<Request>, Option<oneshot::Sender<Result<()>>>),
+    /// The period of unsynced writes is over.
+    Sync,
+    /// Nothing is asked, and ranges are being deleted.
+    Idle,
+}
+
+impl Request {
+    fn answer(self, answer: Result<CommitSeq>) {
+        drop(self.room);
+        // Whoever asked may have gone away; the batch took effect nevertheless.
+        drop(self.answer.send(answer));
+    }
+}
+
+fn answer_all(requests: Vec<Request>, answer: &Result<CommitSeq>) {
+    for request in requests {
+        request.answer(answer.clone());
+    }
+}
+
+fn has_ranges(request: &Request) -> bool {
+    request
+        .changes
+        .iter()
+        .any(|change| matches!(change, Change::DeleteRange { .. }))
+}
+
+/// Waits until nobody holds the engine; returns it when somebody still does.
+fn wait_until_gone(engine: &Weak<Engine>) -> Option<Arc<Engine>> {
+    for _ in 0..LEAVING_POLLS_MAX {
+        if engine.strong_count() == 0 {
+            return None;
+        }
+        std::thread::sleep(POLL);
+    }
+    engine.upgrade()
+}

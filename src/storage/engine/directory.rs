@@ -1,0 +1,172 @@
+//! A store's directory: who has it, and what format it holds.
+//!
+//! ```text
+//! DIR/helenus.lock    locked while a process has the store; holds its process id as text
+//! DIR/helenus.format  one line: "helenus store 1, <engine> <engine's format>"
+//! DIR/acknowledged    what was last answered as durable, see acknowledged.rs   (fjall only)
+//! DIR/engine/         the engine's own files
+//! ```
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Read, Seek, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fs4::fs_std::FileExt;
+
+use crate::storage::{Error, Result};
+
+const LOCK: &str = "helenus.lock";
+const FORMAT: &str = "helenus.format";
+const ENGINE: &str = "engine";
+const PROBE: &str = "probe";
+
+/// Enough that a disk which takes it is not full to the last block.
+const PROBE_BYTES: usize = 1 << 20;
+
+/// A store's directory, locked for as long as this lives.
+#[derive(Debug)]
+pub(super) struct Directory {
+    path: PathBuf,
+    _lock: File,
+}
+
+impl Directory {
+    /// Locks the directory, creating it where there is none, and checks that it holds a store of this format, or nothing.
+    pub(super) fn open(path: &Path, format: &'static str) -> Result<Self> {
+        fs::create_dir_all(path).map_err(io_error("creating", path))?;
+        let format_path = path.join(FORMAT);
+        if !format_path.exists() && !is_ours(path).map_err(io_error("listing", path))? {
+            return Err(Error::NotAStore {
+                directory: path.to_owned(),
+            });
+        }
+        let lock = lock(path)?;
+        match fs::read_to_string(&format_path) {
+            Ok(found) if found.trim_end() == format => {}
+            Ok(found) => {
+                let found = found.trim_end().chars().take(80).collect();
+                return Err(Error::UnknownFormat {
+                    directory: path.to_owned(),
+                    found,
+                    known: format,
+                });
+            }
+            Err(error) if error.kind() == io::ErrorKind::NotFound => write_format(path, format)?,
+            Err(error) if error.kind() == io::ErrorKind::InvalidData => {
+                return Err(Error::Corrupt {
+                    path: format_path,
+                    what: "not text".to_owned(),
+                });
+            }
+            Err(error) => return Err(io_error("reading", &format_path)(error)),
+        }
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
+    }
+
+    pub(super) fn path(&self) -> &Path {
+        &self.path
+    }
+
+    pub(super) fn engine_path(&self) -> PathBuf {
+        self.path.join(ENGINE)
+    }
+
+    /// Whether the medium takes writes: writes a little file, makes it durable and removes it.
+    pub(super) fn probe(&self) -> Result<()> {
+        let path = self.path.join(PROBE);
+        let written = File::create(&path).and_then(|mut file| {
+            file.write_all(&vec![0xA5; PROBE_BYTES])?;
+            file.sync_all()
+        });
+        let removed = fs::remove_file(&path);
+        written
+            .and(removed)
+            .map_err(|error| full_or(error, &self.path, "writing", &path))
+    }
+}
+
+/// Whether a directory without a format file may become a store: nothing in it, or what a start that was cut short left.
+fn is_ours(path: &Path) -> io::Result<bool> {
+    for entry in fs::read_dir(path)? {
+        let name = entry?.file_name();
+        if name != LOCK && name != "lost+found" && !name.to_string_lossy().starts_with(FORMAT) {
+            return Ok(false);
+        }
+    }
+    Ok(true)
+}
+
+fn lock(directory: &Path) -> Result<File> {
+    let path = directory.join(LOCK);
+    let mut file = OpenOptions::new()
+        .read(true)
+        .write(true)
+        .create(true)
+        .truncate(false)
+        .open(&path)
+        .map_err(io_error("opening", &path))?;
+    match FileExt::try_lock_exclusive(&file) {
+        Ok(true) => {}
+        Ok(false) => {
+            let mut text = String::new();
+            drop(file.read_to_string(&mut text));
+            return Err(Error::Locked {
+                directory: directory.to_owned(),
+                holder: text.trim().parse().ok(),
+            });
+        }
+        Err(error) => return Err(io_error("locking", &path)(error)),
+    }
+    let pid = std::process::id().to_string();
+    let written = file
+        .set_len(0)
+        .and_then(|()| file.rewind())
+        .and_then(|()| file.write_all(pid.as_bytes()));
+    // The process id only serves a message; a full disk must not keep a store from being read.
+    if let Err(error) = written {
+        tracing::debug!(%error, "could not note the process id in the lock file");
+    }
+    Ok(file)
+}
+
+fn write_format(directory: &Path, format: &str) -> Result<()> {
+    let (path, unfinished) = (directory.join(FORMAT), directory.join(format!("{FORMAT}.new")));
+    let written = File::create(&unfinished)
+        .and_then(|mut file| {
+            writeln!(file, "{format}")?;
+            file.sync_all()
+        })
+        .and_then(|()| fs::rename(&unfinished, &path))
+        .and_then(|()| sync_directory(directory));
+    written.map_err(|error| full_or(error, directory, "writing", &path))
+}
+
+/// Makes the names in a directory durable.
+pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
+    File::open(path)?.sync_all()
+}
+
+/// Says what was being done to which file.
+pub(super) fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+    move |source| Error::Io {
+        operation,
+        path: path.to_owned(),
+        source: Arc::new(source),
+    }
+}
+
+/// Tells a full disk from other failures.
+pub(super) fn full_or(error: io::Error, directory: &Path, operation: &'static str, path: &Path) -> Error {
+    let error = io_error(operation, path)(error);
+    if error.is_disk_full() {
+        Error::DiskFull {
+            directory: directory.to_owned(),
+        }
+    } else {
+        error
+    }
+}

@@ -1,0 +1,638 @@
+//! The `file:` engine: fjall, a log-structured tree in pure Rust, in one directory.
+//!
+//! One keyspace of the engine holds all spaces, told apart by the first byte of the key: creating one costs several syncs, so a
+//! fresh store starts sooner, and what must be flushed together is. Writes go through one committer thread (committer.rs); fjall
+//! stalls writers by sleeping and syncs under a lock, so no task of the server ever writes to it. Reads are synchronous: mostly from
+//! memory, and a block from the disk costs less than a hop to another thread.
+//!
+//! ```text
+//! FF 63 seq u64                 → 01 · chain u32      the last group, see below
+//! FF 72 n u64                   → space byte · bound · bound   a range being deleted, see deletion.rs for bounds
+//! FF 73 table u32               → bytes varint · rows varint   what the table holds
+//! ```
+//!
+//! **What is missing is noticed.** fjall cuts a damaged log off where the damage begins, silently. So each group writes a record with
+//! its number and a running checksum and removes the record before it. When every group is there, exactly one record is, and it is not
+//! older than what was last acknowledged (acknowledged.rs). A group lost from the middle leaves the record that it should have removed;
+//! groups lost from the end leave the record too old. Either way the store is refused by name. A kill at any instant loses only what
+//! was not acknowledged, and loses it from the end.
+//!
+//! Sources: fjall 3.1.13 (`batch`, `journal`, `recovery`), whose behaviour the tests hold in place.
+
+use std::any::Any;
+use std::ops::{Bound, ControlFlow};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+use fjall::{AbstractTree, LsmError, Readable};
+use tokio::sync::{Semaphore, oneshot};
+
+use super::acknowledged::ChainEnd;
+use super::committer::{Command, Committer, Request};
+use super::directory::{Directory, full_or};
+use super::{DeletionTables, Order, Stride, walk_stride};
+use crate::clock::Clock;
+use crate::storage::batch::{Batch, Space};
+use crate::storage::cache::RowCache;
+use crate::storage::deletion::{get_bound, put_bound};
+use crate::storage::key::{KeyRange, TableId};
+use crate::storage::options::Options;
+use crate::storage::row::{get_varint, put_varint};
+use crate::storage::sizes::{Sizes, TableSize};
+use crate::storage::{CommitSeq, Error, Result};
+
+/// What the format file of such a store says.
+pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
+
+/// First byte of the store's own keys.
+pub(super) const OWN: u8 = 0xFF;
+pub(super) const OWN_CHAIN: u8 = b'c';
+pub(super) const OWN_RANGE: u8 = b'r';
+pub(super) const OWN_SIZE: u8 = b's';
+
+/// fjall's threads for flushes and compactions.
+const WORKER_THREADS: usize = 2;
+
+/// Bytes that one permit of the queue's room stands for.
+const ROOM_UNIT_BYTES: usize = 1024;
+
+/// Keys up to this long are put together on the stack.
+const STACK_KEY_BYTES: usize = 256;
+
+/// The `file:` engine. Clones are the same store; it closes when the last one goes.
+#[derive(Clone, Debug)]
+pub struct Store(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    shared: Arc<Shared>,
+    /// `None` only while dropping: the committer ends when its sender goes.
+    commands: Option<mpsc::Sender<Command>>,
+    entries_room: Arc<Semaphore>,
+    bytes_room: Arc<Semaphore>,
+    bytes_room_units: usize,
+    batch_bytes_max: usize,
+    committer: Mutex<Option<JoinHandle<()>>>,
+}
+
+/// What the committer shares with readers.
+#[derive(Debug)]
+pub(in crate::storage) struct Shared {
+    pub(super) directory: PathBuf,
+    /// `None` while the engine is opened again, and after closing.
+    pub(super) published: ArcSwapOption<Published>,
+    pub(in crate::storage) cache: RowCache,
+}
+
+/// What the committer published last: a moment of the engine, and what goes with it.
+pub(in crate::storage) struct Published {
+    pub(super) engine: Arc<Engine>,
+    pub(super) view: fjall::Snapshot,
+    pub(in crate::storage) seq: CommitSeq,
+    pub(in crate::storage) deletion_tables: DeletionTables,
+    pub(in crate::storage) sizes: Sizes,
+}
+
+impl std::fmt::Debug for Published {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Published")
+            .field("seq", &self.seq)
+            .finish_non_exhaustive()
+    }
+}
+
+/// An open database of the engine's.
+pub(super) struct Engine {
+    pub(super) database: fjall::Database,
+    pub(super) data: fjall::Keyspace,
+    pub(super) directory: PathBuf,
+}
+
+/// What an engine holds of the store's own records when it opens.
+pub(super) struct Recovered {
+    pub(super) engine: Engine,
+    pub(super) end: ChainEnd,
+    pub(super) sizes: Sizes,
+    pub(super) deletion_tables: DeletionTables,
+    /// Ranges whose deletion was not finished, by their record's number.
+    pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
+}
+
+impl Store {
+    /// Opens the store in a directory, creating it where there is none.
+    pub(in crate::storage) async fn open(path: &Path, options: &Options, clock: Clock) -> Result<Self> {
+        let (commands, received) = mpsc::channel();
+        let (opened, when_opened) = oneshot::channel();
+        let (path, for_thread) = (path.to_owned(), options.clone());
+        let thread = std::thread::Builder::new()
+            .name("store-committer".to_owned())
+            .spawn(move || match Committer::open(&path, for_thread, clock, received) {
+                Ok((committer, shared)) => {
+                    drop(opened.send(Ok(shared)));
+                    committer.run();
+                }
+                Err(error) => drop(opened.send(Err(error))),
+            })
+            .map_err(|error| super::directory::io_error("starting the committer of", Path::new("store"))(error))?;
+        let shared = when_opened.await.map_err(|_| Error::Closed)??;
+        let bytes_room_units = options
+            .commit_queue_bytes_max
+            .div_ceil(ROOM_UNIT_BYTES)
+            .clamp(1, Semaphore::MAX_PERMITS);
+        Ok(Self(Arc::new(Inner {
+            shared,
+            commands: Some(commands),
+            entries_room: Arc::new(Semaphore::new(options.commit_queue_batches_max.max(1))),
+            bytes_room: Arc::new(Semaphore::new(bytes_room_units)),
+            bytes_room_units,
+            batch_bytes_max: options.batch_bytes_max,
+            committer: Mutex::new(Some(thread)),
+        })))
+    }
+
+    /// `None` while the engine is opened again, and after closing.
+    pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
+        self.0.shared.published.load_full()
+    }
+
+    pub(in crate::storage) fn cache(&self) -> &RowCache {
+        &self.0.shared.cache
+    }
+
+    pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+        let bytes = batch.bytes();
+        if bytes > self.0.batch_bytes_max {
+            return Err(Error::BatchTooLarge {
+                bytes,
+                bytes_max: self.0.batch_bytes_max,
+            });
+        }
+        let units = bytes.div_ceil(ROOM_UNIT_BYTES).clamp(1, self.0.bytes_room_units);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        let entry = Arc::clone(&self.0.entries_room)
+            .acquire_owned()
+            .await
+            .map_err(|_| Error::Closed)?;
+        let room = Arc::clone(&self.0.bytes_room)
+            .acquire_many_owned(units)
+            .await
+            .map_err(|_| Error::Closed)?;
+        let (answer, answered) = oneshot::channel();
+        let request = Request {
+            changes: batch.into_changes(),
+            bytes,
+            answer,
+            room: [entry, room],
+        };
+        self.send(Command::Commit(request))?;
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    fn send(&self, command: Command) -> Result<()> {
+        let commands = self.0.commands.as_ref().ok_or(Error::Closed)?;
+        commands.send(command).map_err(|_| Error::Closed)
+    }
+
+    /// Writes the newest part of the tree, which only the log has, as tables.
+    pub(in crate::storage) async fn flush(&self) -> Result<()> {
+        const POLL: Duration = Duration::from_millis(2);
+        const POLLS_MAX: u32 = 30_000;
+        let published = self.snapshot().ok_or(Error::Closed)?;
+        let engine = Arc::clone(&published.engine);
+        drop(published);
+        let failed = |error| engine.error("flushing", error);
+        let rotating = Arc::clone(&engine);
+        let rotated = tokio::task::spawn_blocking(move || rotating.data.rotate_memtable());
+        rotated.await.map_err(|_| Error::Closed)?.map_err(failed)?;
+        for _ in 0..POLLS_MAX {
+            if engine.data.sealed_memtable_count() == 0 {
+                return Ok(());
+            }
+            engine.database.persist(fjall::PersistMode::Buffer).map_err(failed)?;
+            tokio::time::sleep(POLL).await;
+        }
+        Err(Error::Engine {
+            location: engine.directory.display().to_string(),
+            what: "a flush did not end".to_owned(),
+        })
+    }
+
+    pub(in crate::storage) async fn close(&self) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Close(answer))?;
+        let closed = answered.await.unwrap_or(Err(Error::Closed));
+        self.0.entries_room.close();
+        self.0.bytes_room.close();
+        closed
+    }
+}
+
+impl Drop for Inner {
+    fn drop(&mut self) {
+        self.commands = None;
+        let thread = self.committer.get_mut().unwrap_or_else(PoisonError::into_inner).take();
+        // What was queued is written before the directory is free for the next; that takes a sync or two.
+        if let Some(thread) = thread
+            && thread.join().is_err()
+        {
+            tracing::error!(directory = %self.shared.directory.display(), "the store's committer panicked");
+        }
+    }
+}
+
+impl Published {
+    pub(in crate::storage) fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        with_full_key(space, key, |full| self.engine.get_at(&self.view, full))
+    }
+
+    /// A row by way of the cache.
+    pub(in crate::storage) fn get_row(&self, key: &[u8], cache: &RowCache) -> Result<Option<Bytes>> {
+        if let Some(known) = cache.get(key, self.seq) {
+            return Ok(known);
+        }
+        let value = self.get(Space::Rows, key)?;
+        // A copy, since what the engine hands out may hold on to a whole block.
+        cache.add(key, value.as_deref().map(Bytes::copy_from_slice), self.seq);
+        Ok(value)
+    }
+
+    /// One stride of a scan; `visit` as in [`crate::storage::Store::scan`].
+    pub(in crate::storage) fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        order: Order,
+        visit: &mut impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Result<Stride> {
+        if range.is_empty() {
+            return Ok(Stride::Done);
+        }
+        let mut visit = |key: &[u8], value: &[u8]| visit(key.get(1..).unwrap_or_default(), value);
+        let entries = self.engine.entries(&self.view, full_range(space, range), order)?;
+        Ok(match walk_stride(entries, &mut visit)? {
+            Stride::Done => Stride::Done,
+            Stride::After(key) => Stride::After(key.get(1..).unwrap_or_default().to_vec()),
+        })
+    }
+}
+
+impl Engine {
+    /// Opens the database and checks the chain of groups against what was last acknowledged.
+    pub(super) fn open(directory: &Directory, options: &Options, acknowledged: Option<ChainEnd>) -> Result<Recovered> {
+        let path = directory.engine_path();
+        let store = directory.path();
+        if !path.join("version").exists() {
+            if acknowledged.is_some() {
+                return Err(lost(store, "the engine's files are gone".to_owned()));
+            }
+            // A first start that was cut short; nothing was acknowledged yet.
+            if path.exists() {
+                std::fs::remove_dir_all(&path).map_err(super::directory::io_error("clearing", &path))?;
+            }
+        }
+        let opened = guard(&path, || {
+            let database = fjall::Database::builder(&path)
+                .cache_size(options.block_cache_bytes_max as u64)
+                .worker_threads(WORKER_THREADS)
+                .open()?;
+            let data = database.keyspace("data", fjall::KeyspaceCreateOptions::default)?;
+            Ok((database, data))
+        })?;
+        let (database, data) = opened.map_err(|error| opening_error(&path, error))?;
+        let engine = Self {
+            database,
+            data,
+            directory: path,
+        };
+        engine.recover(store, acknowledged)
+    }
+
+    fn recover(self, store: &Path, acknowledged: Option<ChainEnd>) -> Result<Recovered> {
+        let view = self.database.snapshot();
+        let mut ends = Vec::new();
+        let mut sizes = Sizes::default();
+        let mut unfinished = Vec::new();
+        let own = (Bound::Included(vec![OWN]), Bound::Unbounded);
+        for entry in self.entries(&view, own, Order::Forward)? {
+            let (key, value) = entry?;
+            match parse_own(&key, &value) {
+                Some(Own::Chain(end)) => ends.push(end),
+                Some(Own::Size(table, size)) => sizes.set(table, size),
+                Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
+                None => {
+                    let what = "an unknown record of the store's own".to_owned();
+                    return Err(Error::Corrupt {
+                        path: self.directory.clone(),
+                        what,
+                    });
+                }
+            }
+        }
+        let end = check_chain(store, &ends, acknowledged)?;
+        let deletion_tables = self.deletion_tables(&view)?;
+        drop(view);
+        Ok(Recovered {
+            engine: self,
+            end,
+            sizes,
+            deletion_tables,
+            unfinished,
+        })
+    }
+
+    /// Which tables have deletion records: a step for each table, not for each record.
+    fn deletion_tables(&self, view: &fjall::Snapshot) -> Result<DeletionTables> {
+        let mut tables = std::collections::BTreeSet::new();
+        let mut rest = Some(KeyRange::all());
+        while let Some(range) = rest.take() {
+            let mut entries = self.entries(view, full_range(Space::Deletions, &range), Order::Forward)?;
+            if let Some(entry) = entries.next() {
+                let (key, _) = entry?;
+                let table = super::table_of(key.get(1..).unwrap_or_default()).ok_or(Error::MalformedKey)?;
+                tables.insert(table);
+                rest = table.checked_add(1).map(|next| KeyRange {
+                    start: Bound::Included(next.to_be_bytes().to_vec()),
+                    end: Bound::Unbounded,
+                });
+            }
+        }
+        Ok(Arc::new(tables))
+    }
+
+    pub(super) fn get_at(&self, view: &fjall::Snapshot, full: &[u8]) -> Result<Option<Bytes>> {
+        match guard(&self.directory, || view.get(&self.data, full))? {
+            Ok(value) => Ok(value.map(Bytes::from)),
+            Err(error) => Err(self.error("reading", error)),
+        }
+    }
+
+    /// The newest value, for the committer.
+    pub(super) fn get_newest(&self, full: &[u8]) -> Result<Option<Bytes>> {
+        match guard(&self.directory, || self.data.get(full))? {
+            Ok(value) => Ok(value.map(Bytes::from)),
+            Err(error) => Err(self.error("reading", error)),
+        }
+    }
+
+    /// Entries of a range of full keys, as of a view.
+    pub(super) fn entries<'a>(
+        &'a self,
+        view: &fjall::Snapshot,
+        range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        order: Order,
+    ) -> Result<impl Iterator<Item = Result<(fjall::Slice, fjall::Slice)>> + use<'a>> {
+        let mut entries = guard(&self.directory, || view.range(&self.data, range))?;
+        Ok(std::iter::from_fn(move || {
+            let next = guard(&self.directory, || {
+                let entry = match order {
+                    Order::Forward => entries.next(),
+                    Order::Reverse => entries.next_back(),
+                };
+                entry.map(fjall::Guard::into_inner)
+            });
+            match next {
+                Ok(None) => None,
+                Ok(Some(Ok(entry))) => Some(Ok(entry)),
+                Ok(Some(Err(error))) => Some(Err(self.error("reading", error))),
+                Err(error) => Some(Err(error)),
+            }
+        }))
+    }
+
+    /// What an error of the engine's means, with the file it concerns where that can be found out.
+    pub(super) fn error(&self, operation: &'static str, error: fjall::Error) -> Error {
+        match error {
+            fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => {
+                // A file that ends too soon is damage, not a failure of the disk.
+                if error.kind() == std::io::ErrorKind::UnexpectedEof {
+                    return self.damage(&LsmError::Io(error));
+                }
+                full_or(error, &self.directory, operation, &self.directory)
+            }
+            fjall::Error::Storage(error) => self.damage(&error),
+            fjall::Error::Poisoned => engine_error(&self.directory, "a write in the background failed"),
+            error => engine_error(&self.directory, error),
+        }
+    }
+
+    /// Damage found while reading: looks for the table whose blocks do not match their checksums.
+    fn damage(&self, error: &LsmError) -> Error {
+        let damaged = catch_unwind(AssertUnwindSafe(|| {
+            let version = self.data.tree.current_version();
+            let damaged = version.iter_tables().find(|table| match table.scan() {
+                Ok(mut entries) => entries.any(|entry| entry.is_err()),
+                Err(_) => true,
+            });
+            damaged.map(|table| table.id())
+        }));
+        let tables = self.data.path().join("tables");
+        let path = match damaged {
+            Ok(Some(id)) => tables.join(id.to_string()),
+            Ok(None) | Err(_) => tables,
+        };
+        Error::Corrupt {
+            path,
+            what: describe(error),
+        }
+    }
+}
+
+/// Calls the engine and turns a panic of its into an error: it panics on some kinds of damage.
+pub(super) fn guard<T>(directory: &Path, call: impl FnOnce() -> T) -> Result<T> {
+    catch_unwind(AssertUnwindSafe(call)).map_err(|panic| Error::Corrupt {
+        path: directory.to_owned(),
+        what: format!("the engine panicked: {}", panic_text(panic.as_ref())),
+    })
+}
+
+fn panic_text(panic: &(dyn Any + Send)) -> &str {
+    let text = panic.downcast_ref::<String>().map(String::as_str);
+    text.or_else(|| panic.downcast_ref::<&str>().copied())
+        .unwrap_or("no message")
+}
+
+fn engine_error(directory: &Path, what: impl ToString) -> Error {
+    Error::Engine {
+        location: format!("file:{}", directory.display()),
+        what: what.to_string(),
+    }
+}
+
+fn describe(error: &LsmError) -> String {
+    match error {
+        LsmError::ChecksumMismatch { .. } => "a block does not match its checksum".to_owned(),
+        LsmError::Unrecoverable => "a file is missing or unreadable".to_owned(),
+        error => error.to_string(),
+    }
+}
+
+/// What an error on opening means. Nothing is served, whatever it is.
+fn opening_error(path: &Path, error: fjall::Error) -> Error {
+    let corrupt = |path: PathBuf, what: String| Error::Corrupt { path, what };
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => match error.kind() {
+            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidData => {
+                corrupt(path.to_owned(), error.to_string())
+            }
+            _ => full_or(error, path, "opening", path),
+        },
+        fjall::Error::Storage(error) => corrupt(path.join("keyspaces"), describe(&error)),
+        fjall::Error::JournalRecovery(error) => corrupt(path.join("*.jnl"), format!("the log: {error:?}")),
+        fjall::Error::Locked => Error::Locked {
+            directory: path.to_owned(),
+            holder: None,
+        },
+        fjall::Error::InvalidVersion(found) => {
+            let found = found.map_or_else(
+                || "of an unknown engine version".to_owned(),
+                |found| format!("fjall {}", found as u8),
+            );
+            Error::UnknownFormat {
+                directory: path.to_owned(),
+                found,
+                known: FORMAT,
+            }
+        }
+        error => corrupt(path.to_owned(), error.to_string()),
+    }
+}
+
+fn lost(store: &Path, what: String) -> Error {
+    Error::LostWrites {
+        directory: store.to_owned(),
+        what,
+    }
+}
+
+/// Whether the groups that are there are all that were acknowledged, and none is missing between; see the module's header.
+fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) -> Result<ChainEnd> {
+    let acknowledged = acknowledged.unwrap_or_default();
+    let end = match ends {
+        [] => ChainEnd::default(),
+        [end] => *end,
+        [first, .., last] => {
+            return Err(lost(
+                store,
+                format!("the log has a gap after group {}, before group {}", first.seq, last.seq),
+            ));
+        }
+    };
+    if end.seq < acknowledged.seq {
+        let what = format!(
+            "the log ends with group {}, group {} was acknowledged",
+            end.seq, acknowledged.seq
+        );
+        return Err(lost(store, what));
+    }
+    if end.seq == acknowledged.seq && end.chain != acknowledged.chain {
+        return Err(lost(
+            store,
+            format!("group {} is not the one that was acknowledged", end.seq),
+        ));
+    }
+    Ok(end)
+}
+
+/// One of the store's own records.
+enum Own {
+    Chain(ChainEnd),
+    Size(TableId, TableSize),
+    Range(u64, Space, KeyRange),
+}
+
+fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
+    let (kind, id) = key.get(1..)?.split_first()?;
+    let mut value = value;
+    match *kind {
+        OWN_CHAIN => {
+            let (version, chain) = value.split_first()?;
+            let chain = u32::from_be_bytes(chain.try_into().ok()?);
+            (*version == 1).then_some(Own::Chain(ChainEnd {
+                seq: u64::from_be_bytes(id.try_into().ok()?),
+                chain,
+            }))
+        }
+        OWN_SIZE => {
+            let size = TableSize {
+                bytes: get_varint(&mut value)?,
+                rows: get_varint(&mut value)?,
+            };
+            Some(Own::Size(u32::from_be_bytes(id.try_into().ok()?), size))
+        }
+        OWN_RANGE => {
+            let (space, rest) = value.split_first()?;
+            value = rest;
+            let space = Space::ALL.into_iter().find(|one| one.byte() == *space)?;
+            let range = KeyRange {
+                start: get_bound(&mut value)?,
+                end: get_bound(&mut value)?,
+            };
+            Some(Own::Range(u64::from_be_bytes(id.try_into().ok()?), space, range))
+        }
+        _ => None,
+    }
+}
+
+fn own_key(kind: u8, id: &[u8]) -> Vec<u8> {
+    let mut key = vec![OWN, kind];
+    key.extend_from_slice(id);
+    key
+}
+
+pub(super) fn chain_record(end: ChainEnd) -> (Vec<u8>, Vec<u8>) {
+    let mut value = vec![1];
+    value.extend_from_slice(&end.chain.to_be_bytes());
+    (own_key(OWN_CHAIN, &end.seq.to_be_bytes()), value)
+}
+
+pub(super) fn size_record(table: TableId, size: TableSize) -> (Vec<u8>, Vec<u8>) {
+    let mut value = Vec::with_capacity(12);
+    put_varint(&mut value, size.bytes);
+    put_varint(&mut value, size.rows);
+    (own_key(OWN_SIZE, &table.to_be_bytes()), value)
+}
+
+pub(super) fn range_record(number: u64, space: Space, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
+    let mut value = vec![space.byte()];
+    put_bound(&mut value, &range.start);
+    put_bound(&mut value, &range.end);
+    (own_key(OWN_RANGE, &number.to_be_bytes()), value)
+}
+
+/// A key as the engine has it: the space's byte, then the key.
+pub(super) fn full_key(space: Space, key: &[u8]) -> Vec<u8> {
+    let mut full = Vec::with_capacity(key.len() + 1);
+    full.push(space.byte());
+    full.extend_from_slice(key);
+    full
+}
+
+/// Puts a full key together for one look-up, on the stack where it fits.
+fn with_full_key<T>(space: Space, key: &[u8], call: impl FnOnce(&[u8]) -> T) -> T {
+    let mut stack = [0; STACK_KEY_BYTES];
+    if let Some(([first, rest @ ..], _)) = stack.split_at_mut_checked(key.len() + 1) {
+        *first = space.byte();
+        rest.copy_from_slice(key);
+        return call(stack.get(..=key.len()).unwrap_or_default());
+    }
+    call(&full_key(space, key))
+}
+
+/// A range of a space's keys as the engine has them.
+pub(super) fn full_range(space: Space, range: &KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let full = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| full_key(space, key));
+    let start = match &range.start {
+        Bound::Unbounded => Bound::Included(vec![space.byte()]),
+        bound => full(bound),
+    };
+    let end = match &range.end {
+        Bound::Unbounded => Bound::Excluded(vec![space.byte() + 1]),
+        bound => full(bound),
+    };
+    (start, end)
+}

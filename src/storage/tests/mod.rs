@@ -1,0 +1,107 @@
+//! One suite for every engine, and properties that hold the engines against each other and a naive model.
+
+mod conformance;
+mod files;
+mod mirror;
+
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+use tempfile::TempDir;
+
+use super::*;
+
+/// A store of some engine, in a directory of its own where it needs one.
+pub(super) struct Place {
+    pub(super) url: Url,
+    pub(super) options: Options,
+    _directory: TempDir,
+}
+
+impl Place {
+    pub(super) fn new(scheme: &str) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let url = match scheme {
+            "file" => Url::File(directory.path().join("data")),
+            "slate+file" => Url::SlateFile(directory.path().join("data")),
+            scheme => format!("{scheme}:").parse().unwrap(),
+        };
+        Self {
+            url,
+            options: Options::default(),
+            _directory: directory,
+        }
+    }
+
+    pub(super) async fn open(&self) -> Store {
+        self.try_open().await.unwrap()
+    }
+
+    pub(super) async fn try_open(&self) -> Result<Store> {
+        Store::open(&self.url, &self.options, Clock::system()).await
+    }
+}
+
+pub(super) fn cell(column: u32, timestamp: i64, value: &'static str) -> Cell {
+    let value = Bytes::from_static(value.as_bytes());
+    Cell {
+        column: ColumnId(column),
+        path: None,
+        timestamp,
+        state: CellState::Live { value, expiry: None },
+    }
+}
+
+pub(super) fn row_of(cells: &[Cell]) -> Row {
+    Row {
+        cells: cells.to_vec(),
+        ..Row::default()
+    }
+}
+
+pub(super) fn key_of(table: TableId, pk: &str, clustering: &str) -> Vec<u8> {
+    // The token only has to differ; what it means is not storage's business.
+    let token = pk.bytes().fold(0_i64, |token, byte| token * 31 + i64::from(byte));
+    key::row_key(
+        &key::partition_prefix(table, token, pk.as_bytes()),
+        clustering.as_bytes(),
+    )
+}
+
+pub(super) async fn put(store: &Store, space: Space, entries: &[(&str, &'static str)]) {
+    let mut batch = Batch::new();
+    for (key, value) in entries {
+        batch.put(space, key.as_bytes().to_vec(), value.as_bytes());
+    }
+    store.commit(batch).await.unwrap();
+}
+
+pub(super) async fn get(store: &Store, space: Space, key: &str) -> Option<String> {
+    let found = store.get(space, key.as_bytes(), &store.snapshot()).await.unwrap();
+    found.map(|value| String::from_utf8(value.to_vec()).unwrap())
+}
+
+pub(super) async fn entries(
+    store: &Store,
+    space: Space,
+    range: &KeyRange,
+    order: Order,
+    at: &Snapshot,
+) -> Vec<(Vec<u8>, Vec<u8>)> {
+    let mut entries = Vec::new();
+    let visit = |key: &[u8], value: &[u8]| {
+        entries.push((key.to_vec(), value.to_vec()));
+        ControlFlow::Continue(())
+    };
+    store.scan(space, range, order, at, visit).await.unwrap();
+    entries
+}
+
+pub(super) async fn keys(store: &Store, space: Space, range: &KeyRange, order: Order) -> String {
+    let entries = entries(store, space, range, order, &store.snapshot()).await;
+    let keys: Vec<_> = entries
+        .into_iter()
+        .map(|(key, _)| String::from_utf8(key).unwrap())
+        .collect();
+    keys.join(" ")
+}
