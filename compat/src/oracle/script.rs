@@ -17,6 +17,9 @@ pub enum How {
     Execute,
 }
 
+/// A statement of a BATCH message, with the values that it is executed with once prepared.
+pub type InBatch = (String, Option<Vec<Bound>>);
+
 /// One question.
 #[derive(Debug, Clone, Default)]
 pub struct Step {
@@ -53,7 +56,7 @@ pub struct Step {
     /// Only code and kind are compared: Cassandra's text is of its inner works.
     pub code_only: bool,
     /// A BATCH message of these: kind and statements with their values.
-    pub batch: Option<(u8, Vec<(String, Option<Vec<Bound>>)>)>,
+    pub batch: Option<(u8, Vec<InBatch>)>,
 }
 
 /// A script with its name.
