@@ -205,8 +205,8 @@ pub struct Selection {
     pub needed: Vec<usize>,
     /// Whether write times or expiries are needed.
     pub needs_metadata: bool,
-    /// SELECT JSON: the columns become one `[json]` text.
-    pub json: bool,
+    /// SELECT JSON: these columns, as they would be without JSON, become one text, which is the only one in `columns`.
+    pub json_columns: Option<Arc<Vec<ResultColumn>>>,
 }
 
 /// A SELECT ready to run.

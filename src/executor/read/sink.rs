@@ -1,0 +1,450 @@
+//! Where the rows of a read end up: filtered, grouped, sorted, cut to limits and pages, encoded as the frame wants them.
+//!
+//! The source walks partitions and rows; the sink says after each whether it wants more ([`Step`]). When a page is full it notes
+//! the [`Position`] behind the last row that it has taken in.
+
+use std::cmp::Ordering;
+
+use bytes::Bytes;
+
+use crate::executor::paging::Position;
+use crate::executor::{Error, value};
+use crate::functions::{Accumulator, Context};
+use crate::partition::store::RowView;
+use crate::planner::bound::{Aggregate, BoundFilter, BoundRows, BoundSelect, Expression};
+use crate::schema::Table;
+
+use super::buffer::RowBuffer;
+use super::evaluate::{Scope, looks_at_rows};
+use super::layout::Layout;
+
+/// What the source does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Go on with the next row.
+    Continue,
+    /// Nothing more of this partition is wanted.
+    SkipPartition,
+    /// Nothing more is wanted.
+    Stop,
+}
+
+/// How much may be given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Rows that LIMIT still allows; `None`: no limit.
+    pub(crate) rows: Option<u32>,
+    /// Rows of a page; `None`: not paged.
+    pub(crate) page_rows: Option<u32>,
+    /// Bytes after which a page ends, where there are pages.
+    pub(crate) page_bytes: usize,
+}
+
+/// A SELECT as far as it does not depend on values: made once for a plan.
+#[derive(Clone, Debug)]
+pub(crate) struct Shape {
+    /// What is read of each row.
+    pub(crate) layout: Layout,
+    /// The places of the columns, when the result is nothing but columns.
+    plain: Option<Vec<usize>>,
+}
+
+impl Shape {
+    /// The shape of a SELECT.
+    pub(crate) fn of(select: &BoundSelect) -> Self {
+        let selection = &select.selection;
+        let columns_only = || {
+            let places = selection.expressions.iter().map(|expression| match expression {
+                Expression::Column(place) => Some(*place),
+                _ => None,
+            });
+            places.collect::<Option<Vec<_>>>()
+        };
+        let is_plain = !selection.json && selection.aggregates.is_empty() && select.group_by.is_none();
+        Self {
+            layout: Layout::new(&select.table, selection.needed.iter().copied(), selection.needs_metadata),
+            plain: if is_plain { columns_only() } else { None },
+        }
+    }
+}
+
+/// Rows of one group being aggregated.
+struct Group {
+    key: Vec<Option<Bytes>>,
+    first: RowBuffer,
+    accumulators: Vec<Option<Accumulator>>,
+    counts: Vec<i64>,
+}
+
+/// Takes rows in, gives a page out.
+pub(crate) struct Sink<'a> {
+    table: &'a Table,
+    select: &'a BoundSelect,
+    shape: &'a Shape,
+    context: &'a Context,
+    now_seconds: i64,
+    filters: Vec<&'a BoundFilter>,
+    /// A partition without rows shows its static row.
+    shows_static_only: bool,
+    buffer: RowBuffer,
+    out: Vec<u8>,
+    rows: u32,
+    limits: Limits,
+    partition_left: Option<u32>,
+    partition_key: Vec<u8>,
+    partition_had_row: bool,
+    partition_static_is_live: bool,
+    group: Option<Group>,
+    last_partition_key: Vec<u8>,
+    last_clustering: Option<Vec<u8>>,
+    sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
+    position: Option<Position>,
+}
+
+/// What a sink has gathered.
+pub(crate) struct Page {
+    /// Encoded rows.
+    pub(crate) content: Bytes,
+    /// How many.
+    pub(crate) row_count: u32,
+    /// Where to go on; `None`: there is nothing more.
+    pub(crate) position: Option<Position>,
+}
+
+impl<'a> Sink<'a> {
+    pub(crate) fn new(
+        select: &'a BoundSelect,
+        shape: &'a Shape,
+        context: &'a Context,
+        now_seconds: i64,
+        limits: Limits,
+    ) -> Self {
+        let table = select.table.as_ref();
+        let restricts_rows = select.rows != BoundRows::All || select.filters.iter().any(|filter| looks_at_rows(table, filter));
+        Self {
+            table,
+            select,
+            shape,
+            context,
+            now_seconds,
+            filters: select.filters.iter().collect(),
+            shows_static_only: !restricts_rows && table.has_static(),
+            buffer: RowBuffer::new(&shape.layout),
+            out: Vec::with_capacity(256),
+            rows: 0,
+            limits,
+            partition_left: None,
+            partition_key: Vec::new(),
+            partition_had_row: false,
+            partition_static_is_live: false,
+            group: None,
+            last_partition_key: Vec::new(),
+            last_clustering: None,
+            sorted: Vec::new(),
+            position: None,
+        }
+    }
+
+    /// Whether the source must bring each partition's static row.
+    pub(crate) fn wants_static(&self) -> bool {
+        self.shape.layout.needs_static || self.shows_static_only
+    }
+
+    /// Whether nothing can be wanted at all (LIMIT used up by pages before).
+    pub(crate) fn is_exhausted(&self) -> bool {
+        self.limits.rows == Some(0)
+    }
+
+    fn is_grouped(&self) -> bool {
+        self.select.group_by.is_some() || !self.select.selection.aggregates.is_empty()
+    }
+
+    /// Starts a partition; `rows_left` where a page before has taken some of it.
+    pub(crate) fn begin_partition(&mut self, partition_key: &[u8], resumed: Option<Option<u32>>) {
+        self.partition_key.clear();
+        self.partition_key.extend_from_slice(partition_key);
+        self.partition_left = resumed.unwrap_or(self.select.per_partition_limit_rows);
+        self.partition_had_row = resumed.is_some();
+        self.partition_static_is_live = false;
+        self.buffer.begin_partition(self.table, &self.shape.layout, partition_key);
+    }
+
+    /// Takes the partition's static row.
+    pub(crate) fn set_static(&mut self, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
+        let live = self.buffer.set_static(&self.shape.layout, view, shadowed_to, self.now_seconds)?;
+        self.partition_static_is_live = live;
+        Ok(())
+    }
+
+    /// Takes a stored row.
+    pub(crate) fn row(&mut self, clustering: &[u8], view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<Step, Error> {
+        let layout = &self.shape.layout;
+        self.buffer.begin_row(self.table, layout);
+        if !self.buffer.set_row(layout, view, shadowed_to, self.now_seconds)? {
+            return Ok(Step::Continue);
+        }
+        self.buffer.set_clustering(self.table, layout, clustering)?;
+        self.accept(Some(clustering))
+    }
+
+    /// Takes a row that is not stored: values by place in `table.columns`.
+    pub(crate) fn virtual_row(&mut self, clustering: &[u8], values: &[Option<Bytes>]) -> Result<Step, Error> {
+        self.buffer.begin_row(self.table, &self.shape.layout);
+        for (place, value) in values.iter().enumerate().skip(self.table.partition_key_count) {
+            self.buffer.put(place, value.as_deref());
+        }
+        self.accept(Some(clustering))
+    }
+
+    /// Ends a partition: if it had no rows, its static row is one.
+    pub(crate) fn end_partition(&mut self) -> Result<Step, Error> {
+        if self.partition_had_row || !self.partition_static_is_live || !self.shows_static_only {
+            return Ok(Step::Continue);
+        }
+        self.buffer.begin_row(self.table, &self.shape.layout);
+        self.accept(None)
+    }
+
+    /// Ends the read: the page.
+    pub(crate) fn finish(mut self) -> Result<Page, Error> {
+        if self.position.is_none() {
+            if self.group.is_some() {
+                self.flush_group()?;
+            } else if !self.select.selection.aggregates.is_empty() && self.select.group_by.is_none() {
+                self.buffer = RowBuffer::new(&self.shape.layout);
+                self.open_group(Vec::new());
+                self.flush_group()?;
+            }
+        }
+        self.sort();
+        Ok(Page {
+            content: self.out.into(),
+            row_count: self.rows,
+            position: self.position,
+        })
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            table: self.table,
+            row: &self.buffer,
+            aggregates: &[],
+            now_seconds: self.now_seconds,
+            context: self.context,
+        }
+    }
+
+    /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
+    fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
+        self.partition_had_row = true;
+        for filter in &self.filters {
+            if !self.scope().passes(filter)? {
+                return Ok(if self.select.distinct { Step::SkipPartition } else { Step::Continue });
+            }
+        }
+        if self.partition_left == Some(0) && self.select.group_by.is_none() {
+            return Ok(Step::SkipPartition);
+        }
+        if self.is_grouped() {
+            return self.accept_in_group(clustering);
+        }
+        self.emit_row()?;
+        Ok(self.after_row(clustering))
+    }
+
+    fn after_row(&mut self, clustering: Option<&[u8]>) -> Step {
+        if let Some(left) = &mut self.partition_left {
+            *left = left.saturating_sub(1);
+        }
+        let partition_is_done = self.select.distinct || self.partition_left == Some(0) || clustering.is_none();
+        if self.is_full() {
+            self.note_position(clustering.filter(|_| !partition_is_done).map(<[u8]>::to_vec));
+            return Step::Stop;
+        }
+        if self.is_exhausted() {
+            return Step::Stop;
+        }
+        if partition_is_done { Step::SkipPartition } else { Step::Continue }
+    }
+
+    fn is_full(&self) -> bool {
+        let Some(page_rows) = self.limits.page_rows else { return false };
+        !self.is_exhausted() && (self.rows >= page_rows || self.out.len() >= self.limits.page_bytes)
+    }
+
+    fn note_position(&mut self, clustering: Option<Vec<u8>>) {
+        self.position = Some(Position {
+            partition_key: Bytes::copy_from_slice(&self.partition_key),
+            clustering: clustering.map(Bytes::from),
+            limit_rows: self.limits.rows,
+            partition_limit_rows: self.partition_left,
+        });
+    }
+
+    fn count_row(&mut self) {
+        self.rows += 1;
+        if let Some(left) = &mut self.limits.rows
+            && self.select.sort.is_empty()
+        {
+            *left = left.saturating_sub(1);
+        }
+    }
+
+    fn emit_row(&mut self) -> Result<(), Error> {
+        let started = self.out.len();
+        if let Some(places) = &self.shape.plain {
+            for place in places {
+                self.buffer.encode_into(*place, &mut self.out);
+            }
+        } else {
+            let values = self.scope().evaluate_all(&self.select.selection.expressions)?;
+            self.put_values(&values)?;
+        }
+        if !self.select.sort.is_empty() {
+            let keys = self.select.sort.iter();
+            let keys = keys.map(|(place, _)| self.buffer.get(*place).map(Bytes::copy_from_slice)).collect();
+            let row = self.out.split_off(started);
+            self.sorted.push((keys, row));
+        }
+        self.count_row();
+        Ok(())
+    }
+
+    fn put_values(&mut self, values: &[Option<Bytes>]) -> Result<(), Error> {
+        if self.select.selection.json {
+            let row = super::json::row(&self.select.selection.columns, values);
+            value::put_bytes(&mut self.out, Some(row.as_bytes()));
+        } else {
+            for value in values {
+                value::put_bytes(&mut self.out, value.as_deref());
+            }
+        }
+        Ok(())
+    }
+
+    // Groups.
+
+    fn accept_in_group(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
+        let Some(expressions) = &self.select.group_by else {
+            // One group of everything; PER PARTITION LIMIT counts the rows that go in.
+            if self.group.is_none() {
+                self.open_group(Vec::new());
+            }
+            self.feed_group()?;
+            if let Some(left) = &mut self.partition_left {
+                *left = left.saturating_sub(1);
+            }
+            return Ok(if self.partition_left == Some(0) || self.select.distinct { Step::SkipPartition } else { Step::Continue });
+        };
+        let key = self.scope().evaluate_all(expressions)?;
+        let is_same = self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
+        if !is_same {
+            if self.group.is_some() {
+                self.flush_group()?;
+                if self.is_full() {
+                    // The page ends behind the rows of the finished group.
+                    let partition_key = std::mem::take(&mut self.last_partition_key);
+                    let same_partition = partition_key == self.partition_key;
+                    self.position = Some(Position {
+                        partition_key: partition_key.into(),
+                        clustering: self.last_clustering.take().map(Bytes::from),
+                        limit_rows: self.limits.rows,
+                        partition_limit_rows: if same_partition { self.partition_left } else { Some(0) }
+                            .filter(|_| self.select.per_partition_limit_rows.is_some()),
+                    });
+                    return Ok(Step::Stop);
+                }
+                if self.is_exhausted() {
+                    return Ok(Step::Stop);
+                }
+            }
+            if self.partition_left == Some(0) {
+                return Ok(Step::SkipPartition);
+            }
+            if let Some(left) = &mut self.partition_left {
+                *left = left.saturating_sub(1);
+            }
+            self.open_group(key);
+        }
+        self.last_partition_key.clone_from(&self.partition_key);
+        self.last_clustering = clustering.map(<[u8]>::to_vec);
+        self.feed_group()?;
+        Ok(if self.select.distinct { Step::SkipPartition } else { Step::Continue })
+    }
+
+    fn open_group(&mut self, key: Vec<Option<Bytes>>) {
+        let aggregates = &self.select.selection.aggregates;
+        self.group = Some(Group {
+            key,
+            first: self.buffer.clone(),
+            accumulators: aggregates.iter().map(|aggregate| aggregate.function.as_ref().map(Accumulator::new)).collect(),
+            counts: vec![0; aggregates.len()],
+        });
+    }
+
+    fn feed_group(&mut self) -> Result<(), Error> {
+        let Some(mut group) = self.group.take() else { return Ok(()) };
+        let aggregates: &[Aggregate] = &self.select.selection.aggregates;
+        for ((aggregate, accumulator), count) in aggregates.iter().zip(&mut group.accumulators).zip(&mut group.counts) {
+            match accumulator {
+                None => *count += 1,
+                Some(accumulator) => {
+                    let arguments = self.scope().evaluate_all(&aggregate.arguments)?;
+                    accumulator.add(&arguments).map_err(Error::from)?;
+                }
+            }
+        }
+        self.group = Some(group);
+        Ok(())
+    }
+
+    fn flush_group(&mut self) -> Result<(), Error> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        let mut results = Vec::with_capacity(group.counts.len());
+        for (accumulator, count) in group.accumulators.into_iter().zip(group.counts) {
+            results.push(match accumulator {
+                None => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
+                Some(accumulator) => accumulator.finish().map_err(Error::from)?,
+            });
+        }
+        let scope = Scope {
+            row: &group.first,
+            aggregates: &results,
+            ..self.scope()
+        };
+        let values = scope.evaluate_all(&self.select.selection.expressions)?;
+        self.put_values(&values)?;
+        self.count_row();
+        Ok(())
+    }
+
+    // ORDER BY over several partitions.
+
+    fn sort(&mut self) {
+        if self.select.sort.is_empty() {
+            return;
+        }
+        let columns: Vec<_> = self
+            .select
+            .sort
+            .iter()
+            .map(|(place, descending)| (self.table.columns.get(*place), *descending))
+            .collect();
+        self.sorted.sort_by(|(a, _), (b, _)| {
+            let orders = columns.iter().zip(a.iter().zip(b)).map(|((column, descending), (a, b))| {
+                let order = match (column, a, b) {
+                    (Some(column), Some(a), Some(b)) => column.ty.compare(a, b),
+                    (_, a, b) => a.is_some().cmp(&b.is_some()),
+                };
+                if *descending { order.reverse() } else { order }
+            });
+            orders.into_iter().find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
+        });
+        let wanted = self.limits.rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        self.sorted.truncate(wanted);
+        self.rows = u32::try_from(self.sorted.len()).unwrap_or(u32::MAX);
+        for (_, row) in &self.sorted {
+            self.out.extend_from_slice(row);
+        }
+    }
+}

@@ -1,0 +1,461 @@
+//! Where the rows of a read come from: gets and scans of stores, in the order in which the sink wants them.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+use bytes::Bytes;
+
+use crate::executor::paging::Position;
+use crate::executor::{Error, storage_read};
+use crate::partition::TablePartitions;
+use crate::partition::store::{
+    Deletions, KeyRange, Order, RangeTombstone, RowView, Snapshot, Space, Store, deletion, key,
+};
+use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, ClusteringRange};
+use crate::schema::Table;
+use crate::token::Token;
+
+use super::sink::{Sink, Step};
+
+/// How many partitions' deletions a full scan reads ahead.
+const DELETIONS_AHEAD: usize = 256;
+
+/// Brings the rows of a SELECT to a sink, from behind `resume` where a page before has ended.
+///
+/// # Errors
+/// When a store fails, or the sink.
+pub(crate) async fn run(
+    partitions: &TablePartitions,
+    select: &BoundSelect,
+    resume: Option<&Position>,
+    sink: &mut Sink<'_>,
+) -> Result<(), Error> {
+    if sink.is_exhausted() {
+        return Ok(());
+    }
+    match &select.partitions {
+        BoundPartitions::Keys(keys) => run_keys(partitions, select, keys, resume, sink).await,
+        BoundPartitions::Ring { lower, upper } => {
+            let from = resume.map_or(*lower, |position| Token::of(&position.partition_key).value());
+            for partition in partitions.overlapping(from.max(*lower), *upper) {
+                let (lower, upper) = (from.max(*lower).max(partition.lower), partition.upper.min(*upper));
+                let step = Ring::new(&partition.store, select, lower, upper).run(resume, sink).await?;
+                if step == Step::Stop {
+                    break;
+                }
+            }
+            Ok(())
+        }
+    }
+}
+
+async fn run_keys(
+    partitions: &TablePartitions,
+    select: &BoundSelect,
+    keys: &[Bytes],
+    resume: Option<&Position>,
+    sink: &mut Sink<'_>,
+) -> Result<(), Error> {
+    let mut keys = keys;
+    let mut resume = resume;
+    if let Some(position) = resume {
+        let Some(place) = keys.iter().position(|key| *key == position.partition_key) else {
+            return Err(Error::Protocol("Invalid value for the paging state".to_owned()));
+        };
+        let first = place + usize::from(position.clustering.is_none());
+        keys = keys.get(first..).unwrap_or_default();
+        resume = resume.filter(|position| position.clustering.is_some());
+    }
+    for (number, partition_key) in keys.iter().enumerate() {
+        let token = Token::of(partition_key);
+        let store = &partitions.of(token).store;
+        let inside = if number == 0 { resume } else { None };
+        let step = One {
+            store,
+            at: &store.snapshot(),
+            select,
+            table: &select.table,
+            token,
+            partition_key,
+        }
+        .run(inside, sink)
+        .await?;
+        if step == Step::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+/// One logical partition being read.
+struct One<'a> {
+    store: &'a Store,
+    at: &'a Snapshot,
+    select: &'a BoundSelect,
+    table: &'a Table,
+    token: Token,
+    partition_key: &'a [u8],
+}
+
+impl One<'_> {
+    async fn run(&self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+        let table = self.table.storage_id;
+        let prefix = key::partition_prefix(table, self.token.value(), self.partition_key);
+        let deletions = self.store.deletions(table, self.token.value(), self.partition_key, self.at);
+        let deletions = deletions.await.map_err(|error| storage_read(&error))?;
+        sink.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows));
+        if sink.wants_static() {
+            bring_static(self.store, self.at, &prefix, &deletions, sink).await?;
+        }
+        let after = resume.and_then(|position| position.clustering.as_deref());
+        let step = match &self.select.rows {
+            BoundRows::All if self.table.clustering_count == 0 => self.get(&prefix, &[], after, &deletions, sink).await?,
+            BoundRows::All => {
+                let whole = ClusteringRange {
+                    start: Vec::new(),
+                    end: None,
+                };
+                self.scan(&prefix, std::slice::from_ref(&whole), after, &deletions, sink).await?
+            }
+            BoundRows::Ranges(ranges) => self.scan(&prefix, ranges, after, &deletions, sink).await?,
+            BoundRows::Keys(keys) => self.get_all(&prefix, keys, after, &deletions, sink).await?,
+        };
+        if step == Step::Stop { Ok(step) } else { sink.end_partition() }
+    }
+
+    async fn get_all(
+        &self,
+        prefix: &[u8],
+        keys: &[Vec<u8>],
+        after: Option<&[u8]>,
+        deletions: &Deletions,
+        sink: &mut Sink<'_>,
+    ) -> Result<Step, Error> {
+        let count = keys.len();
+        for number in 0..count {
+            let place = if self.select.reversed { count - 1 - number } else { number };
+            let Some(clustering) = keys.get(place) else { break };
+            let step = self.get(prefix, clustering, after, deletions, sink).await?;
+            if step != Step::Continue {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Continue)
+    }
+
+    async fn get(
+        &self,
+        prefix: &[u8],
+        clustering: &[u8],
+        after: Option<&[u8]>,
+        deletions: &Deletions,
+        sink: &mut Sink<'_>,
+    ) -> Result<Step, Error> {
+        let is_before = after.is_some_and(|after| {
+            if self.select.reversed { clustering >= after } else { clustering <= after }
+        });
+        if is_before {
+            return Ok(Step::Continue);
+        }
+        let key = key::row_key(prefix, clustering);
+        let found = self.store.get(Space::Rows, &key, self.at).await.map_err(|error| storage_read(&error))?;
+        let Some(found) = found else { return Ok(Step::Continue) };
+        let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
+        sink.row(clustering, &view, deletions.timestamp_covering(clustering))
+    }
+
+    async fn scan(
+        &self,
+        prefix: &[u8],
+        ranges: &[ClusteringRange],
+        after: Option<&[u8]>,
+        deletions: &Deletions,
+        sink: &mut Sink<'_>,
+    ) -> Result<Step, Error> {
+        let count = ranges.len();
+        for number in 0..count {
+            let place = if self.select.reversed { count - 1 - number } else { number };
+            let Some(range) = ranges.get(place) else { break };
+            let range = self.key_range(prefix, range, after);
+            if range.is_empty() {
+                continue;
+            }
+            let order = if self.select.reversed { Order::Reverse } else { Order::Forward };
+            let mut outcome = Ok(Step::Continue);
+            let scanned = self
+                .store
+                .scan(Space::Rows, &range, order, self.at, |key, value| {
+                    let clustering = key.get(prefix.len() + 1..).unwrap_or_default();
+                    outcome = RowView::parse(value)
+                        .map_err(|error| storage_read(&error))
+                        .and_then(|view| sink.row(clustering, &view, covering(deletions, clustering)));
+                    if matches!(outcome, Ok(Step::Continue)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                })
+                .await;
+            scanned.map_err(|error| storage_read(&error))?;
+            let step = outcome?;
+            if step != Step::Continue {
+                return Ok(step);
+            }
+        }
+        Ok(Step::Continue)
+    }
+
+    fn key_range(&self, prefix: &[u8], range: &ClusteringRange, after: Option<&[u8]>) -> KeyRange {
+        let mut start = Bound::Included(range.start.as_slice());
+        let mut end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
+        if let Some(after) = after {
+            if self.select.reversed {
+                if range.end.as_deref().is_none_or(|end| after < end) {
+                    end = Bound::Excluded(after);
+                }
+            } else if after >= range.start.as_slice() {
+                start = Bound::Excluded(after);
+            }
+        }
+        key::clustering_range(prefix, start, end)
+    }
+}
+
+fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> {
+    if deletions.is_empty() { None } else { deletions.timestamp_covering(clustering) }
+}
+
+async fn bring_static(
+    store: &Store,
+    at: &Snapshot,
+    prefix: &[u8],
+    deletions: &Deletions,
+    sink: &mut Sink<'_>,
+) -> Result<(), Error> {
+    let key = key::static_row_key(prefix);
+    let found = store.get(Space::Rows, &key, at).await.map_err(|error| storage_read(&error))?;
+    if let Some(found) = found {
+        let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
+        sink.set_static(&view, deletions.timestamp_covering_static())?;
+    }
+    Ok(())
+}
+
+/// A scan over part of the ring, in order of token.
+struct Ring<'a> {
+    store: &'a Store,
+    at: Snapshot,
+    select: &'a BoundSelect,
+    table: &'a Table,
+    range: KeyRange,
+    has_deletions: bool,
+    ahead: Ahead,
+}
+
+/// The deletions of the next partitions of a scan.
+#[derive(Default)]
+struct Ahead {
+    by_prefix: BTreeMap<Vec<u8>, Deletions>,
+    /// Partitions before this prefix are known; `None`: all are.
+    until: Option<Vec<u8>>,
+    loaded: bool,
+}
+
+impl Ahead {
+    fn knows(&self, prefix: &[u8]) -> bool {
+        self.loaded && self.until.as_ref().is_none_or(|until| prefix < until.as_slice())
+    }
+}
+
+/// Why a scan paused.
+enum Pause {
+    End,
+    Stop,
+    /// Go on behind the partition of this prefix.
+    NextPartition(Vec<u8>),
+    /// Read deletions from this prefix on, then go on at this key.
+    NeedDeletions { prefix: Vec<u8>, key: Vec<u8> },
+    Failed(Error),
+}
+
+impl<'a> Ring<'a> {
+    fn new(store: &'a Store, select: &'a BoundSelect, lower: i64, upper: i64) -> Self {
+        let at = store.snapshot();
+        let table = select.table.as_ref();
+        Self {
+            store,
+            select,
+            table,
+            range: key::token_range(table.storage_id, lower, upper),
+            has_deletions: at.has_deletions(table.storage_id),
+            ahead: Ahead::default(),
+            at,
+        }
+    }
+
+    async fn run(mut self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+        // The prefix of the partition being read, and its deletions.
+        let mut current: Option<(Vec<u8>, Deletions)> = None;
+        if let Some(position) = resume {
+            current = self.resume(position, sink).await?;
+        }
+        loop {
+            match self.stride(&mut current, sink).await? {
+                Pause::End => {
+                    return if current.is_some() { sink.end_partition() } else { Ok(Step::Continue) };
+                }
+                Pause::Stop => return Ok(Step::Stop),
+                Pause::NextPartition(prefix) => {
+                    current = None;
+                    let Some(next) = key::successor(&prefix) else { return Ok(Step::Continue) };
+                    self.range.start = Bound::Included(next);
+                }
+                Pause::NeedDeletions { prefix, key } => {
+                    self.load_deletions(prefix).await?;
+                    self.range.start = Bound::Included(key);
+                }
+                Pause::Failed(error) => return Err(error),
+            }
+            if self.range.is_empty() {
+                return Ok(Step::Continue);
+            }
+        }
+    }
+
+    async fn resume(&mut self, position: &Position, sink: &mut Sink<'_>) -> Result<Option<(Vec<u8>, Deletions)>, Error> {
+        let token = Token::of(&position.partition_key).value();
+        let prefix = key::partition_prefix(self.table.storage_id, token, &position.partition_key);
+        if !self.range.contains(&prefix) {
+            return Ok(None);
+        }
+        let Some(clustering) = &position.clustering else {
+            self.range.start = key::successor(&prefix).map_or(Bound::Unbounded, Bound::Included);
+            return Ok(None);
+        };
+        let deletions = self.store.deletions(self.table.storage_id, token, &position.partition_key, &self.at);
+        let deletions = deletions.await.map_err(|error| storage_read(&error))?;
+        sink.begin_partition(&position.partition_key, Some(position.partition_limit_rows));
+        if sink.wants_static() {
+            bring_static(self.store, &self.at, &prefix, &deletions, sink).await?;
+        }
+        self.range.start = Bound::Excluded(key::row_key(&prefix, clustering));
+        Ok(Some((prefix, deletions)))
+    }
+
+    async fn stride(&self, current: &mut Option<(Vec<u8>, Deletions)>, sink: &mut Sink<'_>) -> Result<Pause, Error> {
+        let mut pause = Pause::End;
+        let scanned = self
+            .store
+            .scan(Space::Rows, &self.range, Order::Forward, &self.at, |key, value| {
+                match self.visit(key, value, current, sink) {
+                    Ok(None) => ControlFlow::Continue(()),
+                    Ok(Some(why)) => {
+                        pause = why;
+                        ControlFlow::Break(())
+                    }
+                    Err(error) => {
+                        pause = Pause::Failed(error);
+                        ControlFlow::Break(())
+                    }
+                }
+            })
+            .await;
+        scanned.map_err(|error| storage_read(&error))?;
+        Ok(pause)
+    }
+
+    fn visit(
+        &self,
+        key: &[u8],
+        value: &[u8],
+        current: &mut Option<(Vec<u8>, Deletions)>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<Pause>, Error> {
+        if !current.as_ref().is_some_and(|(prefix, _)| key.starts_with(prefix)) {
+            if current.take().is_some() && sink.end_partition()? == Step::Stop {
+                return Ok(Some(Pause::Stop));
+            }
+            let parsed = key::parse(key).map_err(|error| storage_read(&error))?;
+            let prefix = key.get(..parsed.prefix_len).unwrap_or_default().to_vec();
+            if self.has_deletions && !self.ahead.knows(&prefix) {
+                let key = key.to_vec();
+                return Ok(Some(Pause::NeedDeletions { prefix, key }));
+            }
+            let deletions = self.ahead.by_prefix.get(&prefix).cloned().unwrap_or_default();
+            sink.begin_partition(&parsed.partition_key, None);
+            *current = Some((prefix, deletions));
+        }
+        let Some((prefix, deletions)) = current else { return Ok(None) };
+        let view = RowView::parse(value).map_err(|error| storage_read(&error))?;
+        let malformed = || Error::Server("a stored key cannot be read".to_owned());
+        let (kind, clustering) = key::split_row(key, prefix.len()).ok_or_else(malformed)?;
+        if kind == key::RowKind::Static {
+            if sink.wants_static() {
+                sink.set_static(&view, deletions.timestamp_covering_static())?;
+            }
+            return Ok(None);
+        }
+        if !covers(&self.select.rows, clustering) {
+            return Ok(None);
+        }
+        Ok(match sink.row(clustering, &view, covering(deletions, clustering))? {
+            Step::Continue => None,
+            Step::SkipPartition => Some(Pause::NextPartition(prefix.clone())),
+            Step::Stop => Some(Pause::Stop),
+        })
+    }
+
+    async fn load_deletions(&mut self, from: Vec<u8>) -> Result<(), Error> {
+        let mut ahead = Ahead {
+            loaded: true,
+            ..Ahead::default()
+        };
+        let range = KeyRange {
+            start: Bound::Included(from),
+            end: self.range.end.clone(),
+        };
+        let mut outcome = Ok(());
+        let scanned = self
+            .store
+            .scan(Space::Deletions, &range, Order::Forward, &self.at, |key, value| {
+                match deletion::parse(key, value) {
+                    Ok(record) => {
+                        let prefix = key.get(..record.prefix_len).unwrap_or_default();
+                        if !ahead.by_prefix.contains_key(prefix) && ahead.by_prefix.len() == DELETIONS_AHEAD {
+                            ahead.until = Some(prefix.to_vec());
+                            return ControlFlow::Break(());
+                        }
+                        let deletions = ahead.by_prefix.entry(prefix.to_vec()).or_default();
+                        match record.covered {
+                            deletion::Covered::Partition => deletions.partition = Some(record.deletion),
+                            deletion::Covered::Range { start, end } => deletions.ranges.push(RangeTombstone {
+                                start,
+                                end,
+                                deletion: record.deletion,
+                            }),
+                        }
+                        ControlFlow::Continue(())
+                    }
+                    Err(error) => {
+                        outcome = Err(storage_read(&error));
+                        ControlFlow::Break(())
+                    }
+                }
+            })
+            .await;
+        scanned.map_err(|error| storage_read(&error))?;
+        self.ahead = ahead;
+        outcome
+    }
+}
+
+/// Whether a statement's rows include this clustering key.
+pub(crate) fn covers(rows: &BoundRows, clustering: &[u8]) -> bool {
+    match rows {
+        BoundRows::All => true,
+        BoundRows::Keys(keys) => keys.binary_search_by(|key| key.as_slice().cmp(clustering)).is_ok(),
+        BoundRows::Ranges(ranges) => {
+            let after = ranges.partition_point(|range| range.start.as_slice() <= clustering);
+            after
+                .checked_sub(1)
+                .and_then(|place| ranges.get(place))
+                .is_some_and(|range| range.end.as_deref().is_none_or(|end| clustering < end))
+        }
+    }
+}

@@ -1,0 +1,8 @@
+//! What of the storage room those above may see: stores, and the rows and keys that are kept there.
+
+pub use crate::storage::key;
+pub use crate::storage::row::{CellRef, CellStateRef};
+pub use crate::storage::{
+    Batch, Cell, CellState, ColumnId, Deletion, Deletions, Durability, Error, Expiry, KeyRange, Marker, Options, Order,
+    RangeTombstone, Row, RowView, Snapshot, Space, Store, TableId, Url, deletion,
+};
