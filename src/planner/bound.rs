@@ -34,7 +34,7 @@ pub struct ClusteringRange {
 /// Which partitions a read visits.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BoundPartitions {
-    /// These partition keys, distinct, in order of token unless the statement orders rows across them.
+    /// These partition keys, distinct, in order of their components' values, as Cassandra answers `IN`.
     Keys(Vec<Bytes>),
     /// All partitions with a token in `lower ..= upper` (both inclusive; `lower > upper` is empty).
     Ring {
@@ -319,4 +319,17 @@ pub enum ModificationKind {
     Update,
     /// DELETE.
     Delete,
+}
+
+/// A BATCH ready to run: of a statement, or of a BATCH message.
+#[derive(Clone, Debug)]
+pub struct BoundBatch {
+    /// Which kind.
+    pub kind: grammar::ast::BatchKind,
+    /// Members, in order. Where some have conditions, all are on one partition of one table, and all or none are applied.
+    pub modifications: Vec<BoundModification>,
+    /// `USING TIMESTAMP` of the whole, µs.
+    pub timestamp: Option<i64>,
+    /// Whether some member has a condition.
+    pub conditional: bool,
 }

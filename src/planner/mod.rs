@@ -1,7 +1,314 @@
 //! The `planner` room: statement + schema → [`Plan`]; plan + values → a bound command that the executor carries out.
 //!
-//! Both steps are pure. [`plan`](self) resolves names, types markers and judges restrictions once for each prepared statement;
+//! Both steps are pure. [`plan`] resolves names, types markers and judges restrictions once for each prepared statement;
 //! binding puts in the values, and yields keys and byte ranges, so that the executor never sees a term or a marker.
 //! How rows are stored, and anything asynchronous, is deliberately absent.
+//!
+//! ```text
+//! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ BoundSelect | BoundModification | BoundBatch
+//!     term.rs function.rs        a term and its receiver     → Typed
+//!     restriction.rs             WHERE                       → Restrictions, judged as Cassandra judges them
+//!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
+//!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
+//!     modify.rs operation.rs condition.rs json.rs batch.rs   → ModifyPlan, BatchPlan
+//! ```
+//!
+//! Invariants: a plan refers to columns by their place in the table it was planned for, and holds on to that table, so it stays
+//! meaningful when the schema moves on; whoever keeps plans plans again then. Every message is Cassandra 5.0.9's, asked of one.
 
+use std::sync::Arc;
+
+use grammar::ast::{self, QualifiedName, Statement};
+
+pub mod batch;
 pub mod bound;
+mod condition;
+mod error;
+mod function;
+mod json;
+mod markers;
+mod modify;
+mod narrow;
+mod operation;
+mod range;
+mod restriction;
+mod select;
+mod selection;
+mod term;
+mod text;
+mod value;
+
+pub use batch::BatchPlan;
+pub use error::Error;
+pub use markers::{MARKERS_MAX, MarkerSpec, arrange};
+pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
+pub use narrow::KEY_BYTES_MAX;
+pub use select::SelectPlan;
+
+use bound::ResultColumn;
+use error::invalid;
+use markers::Markers;
+use term::Typer;
+
+use crate::schema::{Schema, Table};
+
+/// What a statement means, ready to be bound any number of times.
+#[derive(Clone, Debug)]
+pub enum Plan {
+    /// SELECT.
+    Select(Arc<SelectPlan>),
+    /// INSERT, UPDATE, DELETE.
+    Modify(Arc<ModifyPlan>),
+    /// BATCH.
+    Batch(Arc<BatchPlan>),
+    /// TRUNCATE of this table.
+    Truncate(Arc<Table>),
+    /// USE of this keyspace, which exists.
+    Use(String),
+    /// A change of the schema; `schema` and [`ddl`] carry it out.
+    Ddl(Arc<Statement>),
+    /// DESCRIBE.
+    Describe(Arc<ast::Describe>),
+    /// Roles and permissions.
+    Auth(Arc<Statement>),
+}
+
+/// The columns of a result, as PREPARED and Rows describe them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultMetadata {
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// Its columns.
+    pub columns: Arc<Vec<ResultColumn>>,
+}
+
+/// A planned statement and what PREPARE answers about it.
+#[derive(Clone, Debug)]
+pub struct Planned {
+    /// The plan.
+    pub plan: Plan,
+    /// Bind markers, in order of writing.
+    pub markers: Arc<Vec<MarkerSpec>>,
+    /// For each partition key column the marker that gives it; empty where some has none.
+    pub partition_key_markers: Vec<u16>,
+    /// What a SELECT answers with; `None` for all else.
+    pub result: Option<Arc<ResultMetadata>>,
+    /// The tables it touches.
+    pub tables: Vec<Arc<Table>>,
+}
+
+impl Planned {
+    /// Refuses a wrong number of values.
+    ///
+    /// # Errors
+    ///
+    /// More or fewer values than markers.
+    pub fn check_values(&self, count: usize) -> Result<(), Error> {
+        if count == self.markers.len() {
+            Ok(())
+        } else {
+            Err(Error::invalid("Invalid amount of bind variables"))
+        }
+    }
+}
+
+/// Plans a statement. `session_keyspace` is where unqualified names are found.
+///
+/// # Errors
+///
+/// What Cassandra refuses when it prepares a statement, in its words; and [`Error::Unsupported`].
+pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
+    let mut markers = Markers::of(statement)?;
+    match statement {
+        Statement::Select(select) => {
+            let table = table_for_read(schema, session_keyspace, &select.table)?;
+            let mut typer = typer(schema, &table, &mut markers);
+            let plan = Arc::new(select::select(&mut typer, &table, select)?);
+            if schema
+                .keyspaces
+                .get(&table.keyspace)
+                .is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
+            {
+                return Err(Error::Unsupported("Reading a materialized view".into()));
+            }
+            let result = ResultMetadata {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+                columns: Arc::clone(plan.columns()),
+            };
+            Ok(planned(
+                Plan::Select(plan),
+                markers,
+                vec![table],
+                Some(Arc::new(result)),
+            ))
+        }
+        Statement::Insert(insert) => {
+            let table = table_for_write(schema, session_keyspace, &insert.table)?;
+            let plan = modify::insert(&mut typer(schema, &table, &mut markers), &table, insert)?;
+            Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
+        }
+        Statement::Update(update) => {
+            let table = table_for_write(schema, session_keyspace, &update.table)?;
+            let plan = modify::update(&mut typer(schema, &table, &mut markers), &table, update)?;
+            Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
+        }
+        Statement::Delete(delete) => {
+            let table = table_for_write(schema, session_keyspace, &delete.table)?;
+            let plan = modify::delete(&mut typer(schema, &table, &mut markers), &table, delete)?;
+            Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
+        }
+        Statement::Batch(batch) => {
+            let mut typer = Typer {
+                schema,
+                keyspace: Arc::from("[batch]"),
+                table_name: Arc::from("[batch]"),
+                table: None,
+                markers: &mut markers,
+            };
+            let plan = batch::batch(&mut typer, schema, session_keyspace, batch)?;
+            let mut tables: Vec<Arc<Table>> = Vec::new();
+            for modification in &plan.modifications {
+                if !tables.iter().any(|table| table.id == modification.table.id) {
+                    tables.push(Arc::clone(&modification.table));
+                }
+            }
+            Ok(planned(Plan::Batch(Arc::new(plan)), markers, tables, None))
+        }
+        Statement::Truncate(name) => {
+            let keyspace = keyspace_of(session_keyspace, name)?;
+            let table = find_table(schema, keyspace, name.name.as_str())?;
+            if schema
+                .keyspaces
+                .get(keyspace)
+                .is_some_and(|found| found.views.contains_key(name.name.as_str()))
+            {
+                return Err(Error::invalid(
+                    "Cannot TRUNCATE materialized view directly; must truncate base table instead",
+                ));
+            }
+            if table.is_virtual {
+                return invalid!("Truncation is not supported by table {}.{}", table.keyspace, table.name);
+            }
+            Ok(planned(Plan::Truncate(Arc::clone(&table)), markers, vec![table], None))
+        }
+        Statement::Use(name) => {
+            if !schema.keyspaces.contains_key(name.as_str()) {
+                return invalid!("Keyspace '{}' does not exist", name.as_str());
+            }
+            Ok(planned(Plan::Use(name.as_str().to_owned()), markers, Vec::new(), None))
+        }
+        Statement::Describe(describe) => Ok(planned(
+            Plan::Describe(Arc::new(describe.clone())),
+            markers,
+            Vec::new(),
+            None,
+        )),
+        Statement::CreateKeyspace(_)
+        | Statement::AlterKeyspace(_)
+        | Statement::DropKeyspace(_)
+        | Statement::CreateTable(_)
+        | Statement::AlterTable(_)
+        | Statement::CreateType(_)
+        | Statement::AlterType(_)
+        | Statement::CreateIndex(_)
+        | Statement::CreateView(_)
+        | Statement::AlterView(_)
+        | Statement::CreateFunction(_)
+        | Statement::CreateAggregate(_)
+        | Statement::DropFunction(_)
+        | Statement::Drop(_)
+        | Statement::CreateTrigger(_)
+        | Statement::DropTrigger(_) => Ok(planned(
+            Plan::Ddl(Arc::new(statement.clone())),
+            markers,
+            Vec::new(),
+            None,
+        )),
+        Statement::Grant(_)
+        | Statement::GrantRole(_)
+        | Statement::ListPermissions(_)
+        | Statement::ListRoles(_)
+        | Statement::ListUsers
+        | Statement::CreateRole(_)
+        | Statement::AlterRole(_)
+        | Statement::CreateUser(_)
+        | Statement::AlterUser(_)
+        | Statement::DropRole(_)
+        | Statement::AddIdentity(_)
+        | Statement::DropIdentity(_) => Ok(planned(
+            Plan::Auth(Arc::new(statement.clone())),
+            markers,
+            Vec::new(),
+            None,
+        )),
+    }
+}
+
+fn planned(plan: Plan, markers: Markers, tables: Vec<Arc<Table>>, result: Option<Arc<ResultMetadata>>) -> Planned {
+    let count = match tables.as_slice() {
+        [table] => table.partition_key_count,
+        _ => 0,
+    };
+    let (markers, partition_key_markers) = markers.finish(count);
+    Planned {
+        plan,
+        markers: Arc::new(markers),
+        partition_key_markers,
+        result,
+        tables,
+    }
+}
+
+fn typer<'a>(schema: &'a Schema, table: &Arc<Table>, markers: &'a mut Markers) -> Typer<'a> {
+    Typer {
+        schema,
+        keyspace: Arc::from(table.keyspace.as_str()),
+        table_name: Arc::from(table.name.as_str()),
+        table: Some(Arc::clone(table)),
+        markers,
+    }
+}
+
+fn keyspace_of<'n>(session_keyspace: Option<&'n str>, name: &'n QualifiedName) -> Result<&'n str, Error> {
+    name.keyspace
+        .as_ref()
+        .map(ast::Name::as_str)
+        .or(session_keyspace)
+        .ok_or_else(|| {
+            Error::invalid("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename")
+        })
+}
+
+fn find_table(schema: &Schema, keyspace: &str, name: &str) -> Result<Arc<Table>, Error> {
+    let Some(found) = schema.keyspaces.get(keyspace) else {
+        return invalid!("keyspace {keyspace} does not exist");
+    };
+    let view = || found.views.get(name).map(|view| &view.table);
+    found
+        .tables
+        .get(name)
+        .or_else(view)
+        .cloned()
+        .ok_or_else(|| Error::invalid(format!("table {name} does not exist")))
+}
+
+/// The table or view that a SELECT reads.
+fn table_for_read(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
+    find_table(schema, keyspace_of(session_keyspace, name)?, name.name.as_str())
+}
+
+/// The table that a modification writes.
+fn table_for_write(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
+    let table = table_for_read(schema, session_keyspace, name)?;
+    if schema
+        .keyspaces
+        .get(&table.keyspace)
+        .is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
+    {
+        return Err(Error::invalid("Cannot directly modify a materialized view"));
+    }
+    Ok(table)
+}

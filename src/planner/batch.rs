@@ -1,0 +1,169 @@
+//! BATCH: several modifications as one.
+//!
+//! Source: Cassandra's `BatchStatement`.
+
+use std::sync::Arc;
+
+use grammar::ast::{self, BatchKind, Modification};
+
+use super::bound::{BoundBatch, BoundModification, Value};
+use super::error::Error;
+use super::modify::{self, ModifyPlan};
+use super::term::{Binding, Receiver, Typed, Typer};
+use crate::schema::Schema;
+use crate::types::{CqlType, Native};
+
+/// A planned BATCH.
+#[derive(Clone, Debug)]
+pub struct BatchPlan {
+    /// Which kind.
+    pub kind: BatchKind,
+    /// Members, in order.
+    pub modifications: Vec<Arc<ModifyPlan>>,
+    timestamp: Option<Typed>,
+}
+
+impl BatchPlan {
+    /// The batch with its values in; each member's markers are numbered through the whole batch.
+    ///
+    /// # Errors
+    ///
+    /// As a member's, and conditions on several partitions.
+    pub fn bind(&self, values: &[Value]) -> Result<BoundBatch, Error> {
+        let modifications = self
+            .modifications
+            .iter()
+            .map(|modification| modification.bind(values))
+            .collect::<Result<Vec<_>, _>>()?;
+        let timestamp = match &self.timestamp {
+            Some(term) => modify::timestamp(term, &Binding { values, json: None })?,
+            None => None,
+        };
+        finish(self.kind, modifications, timestamp)
+    }
+}
+
+/// Checks a batch of planned members, those of a BATCH message of the protocol included.
+///
+/// # Errors
+///
+/// Counters where they may not be, conditions on several tables, timestamps given twice.
+pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) -> Result<(), Error> {
+    let conditional = members.iter().any(|member| member.is_conditional());
+    let counters = members.iter().filter(|member| member.table.is_counter).count();
+    if has_timestamp {
+        if conditional {
+            return Err(Error::invalid("Cannot provide custom timestamp for conditional BATCH"));
+        }
+        if kind == BatchKind::Counter || counters > 0 {
+            return Err(Error::invalid("Cannot provide custom timestamp for counter BATCH"));
+        }
+        if members.iter().any(|member| member.has_timestamp()) {
+            return Err(Error::invalid(
+                "Timestamp must be set either on BATCH or individual statements",
+            ));
+        }
+    }
+    if kind == BatchKind::Counter && counters < members.len() {
+        return Err(Error::invalid(
+            "Cannot include non-counter statement in a counter batch",
+        ));
+    }
+    if counters > 0 && counters < members.len() {
+        return Err(Error::invalid(
+            "Counter and non-counter mutations cannot exist in the same batch",
+        ));
+    }
+    if kind == BatchKind::Logged && counters > 0 {
+        return Err(Error::invalid("Cannot include a counter statement in a logged batch"));
+    }
+    if conditional && counters > 0 {
+        return Err(Error::invalid(
+            "Conditional updates are not supported on counter tables",
+        ));
+    }
+    let mut tables = members.iter().map(|member| member.table.id);
+    if conditional && let Some(first) = tables.next() {
+        if tables.any(|table| table != first) {
+            return Err(Error::invalid("Batch with conditions cannot span multiple tables"));
+        }
+    }
+    Ok(())
+}
+
+/// Puts bound members together.
+///
+/// # Errors
+///
+/// Conditions on several partitions.
+pub fn finish(
+    kind: BatchKind,
+    modifications: Vec<BoundModification>,
+    timestamp: Option<i64>,
+) -> Result<BoundBatch, Error> {
+    let conditional = modifications
+        .iter()
+        .any(|modification| modification.condition != super::bound::BoundCondition::Always);
+    if conditional {
+        let mut keys = modifications
+            .iter()
+            .flat_map(|modification| &modification.partition_keys);
+        if let Some(first) = keys.next()
+            && keys.any(|key| key != first)
+        {
+            return Err(Error::invalid("Batch with conditions cannot span multiple partitions"));
+        }
+    }
+    Ok(BoundBatch {
+        kind,
+        modifications,
+        timestamp,
+        conditional,
+    })
+}
+
+/// Plans a BATCH.
+pub(crate) fn batch(
+    typer: &mut Typer<'_>,
+    schema: &Schema,
+    session_keyspace: Option<&str>,
+    batch: &ast::Batch,
+) -> Result<BatchPlan, Error> {
+    let receiver = Receiver::new("[timestamp]", CqlType::Native(Native::Bigint));
+    let timestamp = batch
+        .using
+        .timestamp
+        .as_ref()
+        .map(|term| typer.term(term, &receiver))
+        .transpose()?;
+    if batch.using.ttl.is_some() {
+        return Err(Error::invalid("Global TTL on the BATCH statement is not supported."));
+    }
+    let mut modifications = Vec::with_capacity(batch.modifications.len());
+    for modification in &batch.modifications {
+        let name = match modification {
+            Modification::Insert(insert) => &insert.table,
+            Modification::Update(update) => &update.table,
+            Modification::Delete(delete) => &delete.table,
+        };
+        let table = super::table_for_write(schema, session_keyspace, name)?;
+        let mut typer = Typer {
+            schema,
+            keyspace: Arc::from(table.keyspace.as_str()),
+            table_name: Arc::from(table.name.as_str()),
+            table: Some(Arc::clone(&table)),
+            markers: &mut *typer.markers,
+        };
+        modifications.push(Arc::new(match modification {
+            Modification::Insert(insert) => modify::insert(&mut typer, &table, insert)?,
+            Modification::Update(update) => modify::update(&mut typer, &table, update)?,
+            Modification::Delete(delete) => modify::delete(&mut typer, &table, delete)?,
+        }));
+    }
+    check(batch.kind, &modifications, timestamp.is_some())?;
+    Ok(BatchPlan {
+        kind: batch.kind,
+        modifications,
+        timestamp,
+    })
+}

@@ -1,0 +1,292 @@
+//! IF: what must hold for a modification to be applied.
+//!
+//! Source: Cassandra's `ColumnCondition`.
+
+use std::sync::Arc;
+
+use grammar::ast::{Condition, ConditionTarget, Operator, RelationValue};
+
+use super::bound::{BoundCondition, BoundFilter, Comparison, FilterTarget, Value};
+use super::error::{Error, invalid};
+use super::operation::field_of;
+use super::restriction::column;
+use super::term::{Binding, Receiver, Typed, Typer};
+use super::text::relation_sign;
+use super::value;
+use crate::schema::{Column, ColumnKind, Table};
+use crate::types::{CqlType, Native};
+
+/// The IF clause, before binding.
+#[derive(Clone, Debug)]
+pub(crate) enum ConditionPlan {
+    /// No IF.
+    Always,
+    /// IF EXISTS.
+    Exists,
+    /// IF NOT EXISTS.
+    NotExists,
+    /// All of these.
+    Columns(Vec<ColumnCondition>),
+}
+
+/// One condition.
+#[derive(Clone, Debug)]
+pub(crate) struct ColumnCondition {
+    column: usize,
+    part: Part,
+    operator: Operator,
+    operands: Operands,
+    ty: CqlType,
+    /// The part is a list's element, by position.
+    list_element: bool,
+}
+
+#[derive(Clone, Debug)]
+enum Part {
+    Whole,
+    Element(Typed),
+    Field(usize),
+}
+
+#[derive(Clone, Debug)]
+enum Operands {
+    Each(Vec<Typed>),
+    List(Typed),
+}
+
+impl ConditionPlan {
+    /// Whether there is an IF.
+    pub(crate) fn is_conditional(&self) -> bool {
+        !matches!(self, Self::Always)
+    }
+
+    /// Places of the columns that it names.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        match self {
+            Self::Columns(conditions) => conditions.iter().map(|condition| condition.column).collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// The columns of a refusal: regular ones in order of writing, then static ones.
+    pub(crate) fn answer_columns(&self, table: &Table) -> Vec<usize> {
+        let mut found: Vec<usize> = Vec::new();
+        for wanted_static in [false, true] {
+            for index in self.columns() {
+                let is_static = table
+                    .columns
+                    .get(index)
+                    .is_some_and(|column| column.kind == ColumnKind::Static);
+                if is_static == wanted_static && !found.contains(&index) {
+                    found.push(index);
+                }
+            }
+        }
+        found
+    }
+
+    /// The condition with its values in.
+    pub(crate) fn bind(&self, _: &Table, binding: &Binding<'_>) -> Result<BoundCondition, Error> {
+        Ok(match self {
+            Self::Always => BoundCondition::Always,
+            Self::Exists => BoundCondition::Exists,
+            Self::NotExists => BoundCondition::NotExists,
+            Self::Columns(conditions) => BoundCondition::Columns(
+                conditions
+                    .iter()
+                    .map(|condition| condition.bind(binding))
+                    .collect::<Result<_, _>>()?,
+            ),
+        })
+    }
+}
+
+impl ColumnCondition {
+    fn bind(&self, binding: &Binding<'_>) -> Result<BoundFilter, Error> {
+        let target = match &self.part {
+            Part::Whole => FilterTarget::Column(self.column),
+            Part::Field(index) => FilterTarget::Field(self.column, *index),
+            Part::Element(key) => match key.bind(binding)? {
+                Value::Unset => return Err(Error::invalid("Invalid 'unset' value in condition")),
+                Value::Null => {
+                    return invalid!(
+                        "Invalid null value for {} element access",
+                        if self.list_element { "list" } else { "map" }
+                    );
+                }
+                key => {
+                    if let (Value::Bytes(bytes), true) = (&key, self.list_element)
+                        && let Some(index) = value::int(bytes)
+                        && index < 0
+                    {
+                        return invalid!("Invalid negative list index {index}");
+                    }
+                    FilterTarget::Element(self.column, key)
+                }
+            },
+        };
+        let operands = match &self.operands {
+            Operands::Each(terms) => terms
+                .iter()
+                .map(|term| term.bind(binding))
+                .collect::<Result<Vec<_>, _>>()?,
+            Operands::List(term) => match term.bind(binding)? {
+                Value::Bytes(list) => value::nullable_elements(&list)
+                    .into_iter()
+                    .map(|element| element.map_or(Value::Null, Value::Bytes))
+                    .collect(),
+                Value::Null => return Err(Error::invalid("Invalid null list in IN condition")),
+                Value::Unset => return Err(Error::invalid("Invalid 'unset' value in condition")),
+            },
+        };
+        if operands.contains(&Value::Unset) {
+            return Err(Error::invalid("Invalid 'unset' value in condition"));
+        }
+        let orders = matches!(
+            self.operator,
+            Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte
+        );
+        let contains = matches!(self.operator, Operator::Contains | Operator::ContainsKey);
+        if (orders || contains) && operands.contains(&Value::Null) {
+            return invalid!(
+                "Invalid comparison with null for operator \"{}\"",
+                relation_sign(self.operator)
+            );
+        }
+        Ok(BoundFilter {
+            target,
+            comparison: comparison(self.operator),
+            operands,
+            ty: self.ty.clone(),
+        })
+    }
+}
+
+const fn comparison(operator: Operator) -> Comparison {
+    match operator {
+        Operator::Eq | Operator::IsNotNull => Comparison::Eq,
+        Operator::Neq => Comparison::Neq,
+        Operator::Lt => Comparison::Lt,
+        Operator::Lte => Comparison::Lte,
+        Operator::Gt => Comparison::Gt,
+        Operator::Gte => Comparison::Gte,
+        Operator::In => Comparison::In,
+        Operator::Contains => Comparison::Contains,
+        Operator::ContainsKey => Comparison::ContainsKey,
+        Operator::Like => Comparison::Like,
+    }
+}
+
+/// Reads the conditions of an IF.
+pub(crate) fn columns(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    conditions: &[Condition],
+) -> Result<Vec<ColumnCondition>, Error> {
+    let mut found = Vec::with_capacity(conditions.len());
+    for condition in conditions {
+        let name = match &condition.target {
+            ConditionTarget::Column(name) | ConditionTarget::Element(name, _) | ConditionTarget::Field(name, _) => name,
+        };
+        let (index, column) = column(table, name.as_str())?;
+        let read = one(typer, index, column, condition)?;
+        if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+            return invalid!("PRIMARY KEY column '{}' cannot have IF conditions", column.name);
+        }
+        found.push(read);
+    }
+    Ok(found)
+}
+
+fn one(typer: &mut Typer<'_>, index: usize, column: &Column, condition: &Condition) -> Result<ColumnCondition, Error> {
+    let name = &column.name;
+    if column.ty == CqlType::Native(Native::Counter) {
+        return Err(Error::invalid("Conditions on counters are not supported"));
+    }
+    let receiver = Receiver::column(column);
+    let mut list_element = false;
+    let (part, receiver) = match &condition.target {
+        ConditionTarget::Column(_) => (Part::Whole, receiver),
+        ConditionTarget::Element(_, key) => match column.ty.unfrozen() {
+            CqlType::List(of) => {
+                list_element = true;
+                let key = typer.term(key, &receiver.part("idx", CqlType::Native(Native::Int)))?;
+                (Part::Element(key), receiver.part("value", (**of).clone()))
+            }
+            CqlType::Map(of_key, of) => {
+                let key = typer.term(key, &receiver.part("key", (**of_key).clone()))?;
+                (Part::Element(key), receiver.part("value", (**of).clone()))
+            }
+            CqlType::Set(_) => return invalid!("Invalid element access syntax for set column {name}"),
+            _ => return invalid!("Invalid element access syntax for non-collection column {name}"),
+        },
+        ConditionTarget::Field(_, field) => {
+            let CqlType::User(user) = column.ty.unfrozen() else {
+                // Differs: Cassandra fails with a class cast.
+                return invalid!("Invalid field access syntax for non-UDT column {name}");
+            };
+            let Some((number, ty)) = field_of(user, field) else {
+                return invalid!("Unknown field {} for column {name}", field.as_str());
+            };
+            (
+                Part::Field(number),
+                Receiver::new(format!("{name}.{}", field.as_str()), ty.clone()),
+            )
+        }
+    };
+    let operator = condition.operator;
+    if matches!(operator, Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte)
+        && receiver.ty.contains_duration()
+    {
+        return match receiver.ty.unfrozen() {
+            CqlType::Native(_) => invalid!(
+                "Slice conditions ( {} ) are not supported on durations",
+                relation_sign(operator)
+            ),
+            CqlType::Tuple(_) => invalid!(
+                "Slice conditions ( {} ) are not supported on tuples containing durations",
+                relation_sign(operator)
+            ),
+            CqlType::User(_) => invalid!(
+                "Slice conditions ( {} ) are not supported on UDTs containing durations",
+                relation_sign(operator)
+            ),
+            _ => invalid!(
+                "Slice conditions ( {} ) are not supported on collections containing durations",
+                relation_sign(operator)
+            ),
+        };
+    }
+    let receiver = match (operator, receiver.ty.unfrozen()) {
+        (Operator::Contains, CqlType::List(of) | CqlType::Set(of) | CqlType::Map(_, of)) => {
+            receiver.part("value", (**of).clone())
+        }
+        (Operator::Contains, _) => return invalid!("Cannot use CONTAINS on non-collection column {name}"),
+        (Operator::ContainsKey, CqlType::Map(key, _)) => receiver.part("key", (**key).clone()),
+        (Operator::ContainsKey, _) => return invalid!("Cannot use CONTAINS KEY on non-map column {name}"),
+        _ => receiver,
+    };
+    let operands = match (&condition.value, operator) {
+        (RelationValue::Terms(terms), _) => {
+            let typed = terms
+                .iter()
+                .map(|term| typer.term(term, &receiver))
+                .collect::<Result<Vec<_>, _>>()?;
+            Operands::Each(typed)
+        }
+        (RelationValue::Term(term), Operator::In) => {
+            let list = CqlType::List(Arc::new(receiver.ty.clone()));
+            Operands::List(typer.term(term, &Receiver::new(format!("in({})", receiver.name), list))?)
+        }
+        (RelationValue::Term(term), _) => Operands::Each(vec![typer.term(term, &receiver)?]),
+        (RelationValue::None, _) => return invalid!("Unsupported condition on column {name}"),
+    };
+    Ok(ColumnCondition {
+        column: index,
+        part,
+        operator,
+        operands,
+        ty: receiver.ty,
+        list_element,
+    })
+}

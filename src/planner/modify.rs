@@ -1,0 +1,536 @@
+//! INSERT, UPDATE, DELETE: planned once, bound for each execution.
+//!
+//! Source: Cassandra's `ModificationStatement` and its children, `Operation`, `Attributes`.
+
+use std::sync::Arc;
+
+use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relation, Term};
+
+use super::bound::{BoundCondition, BoundModification, BoundRows, BoundTarget, ModificationKind, Value};
+use super::condition::{self, ConditionPlan};
+use super::error::{Error, invalid};
+use super::narrow::{PartitionPlan, RowsPlan};
+use super::operation::{self, Operation};
+use super::restriction::{Judge, Kind, Operand, Restriction, Restrictions, Test, column};
+use super::term::{Binding, Receiver, Typed, Typer};
+use super::value;
+use crate::schema::{ColumnKind, Table};
+use crate::types::{CqlType, Native};
+
+/// Most seconds of a time to live: twenty years. Source: Cassandra's `ExpiringCell.MAX_TTL`.
+pub const TTL_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// A planned INSERT, UPDATE or DELETE.
+#[derive(Clone, Debug)]
+pub struct ModifyPlan {
+    /// The table.
+    pub table: Arc<Table>,
+    /// Which statement it is.
+    pub kind: ModificationKind,
+    partitions: PartitionPlan,
+    target: TargetPlan,
+    operations: Vec<(usize, Operation)>,
+    timestamp: Option<Typed>,
+    ttl: Option<Typed>,
+    condition: ConditionPlan,
+    /// What a refused condition answers with: places in `table.columns`.
+    condition_columns: Vec<usize>,
+    json: Option<super::json::JsonPlan>,
+}
+
+#[derive(Clone, Debug)]
+enum TargetPlan {
+    /// Rows by full key.
+    Rows(RowsPlan),
+    /// The static row.
+    Static,
+    /// DELETE of rows by prefix or slice.
+    Ranges(RowsPlan),
+    /// DELETE of the partition.
+    Partition,
+}
+
+/// What a modification is made of, whichever its statement.
+struct Parts<'s> {
+    kind: ModificationKind,
+    using: &'s ast::Using,
+    operations: Vec<(usize, Operation)>,
+    condition: ConditionPlan,
+    restrictions: Restrictions,
+    json: Option<super::json::JsonPlan>,
+}
+
+impl ModifyPlan {
+    /// Whether it has an IF.
+    #[must_use]
+    pub fn is_conditional(&self) -> bool {
+        self.condition.is_conditional()
+    }
+
+    /// Whether it has a timestamp of its own.
+    #[must_use]
+    pub fn has_timestamp(&self) -> bool {
+        self.timestamp.is_some()
+    }
+
+    /// What a refused condition answers with besides `[applied]`: places in `table.columns`.
+    #[must_use]
+    pub fn condition_columns(&self) -> &[usize] {
+        &self.condition_columns
+    }
+
+    /// Whether it looks at rows only through `IF EXISTS` or `IF NOT EXISTS`, which answer with whole rows.
+    #[must_use]
+    pub(crate) fn asks_for_existence(&self) -> bool {
+        matches!(self.condition, ConditionPlan::Exists | ConditionPlan::NotExists)
+    }
+
+    /// The statement with its values in.
+    ///
+    /// # Errors
+    ///
+    /// Values that are none of their types, null or unset where neither may be, keys too long, times out of bounds.
+    pub fn bind(&self, values: &[Value]) -> Result<BoundModification, Error> {
+        let table = &self.table;
+        let mut binding = Binding { values, json: None };
+        let document = self.json.as_ref().map(|json| json.bind(table, &binding)).transpose()?;
+        binding.json = document.as_deref();
+        let binding = &binding;
+        let timestamp = match &self.timestamp {
+            Some(term) => timestamp(term, binding)?,
+            None => None,
+        };
+        let ttl_seconds = match &self.ttl {
+            Some(term) => ttl(term, binding)?,
+            None => None,
+        };
+        let partition_keys = self.partitions.keys(table, binding)?;
+        let target = match &self.target {
+            TargetPlan::Rows(rows) => BoundTarget::Rows(rows.keys(table, binding)?),
+            TargetPlan::Static => BoundTarget::Static,
+            TargetPlan::Partition => BoundTarget::Partition,
+            TargetPlan::Ranges(rows) => match rows.bind(table, binding)? {
+                BoundRows::Ranges(ranges) => BoundTarget::Ranges(ranges),
+                BoundRows::Keys(keys) => BoundTarget::Rows(keys),
+                BoundRows::All => BoundTarget::Partition,
+            },
+        };
+        let mut operations = Vec::with_capacity(self.operations.len());
+        for (column, operation) in &self.operations {
+            if let Some(bound) = operation.bind(binding)? {
+                operations.push((*column, bound));
+            }
+        }
+        Ok(BoundModification {
+            table: Arc::clone(table),
+            kind: self.kind,
+            partition_keys,
+            target,
+            operations,
+            timestamp,
+            ttl_seconds,
+            condition: if self.condition.is_conditional() {
+                self.condition.bind(table, binding)?
+            } else {
+                BoundCondition::Always
+            },
+            condition_columns: self.condition_columns.clone(),
+        })
+    }
+}
+
+/// `USING TIMESTAMP`; unset is none.
+pub(crate) fn timestamp(term: &Typed, binding: &Binding<'_>) -> Result<Option<i64>, Error> {
+    match term.bind(binding)? {
+        Value::Null => Err(Error::invalid("Invalid null value of timestamp")),
+        Value::Unset => Ok(None),
+        Value::Bytes(bytes) => match value::bigint(&bytes) {
+            None => Err(Error::invalid("Invalid timestamp value: ")),
+            // The least value stands for no timestamp in Cassandra.
+            Some(i64::MIN) => invalid!("Out of bound timestamp, must be in [{}, {}]", i64::MIN + 1, i64::MAX),
+            found => Ok(found),
+        },
+    }
+}
+
+/// `USING TTL`; null is none at all, unset is the table's.
+fn ttl(term: &Typed, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+    match term.bind(binding)? {
+        // Differs: not at all. `Attributes.getTimeToLive` takes null for `LivenessInfo.NO_TTL` and unset for the default.
+        Value::Null => Ok(Some(0)),
+        Value::Unset => Ok(None),
+        Value::Bytes(bytes) => {
+            let seconds = value::int(&bytes).ok_or_else(|| Error::invalid("Invalid TTL value: "))?;
+            if seconds > TTL_SECONDS_MAX {
+                return invalid!("ttl is too large. requested ({seconds}) maximum ({TTL_SECONDS_MAX})");
+            }
+            match u32::try_from(seconds) {
+                Ok(seconds) => Ok(Some(seconds)),
+                Err(_) => invalid!("A TTL must be greater or equal to 0, but was {seconds}"),
+            }
+        }
+    }
+}
+
+/// Plans an INSERT.
+pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::Insert) -> Result<ModifyPlan, Error> {
+    let condition = if insert.if_not_exists {
+        ConditionPlan::NotExists
+    } else {
+        ConditionPlan::Always
+    };
+    let conditional = insert.if_not_exists;
+    if table.is_counter {
+        return Err(Error::invalid(
+            "INSERT statements are not allowed on counter tables, use UPDATE instead",
+        ));
+    }
+    let mut restrictions = Restrictions::default();
+    let mut operations = Vec::new();
+    let mut has_clustering = false;
+    let mut json = None;
+    let mut keys: Vec<(usize, Typed)> = Vec::new();
+    match &insert.source {
+        InsertSource::Values { columns, values } => {
+            if columns.len() != values.len() {
+                return Err(Error::invalid("Unmatched column names/values"));
+            }
+            let repeated = |(index, name): (usize, &Name)| columns.iter().take(index).any(|earlier| earlier == name);
+            if columns.iter().enumerate().any(repeated) {
+                return Err(Error::invalid("The column names contains duplicates"));
+            }
+            let mut key_terms: Vec<(usize, &Term)> = Vec::new();
+            for (name, term) in columns.iter().zip(values) {
+                let (index, column) = column(table, name.as_str())?;
+                match column.kind {
+                    ColumnKind::PartitionKey | ColumnKind::Clustering => {
+                        has_clustering |= column.kind == ColumnKind::Clustering;
+                        key_terms.push((index, term));
+                    }
+                    ColumnKind::Static | ColumnKind::Regular => {
+                        operations.push((index, operation::set(typer, column, term)?));
+                    }
+                }
+            }
+            // Cassandra makes relations of the key columns, and reads them last.
+            for (index, term) in key_terms {
+                let (_, column) = (index, table.columns.get(index).expect("a place in the table"));
+                keys.push((index, typer.term(term, &Receiver::column(column))?));
+            }
+        }
+        InsertSource::Json {
+            document,
+            default_unset,
+        } => {
+            json = Some(super::json::JsonPlan::new(typer, document, *default_unset)?);
+            for (index, column) in table.columns.iter().enumerate() {
+                match column.kind {
+                    ColumnKind::PartitionKey | ColumnKind::Clustering => {
+                        has_clustering |= column.kind == ColumnKind::Clustering;
+                        keys.push((index, Typed::Json(index)));
+                    }
+                    ColumnKind::Static | ColumnKind::Regular => {
+                        operations.push((index, operation::set_typed(column, Typed::Json(index))));
+                    }
+                }
+            }
+        }
+    }
+    let only_static =
+        !has_clustering && applies_only_to_static(table, &operations, ModificationKind::Insert, &condition);
+    let judge = Judge {
+        typer,
+        table: Arc::clone(table),
+        kind: Kind::Insert,
+        allow_filtering: false,
+    };
+    for (index, term) in keys {
+        let restriction = Restriction {
+            columns: vec![index],
+            multi: false,
+            test: Test::Eq(Operand::One(term)),
+        };
+        judge.add(restriction, &mut restrictions)?;
+    }
+    let restrictions = judge.finish(restrictions, only_static)?;
+    let parts = Parts {
+        kind: ModificationKind::Insert,
+        using: &insert.using,
+        operations,
+        condition,
+        restrictions,
+        json,
+    };
+    finish(typer, table, parts, only_static, conditional)
+}
+
+/// Plans an UPDATE.
+pub(crate) fn update(typer: &mut Typer<'_>, table: &Arc<Table>, update: &ast::Update) -> Result<ModifyPlan, Error> {
+    incompatible(&update.assignments)?;
+    let condition = prepare_condition(typer, table, &update.condition, &update.using)?;
+    let conditional = condition.is_conditional();
+    let mut operations = Vec::with_capacity(update.assignments.len());
+    for assignment in &update.assignments {
+        let (index, column) = column(table, assigned(assignment).as_str())?;
+        if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+            return invalid!("PRIMARY KEY part {} found in SET part", column.name);
+        }
+        operations.push((index, operation::assign(typer, column, assignment)?));
+    }
+    let only_static = applies_only_to_static(table, &operations, ModificationKind::Update, &condition);
+    let restrictions = judge(typer, table, Kind::Update, &update.relations, only_static)?;
+    let parts = Parts {
+        kind: ModificationKind::Update,
+        using: &update.using,
+        operations,
+        condition,
+        restrictions,
+        json: None,
+    };
+    finish(typer, table, parts, only_static, conditional)
+}
+
+/// Plans a DELETE.
+pub(crate) fn delete(typer: &mut Typer<'_>, table: &Arc<Table>, delete: &ast::Delete) -> Result<ModifyPlan, Error> {
+    let condition = prepare_condition(typer, table, &delete.condition, &delete.using)?;
+    let conditional = condition.is_conditional();
+    let mut operations = Vec::with_capacity(delete.targets.len());
+    for target in &delete.targets {
+        let name = match target {
+            DeleteTarget::Column(name) | DeleteTarget::Element(name, _) | DeleteTarget::Field(name, _) => name,
+        };
+        let (index, column) = column(table, name.as_str())?;
+        if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+            return invalid!(
+                "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
+                column.name
+            );
+        }
+        operations.push((index, operation::delete(typer, column, target)?));
+    }
+    let only_static = applies_only_to_static(table, &operations, ModificationKind::Delete, &condition);
+    let restrictions = judge(typer, table, Kind::Delete, &delete.relations, only_static)?;
+    let restricted: usize = restrictions
+        .clustering
+        .iter()
+        .map(|restriction| restriction.columns.len())
+        .sum();
+    let all_equal = restricted == table.clustering_count && !restrictions.clustering.iter().any(Restriction::is_slice);
+    if conditional && !all_equal {
+        let refuse = |what: &str| {
+            invalid!(
+                "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to {what}"
+            )
+        };
+        let regular = |index: &usize| kind_of(table, *index) == ColumnKind::Regular;
+        if operations.is_empty() || operations.iter().any(|(index, _)| regular(index)) {
+            return refuse("delete non static columns");
+        }
+        if condition.columns().iter().any(regular) {
+            return refuse("use IF condition on non static columns");
+        }
+    }
+    let parts = Parts {
+        kind: ModificationKind::Delete,
+        using: &delete.using,
+        operations,
+        condition,
+        restrictions,
+        json: None,
+    };
+    finish(typer, table, parts, only_static, conditional)
+}
+
+fn kind_of(table: &Table, index: usize) -> ColumnKind {
+    table
+        .columns
+        .get(index)
+        .map_or(ColumnKind::Regular, |column| column.kind)
+}
+
+fn judge(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    kind: Kind,
+    relations: &[Relation],
+    only_static: bool,
+) -> Result<Restrictions, Error> {
+    Judge {
+        typer,
+        table: Arc::clone(table),
+        kind,
+        allow_filtering: false,
+    }
+    .judge(relations, only_static)
+}
+
+/// The IF clause, refused where it cannot be.
+fn prepare_condition(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    condition: &If,
+    using: &ast::Using,
+) -> Result<ConditionPlan, Error> {
+    Ok(match condition {
+        If::Always => ConditionPlan::Always,
+        If::Exists => ConditionPlan::Exists,
+        If::NotExists => ConditionPlan::NotExists,
+        If::Conditions(conditions) => {
+            if using.timestamp.is_some() {
+                return Err(Error::invalid(
+                    "Cannot provide custom timestamp for conditional updates",
+                ));
+            }
+            ConditionPlan::Columns(condition::columns(typer, table, conditions)?)
+        }
+    })
+}
+
+/// Whether only static columns are touched and looked at (`ModificationStatement.appliesOnlyToStaticColumns`).
+fn applies_only_to_static(
+    table: &Table,
+    operations: &[(usize, Operation)],
+    kind: ModificationKind,
+    condition: &ConditionPlan,
+) -> bool {
+    let is_static = |index: &usize| kind_of(table, *index) == ColumnKind::Static;
+    let condition_columns = condition.columns();
+    let static_operations = operations.iter().any(|(index, _)| is_static(index));
+    let regular_operations = operations.iter().any(|(index, _)| !is_static(index))
+        || (kind == ModificationKind::Delete && operations.is_empty());
+    let static_conditions = condition_columns.iter().any(is_static);
+    let regular_conditions = !condition_columns.iter().all(is_static);
+    !regular_operations && !regular_conditions && (static_operations || static_conditions)
+}
+
+/// Types USING, then checks what only the whole statement tells.
+fn finish(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    parts: Parts<'_>,
+    only_static: bool,
+    conditional: bool,
+) -> Result<ModifyPlan, Error> {
+    let bigint = Receiver::new("[timestamp]", CqlType::Native(Native::Bigint));
+    let int = Receiver::new("[ttl]", CqlType::Native(Native::Int));
+    let timestamp = parts
+        .using
+        .timestamp
+        .as_ref()
+        .map(|term| typer.term(term, &bigint))
+        .transpose()?;
+    let ttl = parts
+        .using
+        .ttl
+        .as_ref()
+        .map(|term| typer.term(term, &int))
+        .transpose()?;
+    if conditional {
+        if table.is_counter {
+            return Err(Error::invalid(
+                "Conditional updates are not supported on counter tables",
+            ));
+        }
+        if timestamp.is_some() {
+            return Err(Error::invalid(
+                "Cannot provide custom timestamp for conditional updates",
+            ));
+        }
+    }
+    if table.is_counter && timestamp.is_some() {
+        return Err(Error::invalid("Cannot provide custom timestamp for counter updates"));
+    }
+    if table.is_counter && ttl.is_some() {
+        return Err(Error::invalid("Cannot provide custom TTL for counter updates"));
+    }
+    if table.is_virtual {
+        return invalid!(
+            "Modification is not supported by table {}.{}",
+            table.keyspace,
+            table.name
+        );
+    }
+    let partitions = PartitionPlan::new(table, &parts.restrictions);
+    let (rows, _) = RowsPlan::new(table, &parts.restrictions, true);
+    if conditional {
+        let what = if parts.kind == ModificationKind::Delete {
+            "deletions"
+        } else {
+            "updates"
+        };
+        if partitions.has_in() {
+            return invalid!("IN on the partition key is not supported with conditional {what}");
+        }
+        if rows.has_in() {
+            return invalid!("IN on the clustering key columns is not supported with conditional {what}");
+        }
+    }
+    let deletes_columns = !parts.operations.is_empty();
+    let target = if only_static && rows.is_all() {
+        TargetPlan::Static
+    } else if parts.kind != ModificationKind::Delete {
+        TargetPlan::Rows(rows)
+    } else if table.clustering_count == 0 && !deletes_columns {
+        TargetPlan::Partition
+    } else if rows.is_full() {
+        TargetPlan::Rows(rows)
+    } else if deletes_columns {
+        return Err(Error::invalid("Range deletions are not supported for specific columns"));
+    } else if rows.is_all() {
+        TargetPlan::Partition
+    } else {
+        TargetPlan::Ranges(rows)
+    };
+    let condition_columns = match &parts.condition {
+        ConditionPlan::Always => Vec::new(),
+        ConditionPlan::Exists | ConditionPlan::NotExists => (0..table.columns.len()).collect(),
+        condition => condition.answer_columns(table),
+    };
+    Ok(ModifyPlan {
+        table: Arc::clone(table),
+        kind: parts.kind,
+        partitions,
+        target,
+        operations: parts.operations,
+        timestamp,
+        ttl,
+        condition: parts.condition,
+        condition_columns,
+        json: parts.json,
+    })
+}
+
+/// The column that an assignment sets.
+fn assigned(assignment: &Assignment) -> &Name {
+    match assignment {
+        Assignment::Set(name, _)
+        | Assignment::Field(name, _, _)
+        | Assignment::Element(name, _, _)
+        | Assignment::Add(name, _)
+        | Assignment::Subtract(name, _)
+        | Assignment::Prepend(name, _) => name,
+    }
+}
+
+/// Two assignments of one column that cannot both be; Cassandra's parser finds them.
+fn incompatible(assignments: &[Assignment]) -> Result<(), Error> {
+    for (index, later) in assignments.iter().enumerate() {
+        for earlier in assignments.iter().take(index) {
+            if assigned(earlier) != assigned(later) {
+                continue;
+            }
+            let clash = match (earlier, later) {
+                (Assignment::Set(..), _) | (_, Assignment::Set(..)) => true,
+                (Assignment::Field(_, a, _), Assignment::Field(_, b, _)) => a == b,
+                _ => false,
+            };
+            if clash {
+                let name = super::text::quoted(assigned(later).as_str());
+                return Err(Error::Syntax(
+                    format!("Multiple incompatible setting of column {name}").into(),
+                ));
+            }
+        }
+    }
+    Ok(())
+}

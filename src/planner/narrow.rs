@@ -1,0 +1,778 @@
+//! From judged restrictions to keys, ranges and filters: what a WHERE narrows to once its values are in.
+
+use std::cmp::Ordering;
+use std::sync::Arc;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::bound::{BoundFilter, BoundPartitions, BoundRows, ClusteringRange, Comparison, FilterTarget, Value};
+use super::error::{Error, invalid};
+use super::range::{self, BoundPart};
+use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction, slice_comparison};
+use super::term::{Binding, Typed};
+use super::value;
+use crate::schema::{Column, Table};
+use crate::token::Token;
+use crate::types::CqlType;
+
+/// Most bytes of a partition key or of a clustering key: Cassandra counts them in 16 bits.
+pub const KEY_BYTES_MAX: usize = 65_535;
+
+/// The values of one key component.
+#[derive(Clone, Debug)]
+pub(crate) enum Given {
+    /// `= v`
+    One(Typed),
+    /// `IN (a, b)`
+    AnyOf(Vec<Typed>),
+    /// `IN ?`
+    List(Typed),
+}
+
+/// Which partitions.
+#[derive(Clone, Debug)]
+pub(crate) struct PartitionPlan {
+    /// One for each component; empty where the whole ring, or a range of it, is meant.
+    components: Vec<Given>,
+    token: Option<TokenRestriction>,
+}
+
+/// A part of the clustering key that is narrowed.
+#[derive(Clone, Debug)]
+enum RowPart {
+    /// One column has one of these values; where `loose`, or one that compares equal to it.
+    Values { column: usize, given: Given, loose: bool },
+    /// Several columns have one of these tuples of values.
+    Tuples(Vec<usize>, Vec<Operand>),
+    /// Several columns have one of the tuples of a list.
+    TupleList(Vec<usize>, Typed),
+    /// The columns lie in a slice; always last.
+    Slice {
+        columns: Vec<usize>,
+        multi: bool,
+        lower: Option<SliceBound>,
+        upper: Option<SliceBound>,
+    },
+}
+
+/// Which rows.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowsPlan {
+    parts: Vec<RowPart>,
+    /// Every clustering column has values.
+    full: bool,
+}
+
+/// A test on each row, before binding.
+#[derive(Clone, Debug)]
+pub(crate) struct FilterPlan {
+    target: TargetPlan,
+    comparison: Comparison,
+    operands: Operands,
+    ty: CqlType,
+    column: usize,
+}
+
+#[derive(Clone, Debug)]
+enum TargetPlan {
+    Column(usize),
+    Element(usize, Typed),
+    Tuple(Vec<usize>),
+}
+
+#[derive(Clone, Debug)]
+enum Operands {
+    Each(Vec<Operand>),
+    List(Typed),
+}
+
+fn at(table: &Table, index: usize) -> &Arc<Column> {
+    table.columns.get(index).expect("a place in the planned table")
+}
+
+/// A key column's value: neither null nor unset.
+#[inline]
+fn key_value(table: &Table, column: usize, term: &Typed, binding: &Binding<'_>) -> Result<Bytes, Error> {
+    match term.bind(binding)? {
+        Value::Bytes(bytes) => Ok(bytes),
+        Value::Null => invalid!("Invalid null value in condition for column {}", at(table, column).name),
+        Value::Unset => invalid!("Invalid unset value for column {}", at(table, column).name),
+    }
+}
+
+impl Given {
+    fn of(test: &Test) -> Option<Self> {
+        let one = |operand: &Operand| match operand {
+            Operand::One(term) => Some(term.clone()),
+            _ => None,
+        };
+        match test {
+            Test::Eq(operand) => one(operand).map(Self::One),
+            Test::In(operands) => operands.iter().map(one).collect::<Option<Vec<_>>>().map(Self::AnyOf),
+            Test::InMarker(term) => Some(Self::List(term.clone())),
+            Test::Slice { .. } | Test::Contains { .. } => None,
+        }
+    }
+
+    fn values(&self, table: &Table, column: usize, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
+        match self {
+            Self::One(term) => Ok(vec![key_value(table, column, term, binding)?]),
+            Self::AnyOf(terms) => terms
+                .iter()
+                .map(|term| key_value(table, column, term, binding))
+                .collect(),
+            Self::List(term) => {
+                let name = || at(table, column).name.clone();
+                match term.bind(binding)? {
+                    Value::Bytes(list) => value::nullable_elements(&list)
+                        .into_iter()
+                        .map(|element| {
+                            element.ok_or_else(|| {
+                                Error::invalid(format!("Invalid null value in condition for column {}", name()))
+                            })
+                        })
+                        .collect(),
+                    Value::Null => invalid!("Invalid null value for column {}", name()),
+                    Value::Unset => invalid!("Invalid unset value for column {}", name()),
+                }
+            }
+        }
+    }
+}
+
+impl PartitionPlan {
+    /// The partitions that restrictions name; all of the ring where they only filter.
+    pub(crate) fn new(table: &Table, found: &Restrictions) -> Self {
+        let components = if found.partition_filters || found.partition.len() < table.partition_key_count {
+            Vec::new()
+        } else {
+            found
+                .partition
+                .iter()
+                .filter_map(|restriction| Given::of(&restriction.test))
+                .collect()
+        };
+        Self {
+            components,
+            token: found.token.clone(),
+        }
+    }
+
+    /// Whether keys are named, and several may be.
+    pub(crate) fn has_in(&self) -> bool {
+        self.components.iter().any(|given| !matches!(given, Given::One(_)))
+    }
+
+    /// Whether keys are named at all.
+    pub(crate) fn names_keys(&self) -> bool {
+        !self.components.is_empty()
+    }
+
+    /// The keys, or the range of tokens.
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundPartitions, Error> {
+        let Some(token) = &self.token else {
+            if self.components.is_empty() {
+                return Ok(BoundPartitions::Ring {
+                    lower: i64::MIN,
+                    upper: i64::MAX,
+                });
+            }
+            return Ok(BoundPartitions::Keys(self.keys(table, binding)?));
+        };
+        let (lower, upper) = token_range(token, binding)?;
+        if self.components.is_empty() {
+            return Ok(BoundPartitions::Ring { lower, upper });
+        }
+        let mut keys = self.keys(table, binding)?;
+        keys.retain(|key| (lower..=upper).contains(&Token::of(key).value()));
+        Ok(BoundPartitions::Keys(keys))
+    }
+
+    /// The serialised keys, distinct, in order of their components' values.
+    pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
+        if let [Given::One(term)] = self.components.as_slice() {
+            let key = key_value(table, 0, term, binding)?;
+            check_partition_key(&key)?;
+            return Ok(vec![key]);
+        }
+        let mut keys: Vec<Vec<Bytes>> = vec![Vec::with_capacity(self.components.len())];
+        for (column, given) in self.components.iter().enumerate() {
+            let values = given.values(table, column, binding)?;
+            if let [value] = values.as_slice() {
+                for key in &mut keys {
+                    key.push(value.clone());
+                }
+                continue;
+            }
+            let mut longer = Vec::with_capacity(keys.len() * values.len());
+            for key in &keys {
+                for value in &values {
+                    let mut key = key.clone();
+                    key.push(value.clone());
+                    longer.push(key);
+                }
+            }
+            keys = longer;
+        }
+        if keys.len() > 1 {
+            let types: Vec<&CqlType> = table.partition_key().iter().map(|column| &column.ty).collect();
+            let compare = |a: &Vec<Bytes>, b: &Vec<Bytes>| {
+                let mut order = Ordering::Equal;
+                for ((a, b), ty) in a.iter().zip(b).zip(&types) {
+                    order = order.then_with(|| ty.compare(a, b));
+                }
+                order
+            };
+            keys.sort_by(compare);
+            keys.dedup();
+        }
+        keys.iter().map(|components| partition_key(components)).collect()
+    }
+}
+
+/// A partition key's serialised form: one component's bytes, or `{u16 length, bytes, 0}` for each of several.
+pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
+    if let [only] = components {
+        check_partition_key(only)?;
+        return Ok(only.clone());
+    }
+    let size = components.iter().map(|component| component.len() + 3).sum();
+    if size > KEY_BYTES_MAX {
+        return invalid!("Key length of {size} is longer than maximum of {KEY_BYTES_MAX}");
+    }
+    let mut key = BytesMut::with_capacity(size);
+    for component in components {
+        key.put_u16(u16::try_from(component.len()).expect("shorter than the whole key"));
+        key.extend_from_slice(component);
+        key.put_u8(0);
+    }
+    Ok(key.freeze())
+}
+
+fn check_partition_key(key: &Bytes) -> Result<(), Error> {
+    if key.is_empty() {
+        return Err(Error::invalid("Key may not be empty"));
+    }
+    if key.len() > KEY_BYTES_MAX {
+        return invalid!("Key length of {} is longer than maximum of {KEY_BYTES_MAX}", key.len());
+    }
+    Ok(())
+}
+
+/// The tokens that restrictions allow, both ends inclusive; −2^63 as an upper bound is the end of the ring.
+fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, i64), Error> {
+    let read = |term: &Typed| match term.bind(binding)? {
+        Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::invalid("Invalid null token value")),
+        Value::Null => Err(Error::invalid("Invalid null token value")),
+        Value::Unset => Err(Error::invalid("Invalid unset token value")),
+    };
+    if let Some(term) = &token.eq {
+        let token = read(term)?;
+        return Ok((token, token));
+    }
+    const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
+    let lower = match &token.lower {
+        None => i64::MIN,
+        Some((term, inclusive)) => match (read(term)?, inclusive) {
+            (i64::MIN, _) => i64::MIN,
+            (token, true) => token,
+            (token, false) => match token.checked_add(1) {
+                Some(token) => token,
+                None => return Ok(EMPTY),
+            },
+        },
+    };
+    let upper = match &token.upper {
+        None => i64::MAX,
+        Some((term, inclusive)) => match (read(term)?, inclusive) {
+            (i64::MIN, _) => i64::MAX,
+            (token, true) => token,
+            (token, false) => token - 1,
+        },
+    };
+    Ok((lower, upper))
+}
+
+impl RowsPlan {
+    /// What restrictions on clustering columns narrow to; the second part are those that can only filter.
+    ///
+    /// Types like decimal have equal values of different bytes (1.5 and 1.50), and their keys differ in a trailer. Unless
+    /// `exact`, such a column is narrowed by what those have in common, and what comes behind it filters.
+    pub(crate) fn new<'r>(table: &Table, found: &'r Restrictions, exact: bool) -> (Self, Vec<&'r Restriction>) {
+        let mut parts = Vec::new();
+        let mut left = Vec::new();
+        let mut next = table.partition_key_count;
+        let mut open = true;
+        for restriction in &found.clustering {
+            if !open || restriction.columns.first() != Some(&next) {
+                left.push(restriction);
+                open = false;
+                continue;
+            }
+            let columns = restriction.columns.clone();
+            let part = match &restriction.test {
+                Test::Slice { lower, upper } => {
+                    open = false;
+                    RowPart::Slice {
+                        columns,
+                        multi: restriction.multi,
+                        lower: lower.clone(),
+                        upper: upper.clone(),
+                    }
+                }
+                Test::Contains { .. } => {
+                    open = false;
+                    left.push(restriction);
+                    continue;
+                }
+                Test::Eq(operand) if restriction.multi => RowPart::Tuples(columns, vec![operand.clone()]),
+                Test::In(operands) if restriction.multi => RowPart::Tuples(columns, operands.clone()),
+                Test::InMarker(term) if restriction.multi => RowPart::TupleList(columns, term.clone()),
+                test => match Given::of(test) {
+                    Some(given) => {
+                        let loose = !exact && at(table, next).ty.has_equal_forms();
+                        open = !loose;
+                        RowPart::Values {
+                            column: next,
+                            given,
+                            loose,
+                        }
+                    }
+                    None => {
+                        open = false;
+                        left.push(restriction);
+                        continue;
+                    }
+                },
+            };
+            parts.push(part);
+            if open {
+                next = restriction.last() + 1;
+            }
+        }
+        let full = open && next == table.partition_key_count + table.clustering_count;
+        (Self { parts, full }, left)
+    }
+
+    /// Whether every clustering column has values.
+    pub(crate) fn is_full(&self) -> bool {
+        self.full
+    }
+
+    /// Whether nothing is narrowed.
+    pub(crate) fn is_all(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// Whether some column may have several values.
+    pub(crate) fn has_in(&self) -> bool {
+        self.parts.iter().any(|part| match part {
+            RowPart::Values { given, .. } => !matches!(given, Given::One(_)),
+            RowPart::Tuples(_, tuples) => tuples.len() != 1,
+            RowPart::TupleList(..) => true,
+            RowPart::Slice { .. } => false,
+        })
+    }
+
+    /// The keys or ranges.
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundRows, Error> {
+        if self.parts.is_empty() && !self.full {
+            return Ok(BoundRows::All);
+        }
+        let (prefixes, slice) = self.prefixes(table, binding)?;
+        if let Some(ranges) = slice {
+            return Ok(BoundRows::Ranges(ranges));
+        }
+        if self.full {
+            return Ok(BoundRows::Keys(prefixes));
+        }
+        Ok(BoundRows::Ranges(
+            prefixes.into_iter().map(range::with_prefix).collect(),
+        ))
+    }
+
+    /// The full keys of a modification's rows.
+    pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Vec<u8>>, Error> {
+        Ok(self.prefixes(table, binding)?.0)
+    }
+
+    /// The prefixes, distinct and sorted, and the ranges under them where the last part is a slice.
+    #[expect(clippy::type_complexity, reason = "two values that belong to no type of their own")]
+    fn prefixes(
+        &self,
+        table: &Table,
+        binding: &Binding<'_>,
+    ) -> Result<(Vec<Vec<u8>>, Option<Vec<ClusteringRange>>), Error> {
+        let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
+        let mut many = false;
+        for part in &self.parts {
+            match part {
+                RowPart::Values {
+                    column,
+                    given: Given::One(term),
+                    loose,
+                } => {
+                    let value = key_value(table, *column, term, binding)?;
+                    check_clustering(&value)?;
+                    let column = at(table, *column);
+                    for prefix in &mut prefixes {
+                        encode(column, &value, *loose, prefix);
+                    }
+                }
+                RowPart::Values { column, given, loose } => {
+                    let values = given.values(table, *column, binding)?;
+                    let column = at(table, *column);
+                    prefixes = product(&prefixes, &values, |value, prefix| {
+                        check_clustering(value)?;
+                        encode(column, value, *loose, prefix);
+                        Ok(())
+                    })?;
+                    many = true;
+                }
+                RowPart::Tuples(columns, tuples) => {
+                    let several = tuples.len() != 1;
+                    let values = tuples
+                        .iter()
+                        .map(|tuple| {
+                            let values = tuple_values(table, columns, tuple, binding)?;
+                            whole_tuple(table, columns, values, several)
+                        })
+                        .collect::<Result<Vec<_>, _>>()?;
+                    prefixes = product(&prefixes, &values, |values, prefix| {
+                        encode_tuple(table, columns, values, prefix)
+                    })?;
+                    many |= several;
+                }
+                RowPart::TupleList(columns, term) => {
+                    let list = match term.bind(binding)? {
+                        Value::Bytes(list) => value::nullable_elements(&list),
+                        Value::Null => {
+                            return invalid!("Invalid null value for columns: {}", bracketed(table, columns));
+                        }
+                        Value::Unset => {
+                            return invalid!("Invalid unset value for columns: {}", bracketed(table, columns));
+                        }
+                    };
+                    let values = list
+                        .into_iter()
+                        .map(|tuple| {
+                            let fields = tuple.map_or_else(Vec::new, |tuple| value::fields(&tuple, columns.len()));
+                            let fields = fields
+                                .into_iter()
+                                .map(|field| field.map_or(Value::Null, Value::Bytes))
+                                .collect();
+                            whole_tuple(table, columns, fields, true)
+                        })
+                        .collect::<Result<Vec<_>, _>>()?;
+                    prefixes = product(&prefixes, &values, |values, prefix| {
+                        encode_tuple(table, columns, values, prefix)
+                    })?;
+                    many = true;
+                }
+                RowPart::Slice {
+                    columns,
+                    multi,
+                    lower,
+                    upper,
+                } => {
+                    if many {
+                        prefixes.sort_unstable();
+                        prefixes.dedup();
+                    }
+                    let lower = lower
+                        .as_ref()
+                        .map(|bound| bound_parts(table, columns, *multi, bound, binding))
+                        .transpose()?;
+                    let upper = upper
+                        .as_ref()
+                        .map(|bound| bound_parts(table, columns, *multi, bound, binding))
+                        .transpose()?;
+                    let mut ranges = Vec::new();
+                    for prefix in &prefixes {
+                        let above = lower
+                            .as_ref()
+                            .map(|(parts, inclusive)| range::beyond(prefix, parts, true, *inclusive));
+                        let below = upper
+                            .as_ref()
+                            .map(|(parts, inclusive)| range::beyond(prefix, parts, false, *inclusive));
+                        ranges.extend(match (above, below) {
+                            (Some(above), Some(below)) => range::intersect(&above, &below),
+                            (Some(ranges), None) | (None, Some(ranges)) => ranges,
+                            (None, None) => vec![range::with_prefix(prefix.clone())],
+                        });
+                    }
+                    return Ok((prefixes, Some(ranges)));
+                }
+            }
+        }
+        if many {
+            prefixes.sort_unstable();
+            prefixes.dedup();
+        }
+        Ok((prefixes, None))
+    }
+}
+
+/// Each prefix with each value behind it.
+fn product<T>(
+    prefixes: &[Vec<u8>],
+    values: &[T],
+    append: impl Fn(&T, &mut Vec<u8>) -> Result<(), Error>,
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut longer = Vec::with_capacity(prefixes.len() * values.len());
+    for prefix in prefixes {
+        for value in values {
+            let mut key = prefix.clone();
+            append(value, &mut key)?;
+            longer.push(key);
+        }
+    }
+    Ok(longer)
+}
+
+fn encode(column: &Column, value: &[u8], loose: bool, prefix: &mut Vec<u8>) {
+    if loose {
+        column.ty.encode_key_order(value, column.descending, prefix);
+    } else {
+        column.ty.encode_key(value, column.descending, prefix);
+    }
+}
+
+fn check_clustering(value: &Bytes) -> Result<(), Error> {
+    if value.len() > KEY_BYTES_MAX {
+        return invalid!(
+            "Key length of {} is longer than maximum of {KEY_BYTES_MAX}",
+            value.len()
+        );
+    }
+    Ok(())
+}
+
+fn encode_tuple(table: &Table, columns: &[usize], values: &[Bytes], prefix: &mut Vec<u8>) -> Result<(), Error> {
+    for (column, value) in columns.iter().zip(values) {
+        check_clustering(value)?;
+        let column = at(table, *column);
+        column.ty.encode_key(value, column.descending, prefix);
+    }
+    Ok(())
+}
+
+/// `[a, b]`
+fn bracketed(table: &Table, columns: &[usize]) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| at(table, *column).name.as_str()).collect();
+    format!("[{}]", super::text::Joined(&names, ", "))
+}
+
+/// The values of a tuple, one for each column.
+fn tuple_values(table: &Table, columns: &[usize], tuple: &Operand, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
+    match tuple {
+        Operand::One(term) => Ok(vec![term.bind(binding)?]),
+        Operand::Each(terms) => terms.iter().map(|term| term.bind(binding)).collect(),
+        Operand::Tuple(term) => match term.bind(binding)? {
+            Value::Bytes(bytes) => {
+                let fields = value::fields(&bytes, columns.len());
+                Ok(fields
+                    .into_iter()
+                    .map(|field| field.map_or(Value::Null, Value::Bytes))
+                    .collect())
+            }
+            Value::Null => invalid!("Invalid null value for columns: {}", bracketed(table, columns)),
+            Value::Unset => invalid!("Invalid unset value for columns: {}", bracketed(table, columns)),
+        },
+    }
+}
+
+/// A tuple that narrows by equality: nothing in it may be null.
+fn whole_tuple(table: &Table, columns: &[usize], values: Vec<Value>, several: bool) -> Result<Vec<Bytes>, Error> {
+    let mut whole = Vec::with_capacity(columns.len());
+    for (column, value) in columns.iter().zip(values) {
+        match value {
+            Value::Bytes(bytes) => whole.push(bytes),
+            Value::Null if several => {
+                return invalid!(
+                    "Invalid null value in condition for columns: {}",
+                    bracketed(table, columns)
+                );
+            }
+            Value::Null => return invalid!("Invalid null value for column {}", at(table, *column).name),
+            Value::Unset => return invalid!("Invalid unset value for column {}", at(table, *column).name),
+        }
+    }
+    if whole.len() < columns.len() {
+        return invalid!(
+            "Invalid null value in condition for columns: {}",
+            bracketed(table, columns)
+        );
+    }
+    Ok(whole)
+}
+
+/// One end of a slice, column by column.
+fn bound_parts(
+    table: &Table,
+    columns: &[usize],
+    multi: bool,
+    bound: &SliceBound,
+    binding: &Binding<'_>,
+) -> Result<(Vec<BoundPart>, bool), Error> {
+    let values = tuple_values(table, columns, &bound.operand, binding)?;
+    let mut parts = Vec::with_capacity(values.len());
+    for (column, value) in columns.iter().zip(values) {
+        let column = at(table, *column);
+        let encoded = match value {
+            Value::Bytes(bytes) => {
+                let mut encoded = Vec::new();
+                // What equal values have in common, so that a bound takes all of them or none.
+                column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
+                Some(encoded)
+            }
+            Value::Null if multi && !matches!(bound.operand, Operand::One(_)) => {
+                return invalid!("Invalid null value in condition for column {}", column.name);
+            }
+            Value::Null => None,
+            Value::Unset => return invalid!("Invalid unset value for column {}", column.name),
+        };
+        parts.push(BoundPart {
+            encoded,
+            descending: column.descending,
+        });
+    }
+    Ok((parts, bound.inclusive))
+}
+
+impl FilterPlan {
+    /// The tests that a restriction makes.
+    pub(crate) fn of(table: &Table, restriction: &Restriction) -> Vec<Self> {
+        let first = restriction.columns.first().copied().unwrap_or_default();
+        let plan = |comparison, operands: Operands, target: TargetPlan, ty: CqlType| Self {
+            target,
+            comparison,
+            operands,
+            ty,
+            column: first,
+        };
+        let column = at(table, first);
+        let (target, ty) = if restriction.multi {
+            let types = restriction
+                .columns
+                .iter()
+                .map(|index| at(table, *index).ty.clone())
+                .collect();
+            (TargetPlan::Tuple(restriction.columns.clone()), CqlType::Tuple(types))
+        } else {
+            (TargetPlan::Column(first), column.ty.clone())
+        };
+        match &restriction.test {
+            Test::Eq(operand) => vec![plan(Comparison::Eq, Operands::Each(vec![operand.clone()]), target, ty)],
+            Test::In(operands) => vec![plan(Comparison::In, Operands::Each(operands.clone()), target, ty)],
+            Test::InMarker(term) => vec![plan(Comparison::In, Operands::List(term.clone()), target, ty)],
+            Test::Slice { lower, upper } => {
+                let ends = [(true, lower), (false, upper)];
+                ends.into_iter()
+                    .filter_map(|(is_lower, bound)| {
+                        let bound = bound.as_ref()?;
+                        let comparison = slice_comparison(is_lower, bound.inclusive);
+                        Some(plan(
+                            comparison,
+                            Operands::Each(vec![bound.operand.clone()]),
+                            target.clone(),
+                            ty.clone(),
+                        ))
+                    })
+                    .collect()
+            }
+            Test::Contains { values, keys, entries } => {
+                let (key_type, value_type) = match column.ty.unfrozen() {
+                    CqlType::Map(key, of) => ((**key).clone(), (**of).clone()),
+                    CqlType::List(of) | CqlType::Set(of) => ((**of).clone(), (**of).clone()),
+                    other => (other.clone(), other.clone()),
+                };
+                let one = |term: &Typed| Operands::Each(vec![Operand::One(term.clone())]);
+                let values = values.iter().map(|term| {
+                    plan(
+                        Comparison::Contains,
+                        one(term),
+                        TargetPlan::Column(first),
+                        value_type.clone(),
+                    )
+                });
+                let keys = keys.iter().map(|term| {
+                    plan(
+                        Comparison::ContainsKey,
+                        one(term),
+                        TargetPlan::Column(first),
+                        key_type.clone(),
+                    )
+                });
+                let entries = entries.iter().map(|(key, term)| {
+                    plan(
+                        Comparison::Eq,
+                        one(term),
+                        TargetPlan::Element(first, key.clone()),
+                        value_type.clone(),
+                    )
+                });
+                values.chain(keys).chain(entries).collect()
+            }
+        }
+    }
+
+    /// Places of the columns it looks at.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        match &self.target {
+            TargetPlan::Column(column) | TargetPlan::Element(column, _) => vec![*column],
+            TargetPlan::Tuple(columns) => columns.clone(),
+        }
+    }
+
+    /// The test with its values in.
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundFilter, Error> {
+        let name = &at(table, self.column).name;
+        let entry = matches!(self.target, TargetPlan::Element(..));
+        let what = if entry { "map value " } else { "value " };
+        let target = match &self.target {
+            TargetPlan::Column(column) => FilterTarget::Column(*column),
+            TargetPlan::Tuple(columns) => FilterTarget::Tuple(columns.clone()),
+            TargetPlan::Element(column, key) => match key.bind(binding)? {
+                Value::Null => return invalid!("Unsupported null map key for column {name}"),
+                Value::Unset => return invalid!("Unsupported unset map key for column {name}"),
+                key => FilterTarget::Element(*column, key),
+            },
+        };
+        let mut operands = match &self.operands {
+            Operands::Each(each) => each
+                .iter()
+                .map(|operand| match operand {
+                    Operand::One(term) | Operand::Tuple(term) => term.bind(binding),
+                    Operand::Each(terms) => {
+                        let values = terms
+                            .iter()
+                            .map(|term| term.bind(binding))
+                            .collect::<Result<Vec<_>, _>>()?;
+                        value::construct(&self.ty, values).map(Value::Bytes)
+                    }
+                })
+                .collect::<Result<Vec<_>, _>>()?,
+            Operands::List(term) => match term.bind(binding)? {
+                Value::Bytes(list) => value::elements(&list).into_iter().map(Value::Bytes).collect(),
+                Value::Null => return invalid!("Invalid null value for column {name}"),
+                Value::Unset => return invalid!("Invalid unset value for column {name}"),
+            },
+        };
+        if operands.contains(&Value::Unset) {
+            return invalid!("Unsupported unset {what}for column {name}");
+        }
+        if self.comparison == Comparison::In {
+            // Nothing equals null.
+            operands.retain(|operand| *operand != Value::Null);
+        } else if operands.contains(&Value::Null) {
+            return invalid!("Unsupported null {what}for column {name}");
+        }
+        Ok(BoundFilter {
+            target,
+            comparison: self.comparison,
+            operands,
+            ty: self.ty.clone(),
+        })
+    }
+}

@@ -1,0 +1,396 @@
+//! What an assignment or a deletion does to its column.
+
+use bytes::Bytes;
+use grammar::ast::{Assignment, DeleteTarget, Name, Term};
+
+use super::bound::{BoundOperation, Value};
+use super::error::{Error, invalid};
+use super::term::{Binding, Receiver, Typed, Typer};
+use super::text::TermText;
+use super::value;
+use crate::schema::Column;
+use crate::types::{CqlType, Native, UserType};
+
+/// What happens to a column, before binding.
+#[derive(Clone, Debug)]
+pub(crate) enum Operation {
+    /// One cell gets a value.
+    Set(Typed),
+    /// A multi-cell column is replaced.
+    Replace(Shape, Typed),
+    /// Elements or entries are put in.
+    Put(Shape, Typed),
+    /// One entry or field is put in; null takes it out.
+    PutOne(Key, Typed),
+    /// A list grows at its end.
+    Append(Typed),
+    /// A list grows at its start.
+    Prepend(Typed),
+    /// A list's element by position; `None` deletes.
+    SetAt(Typed, Option<Typed>),
+    /// A list loses all elements equal to one of these.
+    Discard(Typed),
+    /// A set or map loses elements or keys; a set of them.
+    Remove(Typed),
+    /// A set or map loses one.
+    RemoveOne(Key),
+    /// A counter grows, or (`true`) shrinks.
+    Increment(Typed, bool),
+}
+
+/// The kind of a multi-cell column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shape {
+    /// Elements at places of their own.
+    List,
+    /// Elements are keys.
+    Set,
+    /// Entries.
+    Map,
+    /// Fields by number, this many.
+    User(usize),
+}
+
+/// Which cell of a multi-cell column.
+#[derive(Clone, Debug)]
+pub(crate) enum Key {
+    /// A map's key or a set's element.
+    Term(Typed),
+    /// A field's number.
+    Field(usize),
+}
+
+/// A field's number as a cell's key: an i16, as Cassandra has it.
+fn field_key(index: usize) -> Bytes {
+    Bytes::copy_from_slice(&u16::try_from(index).unwrap_or(u16::MAX).to_be_bytes())
+}
+
+fn shape(ty: &CqlType) -> Option<Shape> {
+    match ty {
+        CqlType::List(_) => Some(Shape::List),
+        CqlType::Set(_) => Some(Shape::Set),
+        CqlType::Map(..) => Some(Shape::Map),
+        CqlType::User(user) => Some(Shape::User(user.fields.len())),
+        _ => None,
+    }
+}
+
+/// `c = v` with a term that is typed already.
+pub(crate) fn set_typed(column: &Column, term: Typed) -> Operation {
+    match shape(&column.ty) {
+        Some(shape) => Operation::Replace(shape, term),
+        None => Operation::Set(term),
+    }
+}
+
+/// `c = v`
+pub(crate) fn set(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+    let typed = typer.term(term, &Receiver::column(column))?;
+    if is_counter(column) {
+        return invalid!(
+            "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
+            column.name
+        );
+    }
+    Ok(set_typed(column, typed))
+}
+
+fn is_counter(column: &Column) -> bool {
+    column.ty == CqlType::Native(Native::Counter)
+}
+
+/// One assignment of an UPDATE.
+pub(crate) fn assign(typer: &mut Typer<'_>, column: &Column, assignment: &Assignment) -> Result<Operation, Error> {
+    match assignment {
+        Assignment::Set(_, term) => set(typer, column, term),
+        Assignment::Element(_, key, term) => set_element(typer, column, key, term),
+        Assignment::Field(_, field, term) => set_field(typer, column, field, term),
+        Assignment::Add(_, term) => add(typer, column, term),
+        Assignment::Subtract(_, term) => subtract(typer, column, term),
+        Assignment::Prepend(_, term) => {
+            // Cassandra writes a minus here.
+            let text = || format!("{0} = {1} - {0}", column.name, TermText(term));
+            match column.ty.unfrozen() {
+                CqlType::List(_) if column.ty.is_multi_cell() => {
+                    Ok(Operation::Prepend(typer.term(term, &Receiver::column(column))?))
+                }
+                CqlType::List(_) => invalid!("Invalid operation ({}) for frozen list column {}", text(), column.name),
+                _ => invalid!("Invalid operation ({}) for non list column {}", text(), column.name),
+            }
+        }
+    }
+}
+
+fn set_element(typer: &mut Typer<'_>, column: &Column, key: &Term, term: &Term) -> Result<Operation, Error> {
+    let name = &column.name;
+    let text = || format!("{name}[{}] = {}", TermText(key), TermText(term));
+    if !value::is_collection(&column.ty) {
+        return invalid!("Invalid operation ({}) for non collection column {name}", text());
+    }
+    let receiver = Receiver::column(column);
+    match &column.ty {
+        CqlType::List(of) => {
+            let index = typer.term(key, &receiver.part("idx", CqlType::Native(Native::Int)))?;
+            let term = typer.term(term, &receiver.part("value", (**of).clone()))?;
+            Ok(Operation::SetAt(index, Some(term)))
+        }
+        CqlType::Map(of_key, of) => {
+            let key = typer.term(key, &receiver.part("key", (**of_key).clone()))?;
+            let term = typer.term(term, &receiver.part("value", (**of).clone()))?;
+            Ok(Operation::PutOne(Key::Term(key), term))
+        }
+        CqlType::Set(_) => invalid!("Invalid operation ({}) for set column {name}", text()),
+        _ => invalid!("Invalid operation ({}) for frozen collection column {name}", text()),
+    }
+}
+
+/// The number and type of a field.
+pub(crate) fn field_of<'u>(user: &'u UserType, field: &Name) -> Option<(usize, &'u CqlType)> {
+    let index = user.fields.iter().position(|(name, _)| name == field.as_str())?;
+    user.fields.get(index).map(|(_, ty)| (index, ty))
+}
+
+fn set_field(typer: &mut Typer<'_>, column: &Column, field: &Name, term: &Term) -> Result<Operation, Error> {
+    let name = &column.name;
+    let text = || format!("{name}.{} = {}", field.as_str(), TermText(term));
+    let CqlType::User(user) = column.ty.unfrozen() else {
+        return invalid!("Invalid operation ({}) for non-UDT column {name}", text());
+    };
+    if !column.ty.is_multi_cell() {
+        return invalid!("Invalid operation ({}) for frozen UDT column {name}", text());
+    }
+    let Some((index, ty)) = field_of(user, field) else {
+        return invalid!("UDT column {name} does not have a field named {}", field.as_str());
+    };
+    let receiver = Receiver::new(format!("{name}.{}", field.as_str()), ty.clone());
+    Ok(Operation::PutOne(Key::Field(index), typer.term(term, &receiver)?))
+}
+
+fn add(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+    let name = &column.name;
+    let text = || format!("{name} = {name} + {}", TermText(term));
+    let receiver = Receiver::column(column);
+    match &column.ty {
+        CqlType::Native(Native::Counter) => counter(typer, term, &receiver, false),
+        CqlType::List(_) => Ok(Operation::Append(typer.term(term, &receiver)?)),
+        CqlType::Set(_) => Ok(Operation::Put(Shape::Set, typer.term(term, &receiver)?)),
+        CqlType::Map(..) => match typer.term(term, &receiver) {
+            Ok(typed) => Ok(Operation::Put(Shape::Map, typed)),
+            Err(Error::Invalid(_)) => invalid!(
+                "Value for a map addition has to be a map, but was: '{}'",
+                TermText(term)
+            ),
+            Err(error) => Err(error),
+        },
+        ty => match ty.unfrozen() {
+            CqlType::Tuple(_) | CqlType::User(_) => invalid!("Invalid operation ({}) for tuple column {name}", text()),
+            CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) => {
+                invalid!("Invalid operation ({}) for frozen collection column {name}", text())
+            }
+            _ => invalid!("Invalid operation ({}) for non counter column {name}", text()),
+        },
+    }
+}
+
+fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+    let name = &column.name;
+    let text = || format!("{name} = {name} - {}", TermText(term));
+    let receiver = Receiver::column(column);
+    match &column.ty {
+        CqlType::Native(Native::Counter) => counter(typer, term, &receiver, true),
+        CqlType::List(_) => Ok(Operation::Discard(typer.term(term, &receiver)?)),
+        CqlType::Set(_) => Ok(Operation::Remove(typer.term(term, &receiver)?)),
+        CqlType::Map(key, _) => {
+            // What is taken from a map is a set of its keys.
+            let receiver = Receiver::new(name.clone(), CqlType::Set(key.clone()));
+            match typer.term(term, &receiver) {
+                Ok(typed) => Ok(Operation::Remove(typed)),
+                Err(Error::Invalid(_)) => {
+                    invalid!(
+                        "Value for a map substraction has to be a set, but was: '{}'",
+                        TermText(term)
+                    )
+                }
+                Err(error) => Err(error),
+            }
+        }
+        ty if value::is_collection(ty) => {
+            invalid!("Invalid operation ({}) for frozen collection column {name}", text())
+        }
+        _ => invalid!("Invalid operation ({}) for non counter column {name}", text()),
+    }
+}
+
+fn counter(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver, negative: bool) -> Result<Operation, Error> {
+    let typed = typer.term(term, receiver)?;
+    if typed.is_null() {
+        return Err(Error::invalid("Invalid null value for counter increment/decrement"));
+    }
+    Ok(Operation::Increment(typed, negative))
+}
+
+/// One target of a DELETE.
+pub(crate) fn delete(typer: &mut Typer<'_>, column: &Column, target: &DeleteTarget) -> Result<Operation, Error> {
+    let name = &column.name;
+    match target {
+        DeleteTarget::Column(_) => Ok(set_typed(column, Typed::Constant(None))),
+        DeleteTarget::Element(_, key) => {
+            if !value::is_collection(&column.ty) {
+                return invalid!("Invalid deletion operation for non collection column {name}");
+            }
+            let receiver = Receiver::column(column);
+            match &column.ty {
+                CqlType::List(_) => {
+                    let index = typer.term(key, &receiver.part("idx", CqlType::Native(Native::Int)))?;
+                    Ok(Operation::SetAt(index, None))
+                }
+                CqlType::Set(of) => {
+                    let key = typer.term(key, &receiver.part("value", (**of).clone()))?;
+                    Ok(Operation::RemoveOne(Key::Term(key)))
+                }
+                CqlType::Map(of, _) => {
+                    let key = typer.term(key, &receiver.part("key", (**of).clone()))?;
+                    Ok(Operation::RemoveOne(Key::Term(key)))
+                }
+                _ => invalid!("Invalid deletion operation for frozen collection column {name}"),
+            }
+        }
+        DeleteTarget::Field(_, field) => {
+            let CqlType::User(user) = column.ty.unfrozen() else {
+                return invalid!("Invalid field deletion operation for non-UDT column {name}");
+            };
+            if !column.ty.is_multi_cell() {
+                return invalid!("Frozen UDT column {name} does not support field deletions");
+            }
+            match field_of(user, field) {
+                Some((index, _)) => Ok(Operation::RemoveOne(Key::Field(index))),
+                None => invalid!("UDT column {name} does not have a field named {}", field.as_str()),
+            }
+        }
+    }
+}
+
+impl Key {
+    fn bind(&self, binding: &Binding<'_>) -> Result<Bytes, Error> {
+        match self {
+            Self::Field(index) => Ok(field_key(*index)),
+            Self::Term(term) => match term.bind(binding)? {
+                Value::Bytes(bytes) => Ok(bytes),
+                Value::Null => Err(Error::invalid("Invalid null map key")),
+                Value::Unset => Err(Error::invalid("Invalid unset map key")),
+            },
+        }
+    }
+}
+
+impl Operation {
+    /// The operation with its values in; `None` where an unset value leaves the column alone.
+    #[inline]
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<BoundOperation>, Error> {
+        Ok(Some(match self {
+            Self::Set(term) => match term.bind(binding)? {
+                Value::Unset => return Ok(None),
+                value => BoundOperation::Set(value),
+            },
+            Self::Replace(shape, term) => match term.bind(binding)? {
+                Value::Unset => return Ok(None),
+                Value::Null => BoundOperation::Replace(Vec::new()),
+                Value::Bytes(bytes) => BoundOperation::Replace(replacement(*shape, &bytes)),
+            },
+            Self::Put(shape, term) => match term.bind(binding)? {
+                Value::Unset | Value::Null => return Ok(None),
+                Value::Bytes(bytes) => BoundOperation::Put(
+                    replacement(*shape, &bytes)
+                        .into_iter()
+                        .filter_map(|(key, value)| Some((key?, Some(value))))
+                        .collect(),
+                ),
+            },
+            Self::PutOne(key, term) => {
+                let key = key.bind(binding)?;
+                match term.bind(binding)? {
+                    Value::Unset => return Ok(None),
+                    Value::Null => BoundOperation::Put(vec![(key, None)]),
+                    Value::Bytes(bytes) => BoundOperation::Put(vec![(key, Some(bytes))]),
+                }
+            }
+            Self::Append(term) => match term.bind(binding)? {
+                Value::Unset | Value::Null => return Ok(None),
+                Value::Bytes(bytes) => BoundOperation::Append(value::elements(&bytes)),
+            },
+            Self::Prepend(term) => match term.bind(binding)? {
+                Value::Unset | Value::Null => return Ok(None),
+                Value::Bytes(bytes) => BoundOperation::Prepend(value::elements(&bytes)),
+            },
+            Self::SetAt(index, term) => {
+                let index = match index.bind(binding)? {
+                    Value::Bytes(bytes) => value::int(&bytes),
+                    Value::Null => None,
+                    Value::Unset => return Err(Error::invalid("Invalid unset value for list index")),
+                };
+                let index = index.ok_or_else(|| Error::invalid("Invalid null value for list index"))?;
+                let value = match term.as_ref().map(|term| term.bind(binding)).transpose()? {
+                    None | Some(Value::Null) => None,
+                    Some(Value::Bytes(bytes)) => Some(bytes),
+                    Some(Value::Unset) => return Ok(None),
+                };
+                BoundOperation::SetAt(index, value)
+            }
+            Self::Discard(term) => match term.bind(binding)? {
+                Value::Unset | Value::Null => return Ok(None),
+                Value::Bytes(bytes) => BoundOperation::Discard(value::elements(&bytes)),
+            },
+            Self::Remove(term) => match term.bind(binding)? {
+                Value::Unset | Value::Null => return Ok(None),
+                Value::Bytes(bytes) => BoundOperation::Remove(value::elements(&bytes)),
+            },
+            Self::RemoveOne(key) => match key {
+                Key::Field(index) => BoundOperation::Put(vec![(field_key(*index), None)]),
+                Key::Term(_) => BoundOperation::Remove(vec![key.bind(binding)?]),
+            },
+            Self::Increment(term, negative) => return increment(term, *negative, binding),
+        }))
+    }
+}
+
+fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Option<BoundOperation>, Error> {
+    let what = if negative { "decrement" } else { "increment" };
+    let by = match term.bind(binding)? {
+        Value::Unset => return Ok(None),
+        Value::Null => return invalid!("Invalid null value for counter {what}"),
+        Value::Bytes(bytes) => match value::bigint(&bytes) {
+            Some(by) => by,
+            None => return invalid!("Invalid null value for counter {what}"),
+        },
+    };
+    if !negative {
+        return Ok(Some(BoundOperation::Increment(by)));
+    }
+    match by.checked_neg() {
+        Some(by) => Ok(Some(BoundOperation::Increment(by))),
+        None => invalid!("The negation of {by} overflows supported counter precision (signed 8 bytes integer)"),
+    }
+}
+
+/// The cells of a whole collection or user-defined type: keys (a list's are made when it is written) and values.
+fn replacement(shape: Shape, bytes: &Bytes) -> Vec<(Option<Bytes>, Bytes)> {
+    match shape {
+        Shape::List => value::elements(bytes)
+            .into_iter()
+            .map(|element| (None, element))
+            .collect(),
+        Shape::Set => value::elements(bytes)
+            .into_iter()
+            .map(|element| (Some(element), Bytes::new()))
+            .collect(),
+        Shape::Map => value::pairs(bytes)
+            .into_iter()
+            .map(|(key, value)| (Some(key), value))
+            .collect(),
+        Shape::User(count) => value::fields(bytes, count)
+            .into_iter()
+            .enumerate()
+            .filter_map(|(index, field)| Some((Some(field_key(index)), field?)))
+            .collect(),
+    }
+}

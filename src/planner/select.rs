@@ -1,0 +1,386 @@
+//! SELECT: planned once, bound for each execution.
+//!
+//! Source: Cassandra's `SelectStatement`.
+
+use std::sync::Arc;
+
+use grammar::ast::{self, Direction, OrderBy, Selector, Term};
+
+use super::bound::{BoundSelect, Expression, ResultColumn, Selection, Value};
+use super::error::{Error, invalid};
+use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
+use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, column, needs_filtering};
+use super::selection::{self, SelectionPlan};
+use super::term::{Binding, Receiver, Typed, Typer};
+use super::value;
+use crate::schema::{ColumnKind, Table};
+use crate::types::{CqlType, Native};
+
+/// A planned SELECT.
+#[derive(Clone, Debug)]
+pub struct SelectPlan {
+    /// The table.
+    pub table: Arc<Table>,
+    selection: SelectionPlan,
+    partitions: PartitionPlan,
+    rows: RowsPlan,
+    filters: Vec<FilterPlan>,
+    reversed: bool,
+    sort: Vec<(usize, bool)>,
+    group_by: Option<Vec<Expression>>,
+    distinct: bool,
+    limit: Option<Typed>,
+    per_partition_limit: Option<Typed>,
+}
+
+impl SelectPlan {
+    /// What is given back.
+    #[must_use]
+    pub fn columns(&self) -> &Arc<Vec<ResultColumn>> {
+        &self.selection.template.columns
+    }
+
+    /// Whether rows are counted, summed or grouped, so that a page is of groups.
+    #[must_use]
+    pub fn is_aggregate(&self) -> bool {
+        !self.selection.template.aggregates.is_empty() || self.group_by.is_some()
+    }
+
+    /// Whether partitions are named by key, and may be several.
+    #[must_use]
+    pub fn has_partition_in(&self) -> bool {
+        self.partitions.has_in()
+    }
+
+    /// Whether rows of several partitions are sorted together: such a query cannot be paged.
+    #[must_use]
+    pub fn sorts_partitions(&self) -> bool {
+        !self.sort.is_empty()
+    }
+
+    /// What Cassandra warns of when the statement runs.
+    #[must_use]
+    pub fn warning(&self) -> Option<&'static str> {
+        if !self.is_aggregate() {
+            None
+        } else if !self.partitions.names_keys() {
+            Some("Aggregation query used without partition key")
+        } else if self.partitions.has_in() {
+            Some("Aggregation query used on multiple partition keys (IN restriction)")
+        } else {
+            None
+        }
+    }
+
+    /// The statement with its values in.
+    ///
+    /// # Errors
+    ///
+    /// Values that are none of their types, null or unset where neither may be, keys too long, limits that are not positive.
+    pub fn bind(&self, values: &[Value]) -> Result<BoundSelect, Error> {
+        let table = &self.table;
+        let binding = &Binding { values, json: None };
+        let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
+        let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
+        let selection: Arc<Selection> = self.selection.bind(binding)?;
+        let partitions = self.partitions.bind(table, binding)?;
+        let rows = self.rows.bind(table, binding)?;
+        let filters = self
+            .filters
+            .iter()
+            .map(|filter| filter.bind(table, binding))
+            .collect::<Result<Vec<_>, _>>()?;
+        Ok(BoundSelect {
+            table: Arc::clone(table),
+            selection,
+            partitions,
+            rows,
+            filters,
+            reversed: self.reversed,
+            sort: self.sort.clone(),
+            group_by: self.group_by.clone(),
+            distinct: self.distinct,
+            limit_rows,
+            per_partition_limit_rows,
+        })
+    }
+}
+
+/// LIMIT and PER PARTITION LIMIT; unset is none.
+fn limit(term: Option<&Typed>, what: &str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+    let Some(term) = term else { return Ok(None) };
+    match term.bind(binding)? {
+        Value::Unset => Ok(None),
+        Value::Null => invalid!("Invalid null value of {what}"),
+        Value::Bytes(bytes) => match value::int(&bytes).map(u32::try_from) {
+            Some(Ok(rows)) if rows > 0 => Ok(Some(rows)),
+            // Cassandra takes no bytes at all for no limit.
+            None => Ok(None),
+            Some(_) => Err(Error::invalid("LIMIT must be strictly positive")),
+        },
+    }
+}
+
+/// Plans a SELECT.
+pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> Result<SelectPlan, Error> {
+    let int = |name: &str| Receiver::new(name, CqlType::Native(Native::Int));
+    let mut limit_term =
+        |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
+    let limit = limit_term(&select.limit, "[limit]")?;
+    let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
+    let selection = selection::plan(typer, table, select)?;
+    let only_static = selection.only_static_and_partition_key(table);
+    if let Some(OrderBy::Ann(name, _)) = select.order_by.first() {
+        column(table, name.as_str())?;
+        return Err(Error::Unsupported("ORDER BY … ANN OF".into()));
+    }
+    let judge = Judge {
+        typer,
+        table: Arc::clone(table),
+        kind: Kind::Select,
+        allow_filtering: select.allow_filtering,
+    };
+    let restrictions = judge.judge(&select.relations, only_static)?;
+    let partitions = PartitionPlan::new(table, &restrictions);
+    let group_by = group_by(typer, table, select, &restrictions)?;
+    if select.per_partition_limit.is_some() && !selection.template.aggregates.is_empty() && group_by.is_none() {
+        return Err(Error::invalid(
+            "PER PARTITION LIMIT is not allowed with aggregate queries.",
+        ));
+    }
+    if select.distinct {
+        distinct(table, select, &selection, &restrictions)?;
+    }
+    let (reversed, sort) = order_by(table, select, &restrictions, &partitions)?;
+    if !select.allow_filtering && needs_filtering(table, &restrictions) {
+        return Err(Error::invalid(FILTERING));
+    }
+    let (rows, left) = RowsPlan::new(table, &restrictions, false);
+    let mut filters: Vec<FilterPlan> = Vec::new();
+    if restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count {
+        filters.extend(
+            restrictions
+                .partition
+                .iter()
+                .flat_map(|restriction| FilterPlan::of(table, restriction)),
+        );
+    }
+    filters.extend(
+        left.into_iter()
+            .flat_map(|restriction| FilterPlan::of(table, restriction)),
+    );
+    filters.extend(
+        restrictions
+            .others
+            .iter()
+            .flat_map(|restriction| FilterPlan::of(table, restriction)),
+    );
+    let mut selection = selection;
+    selection.need(filters.iter().flat_map(FilterPlan::columns));
+    selection.need(sort.iter().map(|(column, _)| *column));
+    if let Some(groups) = &group_by {
+        selection.need(groups.iter().flat_map(selection::columns_of));
+    }
+    Ok(SelectPlan {
+        table: Arc::clone(table),
+        selection,
+        partitions,
+        rows,
+        filters,
+        reversed,
+        sort,
+        group_by,
+        distinct: select.distinct,
+        limit,
+        per_partition_limit,
+    })
+}
+
+/// SELECT DISTINCT: what it may ask for (`SelectStatement.validateDistinctSelection`).
+fn distinct(
+    table: &Table,
+    select: &ast::Select,
+    selection: &SelectionPlan,
+    restrictions: &Restrictions,
+) -> Result<(), Error> {
+    if select.per_partition_limit.is_some() {
+        return Err(Error::invalid(
+            "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries",
+        ));
+    }
+    let regular = restrictions.others.iter().flat_map(|restriction| &restriction.columns);
+    let regular = regular
+        .filter_map(|index| table.columns.get(*index))
+        .any(|column| column.kind == ColumnKind::Regular);
+    if !restrictions.clustering.is_empty() || regular {
+        return Err(Error::invalid(
+            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
+        ));
+    }
+    for index in &selection.selected {
+        if let Some(column) = table.columns.get(*index)
+            && matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular)
+        {
+            return invalid!(
+                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
+                column.name
+            );
+        }
+    }
+    // One partition needs no naming.
+    let one = restrictions.partition.len() == table.partition_key_count && !restrictions.partition_filters;
+    if !one {
+        for (index, column) in table.partition_key().iter().enumerate() {
+            if !selection.selected.contains(&index) {
+                return invalid!(
+                    "SELECT DISTINCT queries must request all the partition key columns (missing {})",
+                    column.name
+                );
+            }
+        }
+    }
+    Ok(())
+}
+
+/// ORDER BY: whether rows run backwards, and what rows of several partitions are sorted by.
+#[expect(clippy::type_complexity, reason = "the two things that ORDER BY decides")]
+fn order_by(
+    table: &Table,
+    select: &ast::Select,
+    restrictions: &Restrictions,
+    partitions: &PartitionPlan,
+) -> Result<(bool, Vec<(usize, bool)>), Error> {
+    if select.order_by.is_empty() {
+        return Ok((false, Vec::new()));
+    }
+    // The last direction of a column that is named twice counts, at its first place.
+    let mut wanted: Vec<(usize, bool)> = Vec::new();
+    let mut unknown = None;
+    for order in &select.order_by {
+        let OrderBy::Column(name, direction) = order else {
+            continue;
+        };
+        match column(table, name.as_str()) {
+            Ok((index, _)) => {
+                let descending = *direction == Direction::Descending;
+                match wanted.iter_mut().find(|(earlier, _)| *earlier == index) {
+                    Some(earlier) => earlier.1 = descending,
+                    None => wanted.push((index, descending)),
+                }
+            }
+            Err(error) => unknown = unknown.or(Some(error)),
+        }
+    }
+    if let Some(error) = unknown {
+        return Err(error);
+    }
+    if restrictions.uses_index {
+        return Err(Error::invalid(
+            "ORDER BY with 2ndary indexes is not supported, except for ANN queries.",
+        ));
+    }
+    if restrictions.is_key_range {
+        return Err(Error::invalid(
+            "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.",
+        ));
+    }
+    let mut expected = table.partition_key_count;
+    let mut reversed: Option<bool> = None;
+    for (index, descending) in &wanted {
+        let column = table.columns.get(*index).expect("a place in the table");
+        if column.kind != ColumnKind::Clustering {
+            return invalid!(
+                "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {}",
+                column.name
+            );
+        }
+        while *index != expected {
+            // A column before it may be left out where it has one value.
+            let fixed = restrictions
+                .clustering
+                .iter()
+                .any(|restriction| restriction.columns.contains(&expected) && matches!(restriction.test, Test::Eq(_)));
+            if !fixed || expected > *index {
+                return Err(Error::invalid(
+                    "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY",
+                ));
+            }
+            expected += 1;
+        }
+        expected += 1;
+        let backwards = *descending != column.descending;
+        if reversed.is_some_and(|reversed| reversed != backwards) {
+            return Err(Error::invalid("Unsupported order by relation"));
+        }
+        reversed = Some(backwards);
+    }
+    let sort = if partitions.has_in() && !select.distinct {
+        wanted
+    } else {
+        Vec::new()
+    };
+    Ok((reversed.unwrap_or(false), sort))
+}
+
+/// GROUP BY: the leading columns of the primary key, perhaps the last by a function of it.
+fn group_by(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    select: &ast::Select,
+    restrictions: &Restrictions,
+) -> Result<Option<Vec<Expression>>, Error> {
+    if select.group_by.is_empty() {
+        return Ok(None);
+    }
+    let key_count = table.partition_key_count + table.clustering_count;
+    let mut expressions = Vec::with_capacity(select.group_by.len());
+    let mut next = 0;
+    let mut has_function = false;
+    for group in &select.group_by {
+        let (expression, name) = match &group.0 {
+            Selector::Column(name) => {
+                let (index, column) = column(table, name.as_str())?;
+                (Expression::Column(index), column.name.clone())
+            }
+            selector => {
+                has_function = true;
+                let (expression, name) = selection::group_function(typer, table, selector)?;
+                (expression, name)
+            }
+        };
+        let index = *selection::columns_of(&expression).first().unwrap_or(&usize::MAX);
+        if index >= key_count {
+            return invalid!("Group by is currently only supported on the columns of the PRIMARY KEY, got {name}");
+        }
+        while next < index {
+            let all = restrictions.partition.iter().chain(&restrictions.clustering);
+            let fixed = all
+                .filter(|restriction| matches!(restriction.test, Test::Eq(_)))
+                .any(|restriction| restriction.columns.contains(&next));
+            if !fixed {
+                return Err(Error::invalid(
+                    "Group by currently only support groups of columns following their declared order in the PRIMARY KEY",
+                ));
+            }
+            next += 1;
+        }
+        if index < next {
+            return Err(Error::invalid(
+                "Group by currently only support groups of columns following their declared order in the PRIMARY KEY",
+            ));
+        }
+        next = index + 1;
+        expressions.push(expression);
+    }
+    let _ = has_function;
+    let clustering = expressions
+        .iter()
+        .flat_map(selection::columns_of)
+        .any(|index| index >= table.partition_key_count);
+    if select.distinct && clustering {
+        return Err(Error::invalid(
+            "Grouping on clustering columns is not allowed for SELECT DISTINCT queries",
+        ));
+    }
+    Ok(Some(expressions))
+}

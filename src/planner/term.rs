@@ -1,0 +1,518 @@
+//! Terms with types: what a statement's literals, markers, collections and calls are once the column they meet is known.
+//!
+//! Typing happens once, when a statement is planned; [`Typed::bind`] runs for each execution, and for a constant or a marker it
+//! is a clone of a reference-counted slice.
+
+use bytes::Bytes;
+use grammar::ast::{Literal, Name, Term};
+
+use super::bound::Value;
+use super::error::{Error, invalid};
+use super::function::{self, Call};
+use super::markers::{MarkerSpec, Markers};
+use super::text::TermText;
+use super::value;
+use crate::schema::{Column, ColumnKind, Schema, Table};
+use crate::types::{Assignment, CqlType};
+
+/// What a term is given to: its name in messages, its type.
+#[derive(Clone, Debug)]
+pub(crate) struct Receiver {
+    /// The column's name, or what Cassandra calls the thing.
+    pub(crate) name: String,
+    /// Its type.
+    pub(crate) ty: CqlType,
+    /// The place in the partition key of the column that this is.
+    pub(crate) partition_key: Option<usize>,
+}
+
+impl Receiver {
+    /// A receiver that is no column.
+    pub(crate) fn new(name: impl Into<String>, ty: CqlType) -> Self {
+        Self {
+            name: name.into(),
+            ty,
+            partition_key: None,
+        }
+    }
+
+    /// A column.
+    pub(crate) fn column(column: &Column) -> Self {
+        Self {
+            name: column.name.clone(),
+            ty: column.ty.clone(),
+            partition_key: (column.kind == ColumnKind::PartitionKey).then_some(column.position),
+        }
+    }
+
+    /// The same name for a part of another type.
+    pub(crate) fn part(&self, prefix: &str, ty: CqlType) -> Self {
+        Self::new(format!("{prefix}({})", self.name), ty)
+    }
+}
+
+/// A term whose type is known.
+#[derive(Clone, Debug)]
+pub(crate) enum Typed {
+    /// A value; `None` is null.
+    Constant(Option<Bytes>),
+    /// A marker, and the type its values must have.
+    Marker(usize, CqlType),
+    /// The value that an INSERT JSON's document has for the column at this place.
+    Json(usize),
+    /// A call whose arguments, or whose result, are only known when it is made.
+    Call(Box<Call>),
+    /// A collection, tuple, vector or user-defined type with a call or marker in it; maps alternate keys and values.
+    Construct(CqlType, Vec<Typed>),
+}
+
+/// What a term needs to become a value.
+#[derive(Clone, Copy, Debug)]
+pub struct Binding<'a> {
+    /// The values, in order of the markers; as many as there are markers.
+    pub values: &'a [Value],
+    /// A value for each column, where they come from an INSERT JSON's document.
+    pub json: Option<&'a [Value]>,
+}
+
+/// Gives terms their types.
+pub(crate) struct Typer<'a> {
+    /// Where user-defined types are found.
+    pub(crate) schema: &'a Schema,
+    /// The table's keyspace, or `[batch]`.
+    pub(crate) keyspace: std::sync::Arc<str>,
+    /// The table, or `[batch]`.
+    pub(crate) table_name: std::sync::Arc<str>,
+    /// The table; `None` for what belongs to a batch as a whole.
+    pub(crate) table: Option<std::sync::Arc<Table>>,
+    /// The statement's markers.
+    pub(crate) markers: &'a mut Markers,
+}
+
+impl Typer<'_> {
+    /// The term as a value of the receiver.
+    pub(crate) fn term(&mut self, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
+        match term {
+            Term::BindMarker(_) => Ok(self.marker(term, receiver)),
+            Term::Literal(literal) => Ok(Typed::Constant(literal_value(literal, receiver)?)),
+            Term::List(elements) => self.list(term, elements, receiver),
+            Term::Set(elements) => self.set(term, elements, receiver),
+            Term::Map(entries) => self.map(term, entries, receiver),
+            Term::Tuple(elements) => self.tuple(elements, receiver),
+            Term::Udt(fields) => self.udt(fields, receiver),
+            Term::TypeHint { target, term: inner } => {
+                let ty = self.resolve_type(target)?;
+                if self.fit(inner, &ty)? == Assignment::No {
+                    return invalid!("Cannot cast value {} to type {}", TermText(inner), type_name(&ty));
+                }
+                if self.fit(term, &receiver.ty)? == Assignment::No {
+                    return invalid!(
+                        "Cannot assign value {} to {} of type {}",
+                        TermText(term),
+                        receiver.name,
+                        type_name(&receiver.ty)
+                    );
+                }
+                self.term(inner, receiver)
+            }
+            Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
+                function::call(self, term, receiver)
+            }
+        }
+    }
+
+    /// The marker at this node.
+    pub(crate) fn marker(&mut self, node: &Term, receiver: &Receiver) -> Typed {
+        let spec = MarkerSpec {
+            keyspace: self.keyspace.clone(),
+            table: self.table_name.clone(),
+            name: receiver.name.clone(),
+            ty: receiver.ty.clone(),
+        };
+        Typed::Marker(
+            self.markers.define(node, spec, receiver.partition_key),
+            receiver.ty.clone(),
+        )
+    }
+
+    /// A type as written, its user-defined types looked up in the table's keyspace.
+    pub(crate) fn resolve_type(&self, ty: &grammar::ast::Type) -> Result<CqlType, Error> {
+        value::resolve_type(self.schema, &self.keyspace, ty)
+    }
+
+    /// How well a term fits a type (Cassandra's `testAssignment`).
+    pub(crate) fn fit(&self, term: &Term, ty: &CqlType) -> Result<Assignment, Error> {
+        let bare = ty.unfrozen();
+        Ok(match term {
+            Term::BindMarker(_) => Assignment::Weak,
+            Term::Literal(literal) => ty.assignable(literal),
+            Term::List(elements) => match bare {
+                CqlType::List(of) => self.fit_all(elements, of)?,
+                CqlType::Vector(of, dimension) => {
+                    if usize::try_from(*dimension).is_ok_and(|dimension| dimension == elements.len()) {
+                        self.fit_all(elements, of)?
+                    } else {
+                        Assignment::No
+                    }
+                }
+                _ => Assignment::No,
+            },
+            Term::Set(elements) => match bare {
+                CqlType::Set(of) => self.fit_all(elements, of)?,
+                CqlType::Map(..) if elements.is_empty() => Assignment::Weak,
+                _ => Assignment::No,
+            },
+            Term::Map(entries) => match bare {
+                CqlType::Map(key, of) => {
+                    let mut worst = Assignment::Weak;
+                    for (k, v) in entries {
+                        worst = worst.min(self.fit(k, key)?).min(self.fit(v, of)?);
+                    }
+                    worst
+                }
+                _ => Assignment::No,
+            },
+            Term::Tuple(elements) => {
+                let types: Vec<&CqlType> = match bare {
+                    CqlType::Tuple(of) => of.iter().collect(),
+                    CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty).collect(),
+                    _ => return Ok(Assignment::No),
+                };
+                if elements.len() > types.len() {
+                    return Ok(Assignment::No);
+                }
+                let mut worst = Assignment::Weak;
+                for (element, ty) in elements.iter().zip(types) {
+                    worst = worst.min(self.fit(element, ty)?);
+                }
+                worst
+            }
+            Term::Udt(fields) => match bare {
+                CqlType::User(user) => {
+                    let mut worst = Assignment::Weak;
+                    for (name, term) in fields {
+                        match user.fields.iter().find(|(field, _)| field == name.as_str()) {
+                            Some((_, ty)) => worst = worst.min(self.fit(term, ty)?),
+                            None => worst = Assignment::No,
+                        }
+                    }
+                    worst
+                }
+                _ => Assignment::No,
+            },
+            Term::TypeHint { target, .. } => type_fit(&self.resolve_type(target)?, ty),
+            Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
+                function::fit(self, term, ty)?
+            }
+        })
+    }
+
+    fn fit_all(&self, terms: &[Term], ty: &CqlType) -> Result<Assignment, Error> {
+        let mut worst = Assignment::Weak;
+        for term in terms {
+            worst = worst.min(self.fit(term, ty)?);
+        }
+        Ok(worst)
+    }
+
+    fn list(&mut self, term: &Term, elements: &[Term], receiver: &Receiver) -> Result<Typed, Error> {
+        let bare = receiver.ty.unfrozen().clone();
+        let (of, what) = match &bare {
+            CqlType::List(of) => (of.clone(), "list"),
+            CqlType::Vector(of, dimension) => {
+                if usize::try_from(*dimension).is_ok_and(|dimension| dimension != elements.len()) {
+                    return invalid!(
+                        "Invalid vector literal for {} of type {}; expected {dimension} elements, but given {}",
+                        receiver.name,
+                        type_name(&receiver.ty),
+                        elements.len()
+                    );
+                }
+                (of.clone(), "vector")
+            }
+            _ => {
+                let name = type_name(&receiver.ty);
+                return invalid!("Unexpected receiver type '{name}'; only list and vector are expected");
+            }
+        };
+        for element in elements {
+            if self.fit(element, &of)? == Assignment::No {
+                return invalid!(
+                    "Invalid {what} literal for {}: value {} is not of type {}",
+                    receiver.name,
+                    TermText(element),
+                    type_name(&of)
+                );
+            }
+        }
+        if elements.is_empty() && receiver.ty == bare && what == "list" {
+            return self.empty_collection(term, receiver);
+        }
+        let part = receiver.part("value", (*of).clone());
+        let typed = self.elements(elements, &part, what, receiver)?;
+        construct(bare, typed)
+    }
+
+    fn set(&mut self, term: &Term, elements: &[Term], receiver: &Receiver) -> Result<Typed, Error> {
+        let bare = receiver.ty.unfrozen().clone();
+        let of = match &bare {
+            CqlType::Map(..) if elements.is_empty() => return self.empty_collection(term, receiver),
+            CqlType::Set(of) => of.clone(),
+            _ => {
+                return invalid!(
+                    "Invalid set literal for {} of type {}",
+                    receiver.name,
+                    type_name(&receiver.ty)
+                );
+            }
+        };
+        for element in elements {
+            if self.fit(element, &of)? == Assignment::No {
+                return invalid!(
+                    "Invalid set literal for {}: value {} is not of type {}",
+                    receiver.name,
+                    TermText(element),
+                    type_name(&of)
+                );
+            }
+        }
+        let part = receiver.part("value", (*of).clone());
+        let typed = self.elements(elements, &part, "set", receiver)?;
+        construct(bare, typed)
+    }
+
+    /// An empty collection: for a multi-cell column that is the same as none.
+    fn empty_collection(&mut self, _: &Term, receiver: &Receiver) -> Result<Typed, Error> {
+        construct(receiver.ty.unfrozen().clone(), Vec::new())
+    }
+
+    fn elements(
+        &mut self,
+        elements: &[Term],
+        part: &Receiver,
+        what: &str,
+        receiver: &Receiver,
+    ) -> Result<Vec<Typed>, Error> {
+        elements
+            .iter()
+            .map(|element| {
+                let typed = self.term(element, part)?;
+                no_marker(&typed, what, receiver)?;
+                Ok(typed)
+            })
+            .collect()
+    }
+
+    fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &Receiver) -> Result<Typed, Error> {
+        let bare = receiver.ty.unfrozen().clone();
+        let CqlType::Map(key, of) = &bare else {
+            return invalid!(
+                "Invalid map literal for {} of type {}",
+                receiver.name,
+                type_name(&receiver.ty)
+            );
+        };
+        for (k, v) in entries {
+            for (what, term, ty) in [("key", k, key), ("value", v, of)] {
+                if self.fit(term, ty)? == Assignment::No {
+                    return invalid!(
+                        "Invalid map literal for {}: {what} {} is not of type {}",
+                        receiver.name,
+                        TermText(term),
+                        type_name(ty)
+                    );
+                }
+            }
+        }
+        let (key, of) = (
+            receiver.part("key", (**key).clone()),
+            receiver.part("value", (**of).clone()),
+        );
+        let mut typed = Vec::with_capacity(entries.len() * 2);
+        for (k, v) in entries {
+            for (term, part) in [(k, &key), (v, &of)] {
+                let element = self.term(term, part)?;
+                no_marker(&element, "map", receiver)?;
+                typed.push(element);
+            }
+        }
+        construct(bare, typed)
+    }
+
+    fn tuple(&mut self, elements: &[Term], receiver: &Receiver) -> Result<Typed, Error> {
+        let bare = receiver.ty.unfrozen().clone();
+        let types: Vec<CqlType> = match &bare {
+            CqlType::Tuple(of) => of.to_vec(),
+            CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty.clone()).collect(),
+            _ => {
+                return invalid!(
+                    "Invalid tuple type literal for {} of type {}",
+                    receiver.name,
+                    type_name(&receiver.ty)
+                );
+            }
+        };
+        if elements.len() > types.len() {
+            return invalid!(
+                "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
+                receiver.name,
+                type_name(&receiver.ty),
+                types.len(),
+                elements.len()
+            );
+        }
+        for (index, (element, ty)) in elements.iter().zip(&types).enumerate() {
+            if self.fit(element, ty)? == Assignment::No {
+                return invalid!(
+                    "Invalid tuple literal for {}: component {index} is not of type {}",
+                    receiver.name,
+                    type_name(ty)
+                );
+            }
+        }
+        let mut typed = Vec::with_capacity(types.len());
+        for (index, (element, ty)) in elements.iter().zip(types).enumerate() {
+            let part = Receiver::new(format!("{}[{index}]", receiver.name), ty);
+            typed.push(self.term(element, &part)?);
+        }
+        construct(bare, typed)
+    }
+
+    fn udt(&mut self, fields: &[(Name, Term)], receiver: &Receiver) -> Result<Typed, Error> {
+        let bare = receiver.ty.unfrozen().clone();
+        let CqlType::User(user) = &bare else {
+            return invalid!(
+                "Invalid user type literal for {} of type {}",
+                receiver.name,
+                type_name(&receiver.ty)
+            );
+        };
+        for (name, term) in fields {
+            let Some((_, ty)) = user.fields.iter().find(|(field, _)| field == name.as_str()) else {
+                return invalid!(
+                    "Unknown field '{}' in value of user defined type {}",
+                    name.as_str(),
+                    user.name
+                );
+            };
+            if self.fit(term, ty)? == Assignment::No {
+                return invalid!(
+                    "Invalid user type literal for {}: field {} is not of type {}",
+                    receiver.name,
+                    name.as_str(),
+                    type_name(ty)
+                );
+            }
+        }
+        let mut typed = Vec::with_capacity(user.fields.len());
+        for (field, ty) in &user.fields {
+            // The last of several: Cassandra keeps fields in a map.
+            let given = fields.iter().rev().find(|(name, _)| name.as_str() == field);
+            typed.push(match given {
+                Some((_, term)) => self.term(term, &Receiver::new(format!("{}.{field}", receiver.name), ty.clone()))?,
+                None => Typed::Constant(None),
+            });
+        }
+        construct(bare, typed)
+    }
+}
+
+/// Cassandra has no markers inside collection literals, deep inside included.
+fn no_marker(element: &Typed, what: &str, receiver: &Receiver) -> Result<(), Error> {
+    if element.has_marker() {
+        return invalid!(
+            "Invalid {what} literal for {}: bind variables are not supported inside collection literals",
+            receiver.name
+        );
+    }
+    Ok(())
+}
+
+/// A collection or the like: at once where all its elements are constants.
+fn construct(ty: CqlType, elements: Vec<Typed>) -> Result<Typed, Error> {
+    let constants: Option<Vec<Value>> = elements
+        .iter()
+        .map(|element| match element {
+            Typed::Constant(Some(bytes)) => Some(Value::Bytes(bytes.clone())),
+            Typed::Constant(None) => Some(Value::Null),
+            _ => None,
+        })
+        .collect();
+    match constants {
+        Some(values) => Ok(Typed::Constant(Some(value::construct(&ty, values)?))),
+        None => Ok(Typed::Construct(ty, elements)),
+    }
+}
+
+/// A literal as a value of the receiver's type.
+pub(crate) fn literal_value(literal: &Literal, receiver: &Receiver) -> Result<Option<Bytes>, Error> {
+    receiver
+        .ty
+        .literal(literal)
+        .map_err(|error| Error::invalid(error.message(&receiver.name)))
+}
+
+/// How well a value of one type fits another (`AbstractType.testAssignment`).
+pub(crate) fn type_fit(from: &CqlType, to: &CqlType) -> Assignment {
+    let (from, to) = (from.unfrozen(), to.unfrozen());
+    if value::same_type(from, to) {
+        Assignment::Exact
+    } else if value::compatible(from, to) {
+        Assignment::Weak
+    } else {
+        Assignment::No
+    }
+}
+
+/// A type as messages name it.
+pub(crate) fn type_name(ty: &CqlType) -> String {
+    ty.cql_name()
+}
+
+impl Typed {
+    /// Whether its value depends on a marker.
+    pub(crate) fn has_marker(&self) -> bool {
+        match self {
+            Self::Constant(_) | Self::Json(_) => false,
+            Self::Marker(..) => true,
+            Self::Call(call) => call.arguments.iter().any(Self::has_marker),
+            Self::Construct(_, elements) => elements.iter().any(Self::has_marker),
+        }
+    }
+
+    /// Whether it is null whatever is bound.
+    pub(crate) fn is_null(&self) -> bool {
+        matches!(self, Self::Constant(None))
+    }
+
+    /// The value.
+    ///
+    /// # Errors
+    ///
+    /// A bound value that is none of its type, a function that fails.
+    #[inline]
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
+        match self {
+            Self::Constant(Some(bytes)) => Ok(Value::Bytes(bytes.clone())),
+            Self::Constant(None) => Ok(Value::Null),
+            Self::Json(column) => Ok(binding
+                .json
+                .and_then(|values| values.get(*column))
+                .cloned()
+                .unwrap_or(Value::Null)),
+            Self::Marker(index, ty) => match binding.values.get(*index) {
+                Some(Value::Bytes(bytes)) => value::bound(ty, bytes).map(Value::Bytes),
+                Some(value) => Ok(value.clone()),
+                None => Err(Error::invalid("Invalid amount of bind variables")),
+            },
+            Self::Call(call) => call.bind(binding).map(|bytes| bytes.map_or(Value::Null, Value::Bytes)),
+            Self::Construct(ty, elements) => {
+                let values = elements
+                    .iter()
+                    .map(|element| element.bind(binding))
+                    .collect::<Result<Vec<_>, _>>()?;
+                value::construct(ty, values).map(Value::Bytes)
+            }
+        }
+    }
+}

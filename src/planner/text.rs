@@ -1,0 +1,188 @@
+//! Terms and relations as Cassandra writes them in its messages and in the names of result columns.
+//!
+//! That is almost, but not quite, the CQL that `grammar` prints: quotes inside strings are not doubled, functions are named in
+//! full, operators are always spaced.
+
+use std::fmt::{self, Display, Formatter};
+
+use grammar::ast::{
+    ArithmeticOperator, Literal, Operator, QualifiedName, Relation, RelationTarget, RelationValue, Term,
+};
+
+/// A term in Cassandra's words.
+pub(crate) struct TermText<'a>(pub(crate) &'a Term);
+
+/// A literal in Cassandra's words.
+pub(crate) struct LiteralText<'a>(pub(crate) &'a Literal);
+
+/// A list of things with commas between.
+pub(crate) struct Joined<'a, T>(pub(crate) &'a [T], pub(crate) &'static str);
+
+impl<T: Display> Display for Joined<'_, T> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, item) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(self.1)?;
+            }
+            item.fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+/// Terms with commas between.
+struct Terms<'a>(&'a [Term]);
+
+impl Display for Terms<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        for (index, term) in self.0.iter().enumerate() {
+            if index > 0 {
+                f.write_str(", ")?;
+            }
+            TermText(term).fmt(f)?;
+        }
+        Ok(())
+    }
+}
+
+impl Display for LiteralText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Literal::Null => f.write_str("null"),
+            Literal::String(text) => write!(f, "'{text}'"),
+            Literal::Integer(text) | Literal::Float(text) | Literal::Uuid(text) | Literal::Duration(text) => {
+                f.write_str(text)
+            }
+            Literal::Boolean(value) => write!(f, "{value}"),
+            Literal::Blob(digits) => write!(f, "0x{digits}"),
+        }
+    }
+}
+
+/// The operator's sign.
+pub(crate) const fn operator_sign(operator: ArithmeticOperator) -> &'static str {
+    match operator {
+        ArithmeticOperator::Add => "+",
+        ArithmeticOperator::Subtract => "-",
+        ArithmeticOperator::Multiply => "*",
+        ArithmeticOperator::Divide => "/",
+        ArithmeticOperator::Modulo => "%",
+    }
+}
+
+/// `name`, or `keyspace.name`.
+pub(crate) fn qualified(name: &QualifiedName) -> String {
+    match &name.keyspace {
+        Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
+        None => name.name.as_str().to_owned(),
+    }
+}
+
+/// A column's name as CQL writes it: quoted where it must be.
+pub(crate) fn quoted(name: &str) -> String {
+    let plain = name.starts_with(|c: char| c.is_ascii_lowercase())
+        && name
+            .chars()
+            .all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '_');
+    if plain {
+        name.to_owned()
+    } else {
+        format!("\"{}\"", name.replace('"', "\"\""))
+    }
+}
+
+impl Display for TermText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        match self.0 {
+            Term::Literal(literal) => LiteralText(literal).fmt(f),
+            Term::BindMarker(None) => f.write_str("?"),
+            Term::BindMarker(Some(name)) => write!(f, ":{}", name.as_str()),
+            Term::List(elements) => write!(f, "[{}]", Terms(elements)),
+            Term::Set(elements) => write!(f, "{{{}}}", Terms(elements)),
+            Term::Map(entries) => {
+                f.write_str("{")?;
+                for (index, (key, value)) in entries.iter().enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    write!(f, "{comma}{}: {}", TermText(key), TermText(value))?;
+                }
+                f.write_str("}")
+            }
+            Term::Udt(fields) => {
+                f.write_str("{")?;
+                for (index, (name, value)) in fields.iter().enumerate() {
+                    let comma = if index > 0 { ", " } else { "" };
+                    write!(f, "{comma}{}: {}", name.as_str(), TermText(value))?;
+                }
+                f.write_str("}")
+            }
+            Term::Tuple(elements) => write!(f, "({})", Terms(elements)),
+            Term::Function { name, arguments } => write!(f, "{}({})", qualified(name), Terms(arguments)),
+            Term::TypeHint { target, term } => write!(f, "({}){}", type_text(target), TermText(term)),
+            Term::Arithmetic { operator, left, right } => {
+                write!(f, "{} {} {}", TermText(left), operator_sign(*operator), TermText(right))
+            }
+            Term::Negate(term) => write!(f, "-{}", TermText(term)),
+            Term::Cast { term, target } => write!(f, "cast({} as {})", TermText(term), type_text(target)),
+        }
+    }
+}
+
+/// A type as it was written.
+pub(crate) fn type_text(ty: &grammar::ast::Type) -> String {
+    use grammar::ast::Type;
+    match ty {
+        Type::Named(name) => qualified(name),
+        Type::Custom(class) => format!("'{class}'"),
+        Type::List(of) => format!("list<{}>", type_text(of)),
+        Type::Set(of) => format!("set<{}>", type_text(of)),
+        Type::Map(key, value) => format!("map<{}, {}>", type_text(key), type_text(value)),
+        Type::Tuple(of) => {
+            let texts: Vec<String> = of.iter().map(type_text).collect();
+            format!("tuple<{}>", Joined(&texts, ", "))
+        }
+        Type::Vector(of, dimension) => format!("vector<{}, {dimension}>", type_text(of)),
+        Type::Frozen(of) => format!("frozen<{}>", type_text(of)),
+    }
+}
+
+/// The operator of a relation or condition.
+pub(crate) const fn relation_sign(operator: Operator) -> &'static str {
+    match operator {
+        Operator::Eq => "=",
+        Operator::Lt => "<",
+        Operator::Lte => "<=",
+        Operator::Gt => ">",
+        Operator::Gte => ">=",
+        Operator::Neq => "!=",
+        Operator::In => "IN",
+        Operator::Contains => "CONTAINS",
+        Operator::ContainsKey => "CONTAINS KEY",
+        Operator::Like => "LIKE",
+        Operator::IsNotNull => "IS NOT",
+    }
+}
+
+/// A relation in Cassandra's words.
+pub(crate) struct RelationText<'a>(pub(crate) &'a Relation);
+
+impl Display for RelationText<'_> {
+    fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
+        let names = |names: &[grammar::ast::Name]| {
+            let texts: Vec<&str> = names.iter().map(grammar::ast::Name::as_str).collect();
+            format!("({})", Joined(&texts, ", "))
+        };
+        match &self.0.target {
+            RelationTarget::Column(name) => f.write_str(&quoted(name.as_str()))?,
+            RelationTarget::Element(name, key) => write!(f, "{}[{}]", quoted(name.as_str()), TermText(key))?,
+            RelationTarget::Tuple(columns) => f.write_str(&names(columns))?,
+            RelationTarget::Index(name) => write!(f, "expr({})", quoted(name.as_str()))?,
+            RelationTarget::Token(columns) => write!(f, "token{}", names(columns))?,
+        }
+        write!(f, " {} ", relation_sign(self.0.operator))?;
+        match &self.0.value {
+            RelationValue::Term(term) => TermText(term).fmt(f),
+            RelationValue::Terms(terms) => write!(f, "({})", Terms(terms)),
+            RelationValue::None => f.write_str("NULL"),
+        }
+    }
+}

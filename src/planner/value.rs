@@ -1,0 +1,175 @@
+//! Values as the planner handles them: the seam to `types` for literals, bound bytes and elements of collections.
+
+use bytes::Bytes;
+use grammar::ast;
+
+use super::bound::Value;
+use super::error::{Error, invalid};
+use crate::schema::Schema;
+use crate::types::{self, CqlType, Native};
+
+/// Whether the type is a list, set or map.
+pub(crate) fn is_collection(ty: &CqlType) -> bool {
+    matches!(ty.unfrozen(), CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..))
+}
+
+/// Whether two types are one, whatever of them is frozen.
+pub(crate) fn same_type(a: &CqlType, b: &CqlType) -> bool {
+    match (a.unfrozen(), b.unfrozen()) {
+        (CqlType::List(a), CqlType::List(b)) | (CqlType::Set(a), CqlType::Set(b)) => same_type(a, b),
+        (CqlType::Map(a, x), CqlType::Map(b, y)) => same_type(a, b) && same_type(x, y),
+        (CqlType::Tuple(a), CqlType::Tuple(b)) => {
+            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_type(a, b))
+        }
+        (CqlType::Vector(a, n), CqlType::Vector(b, m)) => n == m && same_type(a, b),
+        (CqlType::User(a), CqlType::User(b)) => a.keyspace == b.keyspace && a.name == b.name,
+        (a, b) => a == b,
+    }
+}
+
+/// Whether every value of `from` is one of `to` (`AbstractType.isValueCompatibleWith`).
+pub(crate) fn compatible(from: &CqlType, to: &CqlType) -> bool {
+    use Native::{Ascii, Bigint, Blob, Counter, Date, Int, Text, Time, Timestamp, Timeuuid, Uuid, Varint};
+    match (from.unfrozen(), to.unfrozen()) {
+        (_, CqlType::Native(Blob)) => true,
+        (CqlType::Native(from), CqlType::Native(to)) => {
+            from == to
+                || matches!(
+                    (from, to),
+                    (Ascii, Text)
+                        | (Timeuuid, Uuid)
+                        | (Int | Bigint | Timestamp, Varint)
+                        | (Timestamp | Time, Bigint)
+                        | (Date, Int)
+                        | (Bigint, Timestamp)
+                        | (Bigint, Counter)
+                        | (Counter, Bigint)
+                )
+        }
+        (CqlType::List(a), CqlType::List(b)) | (CqlType::Set(a), CqlType::Set(b)) => compatible(a, b),
+        (CqlType::Map(a, x), CqlType::Map(b, y)) => compatible(a, b) && compatible(x, y),
+        (CqlType::Tuple(a), CqlType::Tuple(b)) => {
+            a.len() <= b.len() && a.iter().zip(b.iter()).all(|(a, b)| compatible(a, b))
+        }
+        (a, b) => same_type(a, b),
+    }
+}
+
+/// A type as written, its user-defined types looked up in `keyspace` where they name none.
+pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> Result<CqlType, Error> {
+    CqlType::from_ast(ty, &|name: &ast::QualifiedName| {
+        let keyspace = name.keyspace.as_ref().map_or(keyspace, |name| name.as_str());
+        schema.keyspaces.get(keyspace)?.types.get(name.name.as_str()).cloned()
+    })
+    .map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// A value that a client bound: checked, and in the one form that a value of its type has (sets and maps sorted).
+#[inline]
+pub(crate) fn bound(ty: &CqlType, bytes: &Bytes) -> Result<Bytes, Error> {
+    ty.normalize(bytes).map_err(|error| Error::invalid(error.to_string()))
+}
+
+/// Reads one `[bytes]` with an i32 length: `Some(None)` is null.
+fn read<'a>(input: &mut &'a [u8]) -> Option<Option<&'a [u8]>> {
+    let (length, rest) = input.split_first_chunk::<4>()?;
+    let length = i32::from_be_bytes(*length);
+    let Ok(length) = usize::try_from(length) else {
+        *input = rest;
+        return Some(None);
+    };
+    let (value, rest) = rest.split_at_checked(length)?;
+    *input = rest;
+    Some(Some(value))
+}
+
+/// The elements of a list or set, of valid bytes; nulls are left out.
+pub(crate) fn elements(bytes: &Bytes) -> Vec<Bytes> {
+    let mut rest = bytes.get(4..).unwrap_or_default();
+    let mut found = Vec::new();
+    while let Some(element) = read(&mut rest) {
+        found.extend(element.map(|element| bytes.slice_ref(element)));
+    }
+    found
+}
+
+/// The elements of a list of valid bytes, nulls included.
+pub(crate) fn nullable_elements(bytes: &Bytes) -> Vec<Option<Bytes>> {
+    let mut rest = bytes.get(4..).unwrap_or_default();
+    let mut found = Vec::new();
+    while let Some(element) = read(&mut rest) {
+        found.push(element.map(|element| bytes.slice_ref(element)));
+    }
+    found
+}
+
+/// The entries of a map, of valid bytes.
+pub(crate) fn pairs(bytes: &Bytes) -> Vec<(Bytes, Bytes)> {
+    let all = elements(bytes);
+    all.chunks_exact(2)
+        .filter_map(|pair| match pair {
+            [key, value] => Some((key.clone(), value.clone())),
+            _ => None,
+        })
+        .collect()
+}
+
+/// The components of a tuple or user-defined type; what is missing at the end is null.
+pub(crate) fn fields(bytes: &Bytes, count: usize) -> Vec<Option<Bytes>> {
+    let mut rest: &[u8] = bytes;
+    (0..count)
+        .map(|_| read(&mut rest).flatten().map(|field| bytes.slice_ref(field)))
+        .collect()
+}
+
+/// A value put together from its parts: sets and maps are sorted and without duplicates.
+///
+/// # Errors
+///
+/// Null or unset inside a collection.
+pub(crate) fn construct(ty: &CqlType, values: Vec<Value>) -> Result<Bytes, Error> {
+    match ty.unfrozen() {
+        CqlType::List(_) => Ok(types::encode_list(slices(&whole(values, "collections")?))),
+        CqlType::Set(of) => Ok(of.encode_set(slices(&whole(values, "collections")?).collect())),
+        CqlType::Map(key, _) => {
+            let parts = whole(values, "collections")?;
+            let entries = parts.chunks_exact(2).filter_map(|pair| match pair {
+                [key, value] => Some((&**key, &**value)),
+                _ => None,
+            });
+            Ok(key.encode_sorted_map(entries.collect()))
+        }
+        CqlType::Vector(of, _) => Ok(of.encode_vector(slices(&whole(values, "vectors")?))),
+        _ => Ok(types::encode_tuple(values.iter().map(|value| match value {
+            Value::Bytes(bytes) => Some(&**bytes),
+            // Cassandra takes unset inside a tuple or user-defined type for null.
+            Value::Null | Value::Unset => None,
+        }))),
+    }
+}
+
+fn slices(values: &[Bytes]) -> impl Iterator<Item = &[u8]> {
+    values.iter().map(|value| &**value)
+}
+
+/// Values without null and unset.
+fn whole(values: Vec<Value>, what: &str) -> Result<Vec<Bytes>, Error> {
+    values
+        .into_iter()
+        .map(|value| match value {
+            Value::Bytes(bytes) => Ok(bytes),
+            Value::Null => invalid!("null is not supported inside {what}"),
+            Value::Unset => invalid!("unset value is not supported inside {what}"),
+        })
+        .collect()
+}
+
+/// The value of an int.
+pub(crate) fn int(bytes: &[u8]) -> Option<i32> {
+    bytes.try_into().ok().map(i32::from_be_bytes)
+}
+
+/// The value of a bigint.
+pub(crate) fn bigint(bytes: &[u8]) -> Option<i64> {
+    bytes.try_into().ok().map(i64::from_be_bytes)
+}
