@@ -72,11 +72,6 @@ impl Markers {
         Ok(markers)
     }
 
-    /// How many markers there are.
-    pub(crate) fn len(&self) -> usize {
-        self.names.len()
-    }
-
     /// Types the marker at this node; its index.
     pub(crate) fn define(&mut self, node: &Term, mut spec: MarkerSpec, partition_key: Option<usize>) -> usize {
         let index = self.index.get(&std::ptr::from_ref(node)).copied();
@@ -237,7 +232,7 @@ impl Markers {
             self.selector(&group.0);
         }
         for order in &select.order_by {
-            if let ast::OrderBy::Ann(_, term) = order {
+            if let ast::OrderBy::Ann(_, term, _) = order {
                 self.term(term);
             }
         }

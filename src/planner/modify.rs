@@ -79,12 +79,6 @@ impl ModifyPlan {
         &self.condition_columns
     }
 
-    /// Whether it looks at rows only through `IF EXISTS` or `IF NOT EXISTS`, which answer with whole rows.
-    #[must_use]
-    pub(crate) fn asks_for_existence(&self) -> bool {
-        matches!(self.condition, ConditionPlan::Exists | ConditionPlan::NotExists)
-    }
-
     /// The statement with its values in.
     ///
     /// # Errors

@@ -114,10 +114,6 @@ impl Restriction {
         matches!(self.test, Test::Contains { .. })
     }
 
-    pub(crate) fn is_in(&self) -> bool {
-        matches!(self.test, Test::In(_) | Test::InMarker(_))
-    }
-
     fn first(&self) -> usize {
         self.columns.first().copied().unwrap_or_default()
     }

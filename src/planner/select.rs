@@ -130,7 +130,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
     let selection = selection::plan(typer, table, select)?;
     let only_static = selection.only_static_and_partition_key(table);
-    if let Some(OrderBy::Ann(name, _)) = select.order_by.first() {
+    if let Some(OrderBy::Ann(name, _, _)) = select.order_by.first() {
         column(table, name.as_str())?;
         return Err(Error::Unsupported("ORDER BY … ANN OF".into()));
     }

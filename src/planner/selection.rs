@@ -94,7 +94,9 @@ pub(crate) fn plan(_typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Sel
     let mut needed = selected.clone();
     needed.sort_unstable();
     needed.dedup();
+    let mut json_columns = None;
     if select.json {
+        json_columns = Some(Arc::new(std::mem::take(&mut columns)));
         columns = vec![ResultColumn {
             name: "[json]".to_owned(),
             ty: CqlType::Native(Native::Text),
@@ -106,7 +108,7 @@ pub(crate) fn plan(_typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Sel
         aggregates,
         needed,
         needs_metadata: false,
-        json: select.json,
+        json_columns,
     };
     Ok(SelectionPlan {
         template: Arc::new(template),

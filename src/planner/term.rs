@@ -68,11 +68,11 @@ pub(crate) enum Typed {
 
 /// What a term needs to become a value.
 #[derive(Clone, Copy, Debug)]
-pub struct Binding<'a> {
+pub(crate) struct Binding<'a> {
     /// The values, in order of the markers; as many as there are markers.
-    pub values: &'a [Value],
+    pub(crate) values: &'a [Value],
     /// A value for each column, where they come from an INSERT JSON's document.
-    pub json: Option<&'a [Value]>,
+    pub(crate) json: Option<&'a [Value]>,
 }
 
 /// Gives terms their types.
