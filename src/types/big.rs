@@ -40,7 +40,7 @@ impl Decimal {
         let (mantissa, exponent) = match text.find(['e', 'E']) {
             Some(at) => {
                 let (mantissa, exponent) = text.split_at(at);
-                (mantissa, exponent.get(1..)?.parse::<i64>().ok()?)
+                (mantissa, i64::from(exponent.get(1..)?.parse::<i32>().ok()?))
             }
             None => (text, 0),
         };

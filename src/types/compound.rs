@@ -85,17 +85,30 @@ fn element<'a>(input: &mut &'a [u8], kind: &'static str) -> Result<&'a [u8], Inv
 }
 
 fn elements<'a>(bytes: &'a [u8], per_entry: usize, kind: &'static str) -> Result<Vec<&'a [u8]>, Invalid> {
+    let mut found = Vec::new();
+    walk(bytes, per_entry, kind, |_, element| {
+        found.push(element);
+        Ok(())
+    })?;
+    Ok(found)
+}
+
+/// Reads elements one by one, counted from 0, and stops at the first that `each` refuses.
+pub(super) fn walk<'a>(
+    bytes: &'a [u8],
+    per_entry: usize,
+    kind: &'static str,
+    mut each: impl FnMut(usize, &'a [u8]) -> Result<(), Invalid>,
+) -> Result<(), Invalid> {
     let mut input = bytes;
     let count = take_i32(&mut input).ok_or_else(|| Invalid::Short(kind.to_owned()))?;
     // A negative count is an empty collection to Cassandra.
     let count = usize::try_from(count).unwrap_or(0).saturating_mul(per_entry);
-    // Each element takes 4 bytes at least, so memory follows what was received.
-    let mut found = Vec::with_capacity(count.min(input.len() / 4));
-    for _ in 0..count {
-        found.push(element(&mut input, kind)?);
+    for index in 0..count {
+        each(index, element(&mut input, kind)?)?;
     }
     if input.is_empty() {
-        Ok(found)
+        Ok(())
     } else {
         Err(Invalid::Extra(kind))
     }
@@ -117,11 +130,14 @@ pub fn set_elements(bytes: &[u8]) -> Result<Vec<&[u8]>, Invalid> {
     elements(bytes, 1, "set")
 }
 
+/// A key and a value of a map, as bytes.
+pub type Entry<'a> = (&'a [u8], &'a [u8]);
+
 /// The entries of a map.
 ///
 /// # Errors
 /// When the bytes are no map; keys and values themselves are not looked at.
-pub fn map_entries(bytes: &[u8]) -> Result<Vec<(&[u8], &[u8])>, Invalid> {
+pub fn map_entries(bytes: &[u8]) -> Result<Vec<Entry<'_>>, Invalid> {
     let flat = elements(bytes, 2, "map")?;
     Ok(flat
         .chunks_exact(2)

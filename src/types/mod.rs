@@ -22,22 +22,30 @@ mod compound;
 mod duration;
 mod error;
 mod json;
+mod json_read;
 mod key;
 mod literal;
 mod name;
 mod native;
 mod number;
+mod term;
 mod text;
 mod time;
 mod uuid;
 mod value;
 mod vint;
 
+#[cfg(test)]
+mod tests;
+
 pub use big::{Decimal, decode_varint, encode_varint, parse_integer};
-pub use compound::{encode_list, encode_map, encode_tuple, list_elements, map_entries, set_elements, tuple_fields};
+pub use compound::{
+    Entry, encode_list, encode_map, encode_tuple, list_elements, map_entries, set_elements, tuple_fields,
+};
 pub use duration::Duration;
 pub use error::{Corrupt, Invalid, TypeError};
 pub use json::json_string;
+pub use json_read::{Json, JsonError, folded as folded_json_name};
 pub use literal::{Assignment, LiteralError, constant, preferred_type};
 pub use name::quoted;
 pub use native::{Constant, NATIVE_TYPES, NativeType};
@@ -45,6 +53,7 @@ pub use number::{
     decode_f32, decode_f64, decode_i8, decode_i16, decode_i32, decode_i64, encode_f32, encode_f64, java_f32, java_f64,
     java_order, narrow,
 };
+pub use term::{Leaf, TermError, operator_text, term_text, type_text};
 pub use text::{decode_boolean, decode_inet, hex, inet_text, unhex};
 pub use time::{
     Civil, DATE_EPOCH, DAY_MILLIS, DAY_NANOS, date_text, decode_date, encode_date, parse_timestamp_millis, time_text,

@@ -276,7 +276,7 @@ fn join(types: &[CqlType], name: fn(&CqlType) -> String) -> String {
 }
 
 /// A type as written, for messages.
-fn written_name(written: &ast::Type) -> String {
+pub(super) fn written_name(written: &ast::Type) -> String {
     let list = |types: &[ast::Type]| types.iter().map(written_name).collect::<Vec<_>>().join(", ");
     match written {
         ast::Type::Named(name) => match &name.keyspace {

@@ -54,6 +54,7 @@ impl Constant {
 }
 
 /// All that depends on a native type.
+#[derive(Debug)]
 pub struct NativeType {
     /// Which type.
     pub native: Native,

@@ -311,11 +311,19 @@ pub fn encode_f64(value: f64) -> [u8; 8] {
 
 /// As Java's `Double.toString`.
 ///
-/// Differs: Java before 19 gives a few numbers one digit more than they need; we never do.
+/// Differs: Java before 19 gives a few numbers a digit more than they need (what is nearest to 10²³ as 9.999999999999999E22).
 #[must_use]
 pub fn java_f64(value: f64) -> String {
+    let two = format!("{value:.1e}");
+    let shortest = format!("{value:e}");
+    // Java has two digits at least, and of those of two takes the nearest: 4.9E-324 rather than 5E-324.
+    let shortest = if shortest.len() < two.len() && two.parse() == Ok(value) {
+        two
+    } else {
+        shortest
+    };
     java_float(
-        format!("{value:e}"),
+        &shortest,
         value.is_nan(),
         value.is_infinite(),
         value < 0.0,
@@ -326,8 +334,15 @@ pub fn java_f64(value: f64) -> String {
 /// As Java's `Float.toString`.
 #[must_use]
 pub fn java_f32(value: f32) -> String {
+    let two = format!("{value:.1e}");
+    let shortest = format!("{value:e}");
+    let shortest = if shortest.len() < two.len() && two.parse() == Ok(value) {
+        two
+    } else {
+        shortest
+    };
     java_float(
-        format!("{value:e}"),
+        &shortest,
         value.is_nan(),
         value.is_infinite(),
         value < 0.0,
@@ -336,7 +351,7 @@ pub fn java_f32(value: f32) -> String {
 }
 
 /// Turns Rust's shortest `d.ddde±n` into Java's form: plain between 10⁻³ and 10⁷, otherwise `d.dddE±n`.
-fn java_float(shortest: String, nan: bool, infinite: bool, negative: bool, zero: bool) -> String {
+fn java_float(shortest: &str, nan: bool, infinite: bool, negative: bool, zero: bool) -> String {
     if nan {
         return "NaN".to_owned();
     }
@@ -346,10 +361,14 @@ fn java_float(shortest: String, nan: bool, infinite: bool, negative: bool, zero:
     if zero {
         return if shortest.starts_with('-') { "-0.0" } else { "0.0" }.to_owned();
     }
-    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
     let sign = if negative { "-" } else { "" };
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let digits = match digits.trim_end_matches('0') {
+        "" => "0",
+        digits => digits,
+    };
     if (-3..7).contains(&exponent) {
         let point = exponent + 1;
         let text = if point <= 0 {

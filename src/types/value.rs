@@ -23,11 +23,10 @@ impl CqlType {
             Self::Native(native) => (native.row().validate)(bytes),
             Self::Custom(_) => Ok(()),
             Self::Frozen(inner) => inner.validate(bytes),
-            Self::List(element) => list_elements(bytes)?.into_iter().try_for_each(|e| element.validate(e)),
-            Self::Set(element) => set_elements(bytes)?.into_iter().try_for_each(|e| element.validate(e)),
-            Self::Map(key_type, value_type) => map_entries(bytes)?.into_iter().try_for_each(|(key, value)| {
-                key_type.validate(key)?;
-                value_type.validate(value)
+            Self::List(element) => compound::walk(bytes, 1, "list", |_, value| element.validate(value)),
+            Self::Set(element) => compound::walk(bytes, 1, "set", |_, value| element.validate(value)),
+            Self::Map(key_type, value_type) => compound::walk(bytes, 2, "map", |index, value| {
+                if index.is_multiple_of(2) { key_type } else { value_type }.validate(value)
             }),
             Self::Tuple(types) => {
                 let types: Vec<&Self> = types.iter().collect();
