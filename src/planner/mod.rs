@@ -23,6 +23,7 @@ use grammar::ast::{self, QualifiedName, Statement};
 pub mod batch;
 pub mod bound;
 mod condition;
+pub mod ddl;
 mod error;
 mod function;
 mod json;

@@ -2,6 +2,28 @@
 //!
 //! A [`Schema`] is an immutable value: DDL makes the next one from the last, and everybody reads the current one through a
 //! snapshot, never through a lock. System keyspaces are part of it like any other; those that are views have no stored rows.
+//!
+//! ```text
+//! system::base()  ──►  Schema  ──planner::ddl──►  Schema  ──►  record::changes ──► the catalog's bytes
+//!      ▲                  │                                              │
+//! definitions.tsv         ├─► views::rows (rows of the system tables)    └─► record::load at the next start
+//!                         └─► describe::describe (CQL that makes it again)
+//! ```
+//!
+//! Its version is a pure function of what is defined outside the generated system keyspaces: the sum of the digests of all records
+//! ([`record`]), so that a change costs what has changed, not what there is.
+//!
+//! Deliberately absent: who may change what, how a statement changes it (`planner::ddl`), where rows lie.
+//! Sources: `system_schema` of Apache Cassandra 5.0 and its DESCRIBE, byte for byte; CQL reference, Data Definition.
+
+mod create;
+pub mod describe;
+pub mod names;
+pub mod node;
+pub mod record;
+pub mod system;
+pub mod typename;
+pub mod views;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,6 +31,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::create::in_dependency_order;
 use crate::types::{CqlType, UserType};
 
 /// Everything that is defined, at one version.
@@ -18,6 +41,76 @@ pub struct Schema {
     pub version: Uuid,
     /// By name, system keyspaces included.
     pub keyspaces: BTreeMap<String, Arc<Keyspace>>,
+    /// The sum of the digests of all records; `version` is made of it.
+    digest: u128,
+}
+
+impl Schema {
+    /// The keyspace of this (folded) name.
+    #[must_use]
+    pub fn keyspace(&self, name: &str) -> Option<&Arc<Keyspace>> {
+        self.keyspaces.get(name)
+    }
+
+    /// The table of this name; materialized views are not among them.
+    #[must_use]
+    pub fn table(&self, keyspace: &str, name: &str) -> Option<&Arc<Table>> {
+        self.keyspaces.get(keyspace)?.tables.get(name)
+    }
+
+    /// The table or materialized view of this name.
+    #[must_use]
+    pub fn table_or_view(&self, keyspace: &str, name: &str) -> Option<&Arc<Table>> {
+        self.keyspaces.get(keyspace)?.table_or_view(name)
+    }
+
+    /// The same with this keyspace in place of the one of its name.
+    #[must_use]
+    pub fn with_keyspace(&self, keyspace: Keyspace) -> Self {
+        let mut next = self.clone();
+        next.keyspaces.insert(keyspace.name.clone(), Arc::new(keyspace));
+        next.versioned(self)
+    }
+
+    /// The same without this keyspace.
+    #[must_use]
+    pub fn without_keyspace(&self, name: &str) -> Self {
+        let mut next = self.clone();
+        next.keyspaces.remove(name);
+        next.versioned(self)
+    }
+
+    /// The same with the rows of this table or view under another number in the store: what TRUNCATE does. The version stays.
+    /// `None` if there is no such table.
+    #[must_use]
+    pub fn with_storage_id(&self, keyspace: &str, table: &str, storage_id: StorageId) -> Option<Self> {
+        let mut changed = Keyspace::clone(self.keyspaces.get(keyspace)?);
+        if let Some(slot) = changed.tables.get_mut(table) {
+            Arc::make_mut(slot).storage_id = storage_id;
+        } else {
+            let view = Arc::make_mut(changed.views.get_mut(table)?);
+            Arc::make_mut(&mut view.table).storage_id = storage_id;
+        }
+        Some(self.with_keyspace(changed))
+    }
+
+    /// The greatest number that a table or view has in the store; the next new table may take any above it that no dropped
+    /// table has had.
+    #[must_use]
+    pub fn storage_id_max(&self) -> StorageId {
+        self.keyspaces
+            .values()
+            .flat_map(|keyspace| keyspace.all_tables())
+            .map(|table| table.storage_id)
+            .max()
+            .unwrap_or_default()
+    }
+
+    fn versioned(mut self, before: &Self) -> Self {
+        self.digest = record::digest_after(before.digest, before, &self);
+        self.version = record::version_of(self.digest);
+        self
+    }
 }
 
 /// A keyspace and what it holds. Table, view and type names are unique among themselves.
@@ -41,6 +134,48 @@ pub struct Keyspace {
     pub functions: Vec<Arc<UserFunction>>,
     /// User-defined aggregates, in order of name and arguments.
     pub aggregates: Vec<Arc<UserAggregate>>,
+}
+
+impl Keyspace {
+    /// An empty keyspace.
+    #[must_use]
+    pub fn new(name: &str, replication: BTreeMap<String, String>, durable_writes: bool) -> Self {
+        Self {
+            name: name.to_owned(),
+            durable_writes,
+            replication,
+            is_virtual: false,
+            tables: BTreeMap::new(),
+            types: BTreeMap::new(),
+            views: BTreeMap::new(),
+            functions: Vec::new(),
+            aggregates: Vec::new(),
+        }
+    }
+
+    /// The table or materialized view of this name.
+    #[must_use]
+    pub fn table_or_view(&self, name: &str) -> Option<&Arc<Table>> {
+        self.tables
+            .get(name)
+            .or_else(|| self.views.get(name).map(|view| &view.table))
+    }
+
+    /// Tables by name, then views by name.
+    pub fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        self.tables.values().chain(self.views.values().map(|view| &view.table))
+    }
+
+    /// The views of this base table, by name.
+    pub fn views_of(&self, table: &str) -> impl Iterator<Item = &Arc<View>> {
+        self.views.values().filter(move |view| view.base_table == table)
+    }
+
+    /// The table that has the index of this name.
+    #[must_use]
+    pub fn indexed_table(&self, index: &str) -> Option<&Arc<Table>> {
+        self.tables.values().find(|table| table.indexes.contains_key(index))
+    }
 }
 
 /// A column's number inside its table. Never used again after a DROP, so that DROP and ADD rewrite nothing.
@@ -111,6 +246,8 @@ pub struct Table {
     pub is_counter: bool,
     /// Its rows are made by the server.
     pub is_virtual: bool,
+    /// It was created WITH COMPACT STORAGE, and is shown as such; its rows are stored like any others.
+    pub compact_storage: bool,
     /// WITH.
     pub options: TableOptions,
     /// Secondary indexes by name.
@@ -186,6 +323,52 @@ pub struct TableOptions {
     pub read_repair: String,
     pub read_repair_chance: f64,
     pub speculative_retry: String,
+}
+
+/// The package of compaction strategies.
+pub const COMPACTION_PACKAGE: &str = "org.apache.cassandra.db.compaction.";
+/// The package of compressors.
+pub const COMPRESSION_PACKAGE: &str = "org.apache.cassandra.io.compress.";
+/// The package of replication strategies.
+pub const LOCATOR_PACKAGE: &str = "org.apache.cassandra.locator.";
+
+impl Default for TableOptions {
+    fn default() -> Self {
+        let map = |pairs: &[(&str, &str)]| pairs.iter().map(|&(k, v)| (k.to_owned(), v.to_owned())).collect();
+        Self {
+            additional_write_policy: "99p".to_owned(),
+            allow_auto_snapshot: true,
+            bloom_filter_fp_chance: 0.01,
+            caching: map(&[("keys", "ALL"), ("rows_per_partition", "NONE")]),
+            cdc: false,
+            comment: String::new(),
+            compaction: map(&[
+                (
+                    "class",
+                    "org.apache.cassandra.db.compaction.SizeTieredCompactionStrategy",
+                ),
+                ("max_threshold", "32"),
+                ("min_threshold", "4"),
+            ]),
+            compression: map(&[
+                ("chunk_length_in_kb", "16"),
+                ("class", "org.apache.cassandra.io.compress.LZ4Compressor"),
+            ]),
+            crc_check_chance: 1.0,
+            dclocal_read_repair_chance: 0.0,
+            default_time_to_live: 0,
+            extensions: BTreeMap::new(),
+            gc_grace_seconds: 864_000,
+            incremental_backups: true,
+            max_index_interval: 2048,
+            memtable: "default".to_owned(),
+            memtable_flush_period_in_ms: 0,
+            min_index_interval: 128,
+            read_repair: "BLOCKING".to_owned(),
+            read_repair_chance: 0.0,
+            speculative_retry: "99p".to_owned(),
+        }
+    }
 }
 
 /// A secondary index.

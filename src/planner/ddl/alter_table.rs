@@ -1,0 +1,394 @@
+//! ALTER TABLE: no row is rewritten. A new column has a number that was never used; a dropped one is remembered, and what was
+//! written to it before is no longer there.
+
+use std::sync::Arc;
+
+use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, Term};
+
+use super::error::{DdlError, configuration, invalid, syntax};
+use super::table::{add_column, check_name, sort_columns};
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, options};
+use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, names, typename};
+use crate::types::{CqlType, Native};
+
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
+    Ddl::authorize(keyspace_name, Right::Alter, &format!("table {keyspace_name}.{name}"))?;
+    if let AlterTableAction::AlterType { .. } = statement.action {
+        return Err(invalid!("Altering column types is no longer supported"));
+    }
+    let found = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| Some((keyspace, keyspace.table_or_view(name)?)));
+    let Some((keyspace, table)) = found else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("Table '{keyspace_name}.{name}' doesn't exist"))
+        };
+    };
+    if keyspace.views.contains_key(name) {
+        return Err(invalid!(
+            "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead"
+        ));
+    }
+    let mut alteration = Alteration {
+        before: keyspace,
+        keyspace: Keyspace::clone(keyspace),
+        table: Table::clone(table),
+        now_micros: ddl.context.now_micros,
+    };
+    alteration.act(&statement.action)?;
+    let Alteration {
+        mut keyspace, table, ..
+    } = alteration;
+    check_name(keyspace_name, name)?;
+    keyspace.tables.insert(name.to_owned(), Arc::new(table));
+    Ok(DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(keyspace),
+        ChangeKind::Updated,
+        ChangeTarget::Table,
+        keyspace_name,
+        name,
+    ))
+}
+
+struct Alteration<'a> {
+    before: &'a Keyspace,
+    keyspace: Keyspace,
+    table: Table,
+    now_micros: i64,
+}
+
+impl Alteration<'_> {
+    fn act(&mut self, action: &AlterTableAction) -> Result<(), DdlError> {
+        match action {
+            AlterTableAction::Add { if_not_exists, columns } => {
+                columns.iter().try_for_each(|column| self.add(column, *if_not_exists))
+            }
+            AlterTableAction::Drop {
+                if_exists,
+                columns,
+                timestamp,
+            } => self.drop(columns, *if_exists, timestamp.as_deref()),
+            AlterTableAction::Rename { if_exists: _, renames } => renames
+                .iter()
+                .try_for_each(|(from, to)| self.rename(from.as_str(), to.as_str())),
+            AlterTableAction::AlterType { .. } => Err(invalid!("Altering column types is no longer supported")),
+            AlterTableAction::AlterMask {
+                if_exists,
+                column,
+                mask,
+            } => self.mask(column.as_str(), *if_exists, mask.as_ref()),
+            AlterTableAction::DropCompactStorage => self.drop_compact_storage(),
+            AlterTableAction::Options(written) => self.options(written),
+        }
+    }
+
+    fn full_name(&self) -> String {
+        format!("{}.{}", self.table.keyspace, self.table.name)
+    }
+
+    fn views(&self) -> Vec<Arc<View>> {
+        self.keyspace.views_of(&self.table.name).cloned().collect()
+    }
+
+    fn add(&mut self, written: &ColumnDefinition, if_not_exists: bool) -> Result<(), DdlError> {
+        let name = written.name.as_str();
+        let ty = column_type::resolve(&written.column_type, self.before)?;
+        if self.table.column(name).is_some() {
+            return if if_not_exists {
+                Ok(())
+            } else {
+                Err(invalid!("Column with name '{name}' already exists"))
+            };
+        }
+        if self.table.compact_storage {
+            return Err(invalid!("Cannot add new column to a COMPACT STORAGE table"));
+        }
+        if written.is_static && self.table.clustering_count == 0 {
+            return Err(invalid!(
+                "Static columns are only useful (and thus allowed) if the table has at least one clustering column"
+            ));
+        }
+        column_type::check_nested(&ty)?;
+        let kind = if written.is_static {
+            ColumnKind::Static
+        } else {
+            ColumnKind::Regular
+        };
+        self.check_dropped(name, &ty, kind)?;
+        match (self.table.is_counter, typename::is_counter(&ty)) {
+            (false, true) => {
+                return Err(configuration!(
+                    "{}: Cannot have a counter column (\"{name}\") in a non counter table",
+                    self.full_name()
+                ));
+            }
+            (true, false) => {
+                return Err(configuration!(
+                    "{}: Cannot have a non counter column (\"{name}\") in a counter table",
+                    self.full_name()
+                ));
+            }
+            _ => {}
+        }
+        let column = Column {
+            id: 0,
+            name: name.to_owned(),
+            ty,
+            kind,
+            position: 0,
+            descending: false,
+            mask: written.mask.as_ref().map(mask_text),
+        };
+        add_column(&mut self.table, column.clone());
+        if kind == ColumnKind::Regular {
+            for view in self.views().into_iter().filter(|view| view.include_all_columns) {
+                self.change_view(&view, |table| {
+                    add_column(table, column.clone());
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// A column may come back under its old name if its old cells could be read as the new type.
+    fn check_dropped(&self, name: &str, ty: &CqlType, kind: ColumnKind) -> Result<(), DdlError> {
+        let Some(dropped) = self.table.dropped.get(name).map(|dropped| &dropped.column) else {
+            return Ok(());
+        };
+        if !reads_as(&dropped.ty, &typename::without_users(ty)) {
+            return Err(invalid!(
+                "Cannot add a column '{name}' of type {}, incompatible with previously dropped column '{name}' of type {}",
+                ty.cql_name(),
+                dropped.ty.cql_name()
+            ));
+        }
+        if kind != dropped.kind {
+            let word = |kind: ColumnKind| {
+                if kind == ColumnKind::Static {
+                    "STATIC"
+                } else {
+                    "REGULAR"
+                }
+            };
+            return Err(invalid!(
+                "Cannot re-add previously dropped column '{name}' of kind {}, incompatible with previous kind {}",
+                word(kind),
+                word(dropped.kind)
+            ));
+        }
+        if self.table.is_counter {
+            return Err(invalid!("Cannot re-add previously dropped counter column {name}"));
+        }
+        Ok(())
+    }
+
+    fn drop(&mut self, columns: &[Name], if_exists: bool, timestamp: Option<&str>) -> Result<(), DdlError> {
+        let given = timestamp
+            .map(|text| text.parse::<i64>().map_err(|_| syntax!("Invalid timestamp {text}")))
+            .transpose()?;
+        let mut at = given.unwrap_or(self.now_micros);
+        for name in columns {
+            if self.drop_one(name.as_str(), if_exists, at)? && given.is_none() {
+                at += 1;
+            }
+        }
+        Ok(())
+    }
+
+    fn drop_one(&mut self, name: &str, if_exists: bool, dropped_micros: i64) -> Result<bool, DdlError> {
+        let Some((at, column)) = self.table.column(name) else {
+            return if if_exists {
+                Ok(false)
+            } else {
+                Err(invalid!("Column {name} was not found in table '{}'", self.full_name()))
+            };
+        };
+        let mut column = Column::clone(column);
+        if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+            return Err(invalid!("Cannot drop PRIMARY KEY column {name}"));
+        }
+        if let CqlType::User(user) = &column.ty {
+            return Err(invalid!(
+                "Cannot drop non-frozen column {name} of user type {}",
+                user.name
+            ));
+        }
+        let indexes = self.dependent_indexes(name);
+        if !indexes.is_empty() {
+            return Err(invalid!(
+                "Cannot drop column {name} because it has dependent secondary indexes ({})",
+                names::java_joined(&indexes)
+            ));
+        }
+        if !self.views().is_empty() {
+            return Err(invalid!(
+                "Cannot drop column {name} on base table {} with materialized views",
+                self.table.name
+            ));
+        }
+        self.table.columns.remove(at);
+        // The column outlives the user-defined types that it is made of.
+        column.ty = typename::without_users(&column.ty);
+        self.table
+            .dropped
+            .insert(name.to_owned(), DroppedColumn { column, dropped_micros });
+        Ok(true)
+    }
+
+    fn dependent_indexes(&self, column: &str) -> Vec<&str> {
+        self.table
+            .indexes
+            .values()
+            .filter(|index| {
+                index
+                    .options
+                    .get("target")
+                    .is_some_and(|target| super::index::target_column(target) == column)
+            })
+            .map(|index| index.name.as_str())
+            .collect()
+    }
+
+    fn rename(&mut self, from: &str, to: &str) -> Result<(), DdlError> {
+        // Cassandra says so even IF EXISTS.
+        let Some((at, column)) = self.table.column(from) else {
+            return Err(invalid!("Undefined column name {from} in table {}", self.full_name()));
+        };
+        let mut renamed = Column::clone(column);
+        if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
+            return Err(invalid!("Cannot rename non PRIMARY KEY column {from}"));
+        }
+        if self.table.column(to).is_some() {
+            return Err(invalid!(
+                "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
+                self.full_name()
+            ));
+        }
+        let indexes = self.dependent_indexes(from);
+        if !indexes.is_empty() {
+            return Err(invalid!(
+                "Can't rename column {from} because it has dependent secondary indexes ({})",
+                names::java_joined(&indexes)
+            ));
+        }
+        renamed.name = to.to_owned();
+        if let Some(slot) = self.table.columns.get_mut(at) {
+            *slot = Arc::new(renamed);
+        }
+        for view in self.views() {
+            self.change_view(&view, |table| {
+                for column in table.columns.iter_mut().filter(|column| column.name == from) {
+                    Arc::make_mut(column).name = to.to_owned();
+                }
+                sort_columns(table);
+            });
+            if let Some(view) = self.keyspace.views.get_mut(&view.table.name) {
+                let view = Arc::make_mut(view);
+                view.where_clause = super::view::renamed(&view.where_clause, from, to);
+            }
+        }
+        Ok(())
+    }
+
+    fn change_view(&mut self, view: &View, change: impl FnOnce(&mut Table)) {
+        if let Some(slot) = self.keyspace.views.get_mut(&view.table.name) {
+            change(Arc::make_mut(&mut Arc::make_mut(slot).table));
+        }
+    }
+
+    fn mask(&mut self, name: &str, if_exists: bool, mask: Option<&Mask>) -> Result<(), DdlError> {
+        if mask.is_some() {
+            return Err(invalid!(
+                "Cannot mask columns because dynamic data masking is not enabled. \
+                 You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml"
+            ));
+        }
+        match self.table.columns.iter_mut().find(|column| column.name == name) {
+            Some(column) if column.mask.is_some() => Arc::make_mut(column).mask = None,
+            Some(_) => {}
+            None if if_exists => {}
+            None => {
+                return Err(invalid!(
+                    "Column with name '{name}' doesn't exist on table '{}'",
+                    self.table.name
+                ));
+            }
+        }
+        Ok(())
+    }
+
+    /// Differs: Cassandra then shows the columns that it had hidden in such a table; we have none, and only tables of which it
+    /// would show none are let through.
+    fn drop_compact_storage(&mut self) -> Result<(), DdlError> {
+        if !self.table.compact_storage {
+            return Err(invalid!("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"));
+        }
+        if self.table.clustering_count == 0 || self.table.others().is_empty() {
+            return Err(invalid!(
+                "Cannot DROP COMPACT STORAGE on table {}: its hidden columns are not kept",
+                self.full_name()
+            ));
+        }
+        self.table.compact_storage = false;
+        Ok(())
+    }
+
+    fn options(&mut self, written: &grammar::ast::TableOptions) -> Result<(), DdlError> {
+        let given = options::read(written, Some(&self.table.options))?;
+        if given.id.is_some() {
+            return Err(configuration!("Cannot alter table id."));
+        }
+        if self.table.is_counter && given.options.default_time_to_live > 0 {
+            return Err(invalid!("Cannot set default_time_to_live on a table with counters"));
+        }
+        if given.options.gc_grace_seconds == 0 && !self.views().is_empty() {
+            return Err(invalid!(
+                "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL \
+                 undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being \
+                 replayed."
+            ));
+        }
+        self.table.options = given.validate()?;
+        Ok(())
+    }
+}
+
+/// `keyspace.function` and the texts of its arguments.
+fn mask_text(mask: &Mask) -> (String, Vec<String>) {
+    let keyspace = mask
+        .function
+        .keyspace
+        .as_ref()
+        .map_or("system", |keyspace| keyspace.as_str());
+    let arguments = mask.arguments.iter().map(Term::to_string).collect();
+    (format!("{keyspace}.{}", mask.function.name.as_str()), arguments)
+}
+
+/// Whether cells of the one type can be read as the other: Cassandra's `isSerializationCompatibleWith`.
+fn reads_as(old: &CqlType, new: &CqlType) -> bool {
+    if old == new {
+        return true;
+    }
+    match (old, new) {
+        (CqlType::Native(old), CqlType::Native(new)) => matches!(
+            (old, new),
+            (Native::Ascii, Native::Text)
+                | (
+                    Native::Ascii | Native::Text | Native::Decimal | Native::Varint | Native::Inet,
+                    Native::Blob
+                )
+                | (Native::Timestamp, Native::Bigint)
+                | (Native::Bigint, Native::Timestamp | Native::Time)
+                | (Native::Timeuuid, Native::Uuid)
+        ),
+        (CqlType::List(old), CqlType::List(new)) | (CqlType::Frozen(old), CqlType::Frozen(new)) => reads_as(old, new),
+        // Elements of sets and keys of maps are sorted, so only their order's own type will do.
+        (CqlType::Map(old_key, old), CqlType::Map(new_key, new)) => old_key == new_key && reads_as(old, new),
+        _ => false,
+    }
+}

@@ -1,0 +1,72 @@
+//! The type that a statement of a keyspace names, with the rules about where user-defined types come from.
+
+use std::sync::Arc;
+
+use grammar::ast::{Name, QualifiedName, Type};
+
+use super::error::{DdlError, invalid};
+use crate::schema::Keyspace;
+use crate::types::{CqlType, Native, TypeError, UserType};
+
+/// The type, its user-defined types looked up in the keyspace.
+pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, DdlError> {
+    foreign(written, keyspace)?;
+    let user = |name: &QualifiedName| -> Option<Arc<UserType>> { keyspace.types.get(name.name.as_str()).cloned() };
+    CqlType::from_ast(written, &user).map_err(|error| match error {
+        TypeError::Unknown(mut name) => {
+            name.keyspace.get_or_insert_with(|| Name(keyspace.name.clone()));
+            invalid!("{}", TypeError::Unknown(name))
+        }
+        error if error.is_syntax() => DdlError::Syntax(error.to_string()),
+        error => DdlError::Invalid(error.to_string()),
+    })
+}
+
+/// As [`resolve`], of one cell: what functions take and give.
+pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, DdlError> {
+    let frozen = match written {
+        Type::List(_) | Type::Set(_) | Type::Map(..) => Type::Frozen(Box::new(written.clone())),
+        Type::Named(_) if is_user(written) => Type::Frozen(Box::new(written.clone())),
+        _ => written.clone(),
+    };
+    resolve(&frozen, keyspace)
+}
+
+/// Types of other keyspaces cannot be used.
+fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), DdlError> {
+    match written {
+        Type::Named(name) => match &name.keyspace {
+            Some(other) if other.as_str() != keyspace.name => Err(invalid!(
+                "Statement on keyspace {} cannot refer to a user type in keyspace {}; \
+                 user types can only be used in the keyspace they are defined in",
+                keyspace.name,
+                other.as_str()
+            )),
+            _ => Ok(()),
+        },
+        Type::Custom(_) => Ok(()),
+        Type::List(inner) | Type::Set(inner) | Type::Vector(inner, _) | Type::Frozen(inner) => foreign(inner, keyspace),
+        Type::Map(key, value) => foreign(key, keyspace).and_then(|()| foreign(value, keyspace)),
+        Type::Tuple(elements) => elements.iter().try_for_each(|element| foreign(element, keyspace)),
+    }
+}
+
+/// Whether the type is written as a counter.
+pub(super) fn is_counter(written: &Type) -> bool {
+    matches!(written, Type::Named(name) if name.keyspace.is_none() && name.name.as_str() == "counter")
+}
+
+/// Whether the type is written as a user-defined type, not frozen.
+pub(super) fn is_user(written: &Type) -> bool {
+    matches!(written, Type::Named(name) if name.keyspace.is_some() || Native::named(name.name.as_str()).is_none())
+}
+
+/// A user-defined type stored field by field may hold nothing that is itself stored cell by cell.
+pub(super) fn check_nested(ty: &CqlType) -> Result<(), DdlError> {
+    match ty {
+        CqlType::User(user) if user.fields.iter().any(|(_, field)| field.is_multi_cell()) => Err(invalid!(
+            "Non-frozen UDTs with nested non-frozen collections are not supported"
+        )),
+        _ => Ok(()),
+    }
+}

@@ -1,0 +1,322 @@
+//! The compaction options. Our engines compact as they see fit; what is given is checked, kept and shown.
+
+use std::collections::BTreeMap;
+
+use super::error::{DdlError, configuration};
+use crate::schema::COMPACTION_PACKAGE;
+use crate::types::java_f64;
+
+type Options = BTreeMap<String, String>;
+
+/// Options that every strategy takes.
+const COMMON: &[&str] = &[
+    "class",
+    "enabled",
+    "log_all",
+    "only_purge_repaired_tombstones",
+    "provide_overlapping_tombstones",
+    "tombstone_compaction_interval",
+    "tombstone_threshold",
+    "unchecked_tombstone_compaction",
+];
+const THRESHOLDS: &[&str] = &["min_threshold", "max_threshold"];
+const SIZE_TIERED: &[&str] = &["bucket_low", "bucket_high", "min_sstable_size"];
+const LEVELED: &[&str] = &["sstable_size_in_mb", "fanout_size", "single_sstable_uplevel"];
+const TIME_WINDOW: &[&str] = &[
+    "compaction_window_size",
+    "compaction_window_unit",
+    "expired_sstable_check_frequency_seconds",
+    "timestamp_resolution",
+    "unsafe_aggressive_sstable_expiration",
+];
+const UNIFIED: &[&str] = &[
+    "base_shard_count",
+    "expired_sstable_check_frequency_seconds",
+    "flush_size_override",
+    "max_sstables_to_compact",
+    "min_sstable_size",
+    "overlap_inclusion_method",
+    "scaling_parameters",
+    "sstable_growth",
+    "target_sstable_size",
+    "unsafe_aggressive_sstable_expiration",
+];
+
+fn strategy(options: &Options) -> &str {
+    let class = options.get("class").map(String::as_str).unwrap_or_default();
+    class.strip_prefix(COMPACTION_PACKAGE).unwrap_or(class)
+}
+
+pub(super) fn is_levelled(options: &Options) -> bool {
+    strategy(options) == "LeveledCompactionStrategy"
+}
+
+/// The options with the class's full name and the thresholds that the strategy has.
+pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
+    let Some(class) = options.get("class") else {
+        return Err(configuration!("Missing sub-option 'class' for the 'compaction' option"));
+    };
+    let full = if class.contains('.') {
+        class.clone()
+    } else {
+        format!("{COMPACTION_PACKAGE}{class}")
+    };
+    match full.strip_prefix(COMPACTION_PACKAGE) {
+        Some("SizeTieredCompactionStrategy" | "LeveledCompactionStrategy" | "TimeWindowCompactionStrategy") => {
+            options
+                .entry("min_threshold".to_owned())
+                .or_insert_with(|| "4".to_owned());
+            options
+                .entry("max_threshold".to_owned())
+                .or_insert_with(|| "32".to_owned());
+        }
+        Some("UnifiedCompactionStrategy") => {}
+        _ => return Err(configuration!("Unable to find compaction strategy class '{full}'")),
+    }
+    options.insert("class".to_owned(), full);
+    Ok(options)
+}
+
+/// Judges the options of the strategy they name.
+pub(super) fn validate(options: &Options) -> Result<(), DdlError> {
+    let strategy = strategy(options);
+    let own: &[&[&str]] = match strategy {
+        "SizeTieredCompactionStrategy" => &[THRESHOLDS, SIZE_TIERED],
+        "LeveledCompactionStrategy" => &[THRESHOLDS, SIZE_TIERED, LEVELED],
+        "TimeWindowCompactionStrategy" => &[THRESHOLDS, SIZE_TIERED, TIME_WINDOW],
+        _ => &[UNIFIED],
+    };
+    common(options)?;
+    if strategy == "LeveledCompactionStrategy" {
+        positive(options, "sstable_size_in_mb")?;
+        positive(options, "fanout_size")?;
+    }
+    if strategy == "TimeWindowCompactionStrategy" {
+        time_window(options)?;
+    }
+    if strategy == "UnifiedCompactionStrategy" {
+        unified(options)?;
+    } else {
+        size_tiered(options)?;
+    }
+    let unknown: Vec<&str> = options
+        .keys()
+        .map(String::as_str)
+        .filter(|name| !COMMON.contains(name) && !own.iter().any(|names| names.contains(name)))
+        .collect();
+    if !unknown.is_empty() {
+        return Err(configuration!(
+            "Properties specified [{}] are not understood by {strategy}",
+            unknown.join(", ")
+        ));
+    }
+    if strategy != "UnifiedCompactionStrategy" {
+        thresholds(options)?;
+    }
+    if let Some(value) = options.get("enabled").filter(|value| !is_boolean(value)) {
+        return Err(configuration!(
+            "enabled should either be 'true' or 'false', not {value}"
+        ));
+    }
+    if let Some(value) = options.get("provide_overlapping_tombstones") {
+        let upper = value.to_uppercase();
+        if !matches!(upper.as_str(), "NONE" | "ROW" | "CELL") {
+            return Err(configuration!(
+                "Invalid value {upper} for 'provide_overlapping_tombstones' compaction sub-option - \
+                 must be one of the following [NONE, ROW, CELL]."
+            ));
+        }
+    }
+    Ok(())
+}
+
+fn is_boolean(value: &str) -> bool {
+    value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false")
+}
+
+fn integer(options: &Options, name: &str) -> Result<Option<i64>, DdlError> {
+    let Some(value) = options.get(name) else {
+        return Ok(None);
+    };
+    match value.parse() {
+        Ok(number) => Ok(Some(number)),
+        Err(_) => Err(configuration!("{value} is not a parsable int (base10) for {name}")),
+    }
+}
+
+fn positive(options: &Options, name: &str) -> Result<(), DdlError> {
+    match integer(options, name)? {
+        Some(number) if number < 1 => Err(configuration!("{name} must be larger than 0, but was {number}")),
+        _ => Ok(()),
+    }
+}
+
+fn float(options: &Options, name: &str, default: f64) -> Result<f64, DdlError> {
+    let Some(value) = options.get(name) else {
+        return Ok(default);
+    };
+    value
+        .parse()
+        .map_err(|_| configuration!("{value} is not a parsable float for {name}"))
+}
+
+fn common(options: &Options) -> Result<(), DdlError> {
+    if let Some(value) = options.get("tombstone_threshold") {
+        match value.parse::<f32>() {
+            Err(_) => {
+                return Err(configuration!(
+                    "{value} is not a parsable int (base10) for tombstone_threshold"
+                ));
+            }
+            Ok(number) if number < 0.0 => {
+                return Err(configuration!(
+                    "tombstone_threshold must be greater than 0, but was {number:.6}"
+                ));
+            }
+            Ok(_) => {}
+        }
+    }
+    if let Some(number) = integer(options, "tombstone_compaction_interval")?
+        && number < 0
+    {
+        return Err(configuration!(
+            "tombstone_compaction_interval must be greater than 0, but was {number}"
+        ));
+    }
+    if let Some(value) = options
+        .get("unchecked_tombstone_compaction")
+        .filter(|value| !is_boolean(value))
+    {
+        return Err(configuration!(
+            "'unchecked_tombstone_compaction' should be either 'true' or 'false', not '{value}'"
+        ));
+    }
+    if let Some(value) = options.get("log_all").filter(|value| !is_boolean(value)) {
+        return Err(configuration!(
+            "'log_all' should either be 'true' or 'false', not {value}"
+        ));
+    }
+    Ok(())
+}
+
+fn size_tiered(options: &Options) -> Result<(), DdlError> {
+    if let Some(number) = integer(options, "min_sstable_size")?
+        && number < 0
+    {
+        return Err(configuration!("min_sstable_size must be non negative: {number}"));
+    }
+    let low = float(options, "bucket_low", 0.5)?;
+    let high = float(options, "bucket_high", 1.5)?;
+    if high <= low {
+        return Err(configuration!(
+            "bucket_high value ({}) is less than or equal to the bucket_low value ({})",
+            java_f64(high),
+            java_f64(low)
+        ));
+    }
+    Ok(())
+}
+
+fn time_window(options: &Options) -> Result<(), DdlError> {
+    if let Some(value) = options.get("timestamp_resolution")
+        && !matches!(
+            value.as_str(),
+            "NANOSECONDS" | "MICROSECONDS" | "MILLISECONDS" | "SECONDS" | "MINUTES" | "HOURS" | "DAYS"
+        )
+    {
+        return Err(configuration!("{value} is not valid for timestamp_resolution"));
+    }
+    if let Some(value) = options.get("compaction_window_unit")
+        && !matches!(value.as_str(), "MINUTES" | "HOURS" | "DAYS")
+    {
+        return Err(configuration!("{value} is not valid for compaction_window_unit"));
+    }
+    if let Some(number) = integer(options, "compaction_window_size")?
+        && number < 1
+    {
+        return Err(configuration!(
+            "{number} must be greater than 1 for compaction_window_size"
+        ));
+    }
+    expiry(options)
+}
+
+fn expiry(options: &Options) -> Result<(), DdlError> {
+    if let Some(number) = integer(options, "expired_sstable_check_frequency_seconds")?
+        && number < 0
+    {
+        return Err(configuration!(
+            "expired_sstable_check_frequency_seconds must not be negative, but was {number}"
+        ));
+    }
+    match options
+        .get("unsafe_aggressive_sstable_expiration")
+        .filter(|value| !is_boolean(value))
+    {
+        Some(value) => Err(configuration!(
+            "unsafe_aggressive_sstable_expiration is not 'true' or 'false' ({value})"
+        )),
+        None => Ok(()),
+    }
+}
+
+fn unified(options: &Options) -> Result<(), DdlError> {
+    if let Some(value) = options.get("scaling_parameters") {
+        for part in value.split(',').map(str::trim) {
+            let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
+            let valid = part == "N"
+                || part.strip_prefix(['L', 'T']).is_some_and(digits)
+                || digits(part.strip_prefix(['+', '-']).unwrap_or(part));
+            if !valid {
+                return Err(configuration!(
+                    "Scaling parameter {part} must match N|L[0-9]+|T[0-9]+|[+-]?[0-9]+"
+                ));
+            }
+        }
+    }
+    if let Some(value) = options.get("target_sstable_size")
+        && !value.ends_with('B')
+    {
+        return Err(configuration!(
+            "target_sstable_size {value} is not a valid size in bytes: {value} does not end in unit B"
+        ));
+    }
+    if let Some(number) = integer(options, "base_shard_count")?
+        && number < 1
+    {
+        return Err(configuration!(
+            "Invalid configuration, base_shard_count should be positive: {number}"
+        ));
+    }
+    expiry(options)
+}
+
+fn thresholds(options: &Options) -> Result<(), DdlError> {
+    let threshold = |name: &str, default: i64| -> Result<i64, DdlError> {
+        let Some(value) = options.get(name) else {
+            return Ok(default);
+        };
+        value.parse::<i32>().map(i64::from).map_err(|_| {
+            configuration!("Invalid value {value} for '{name}' compaction sub-option - must be an integer")
+        })
+    };
+    let min = threshold("min_threshold", 4)?;
+    let max = threshold("max_threshold", 32)?;
+    if min <= 0 || max <= 0 {
+        return Err(configuration!(
+            "Disabling compaction by setting compaction thresholds to 0 has been removed, \
+             set the compaction option 'enabled' to false instead."
+        ));
+    }
+    if min <= 1 {
+        return Err(configuration!(
+            "Min compaction threshold cannot be less than 2 (got {min})"
+        ));
+    }
+    if min > max {
+        return Err(configuration!(
+            "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
+        ));
+    }
+    Ok(())
+}

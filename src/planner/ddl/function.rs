@@ -1,0 +1,340 @@
+//! CREATE and DROP FUNCTION and AGGREGATE: what the schema says about them. None is ever run.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, Term, Type};
+
+use super::error::{DdlError, configuration, invalid};
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type};
+use crate::schema::{Keyspace, UserAggregate, UserFunction, record, typename};
+use crate::types::{CqlType, LiteralError};
+
+const NOT_JAVA: &str = "Currently only Java UDFs are available in Cassandra. \
+                        For more information - CASSANDRA-18252 and CASSANDRA-17281";
+
+fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
+    types.into_iter().map(typename::unfrozen_name).collect()
+}
+
+fn with_arguments(mut outcome: DdlOutcome, arguments: Vec<String>) -> DdlOutcome {
+    if let Some(change) = &mut outcome.change {
+        change.arguments = arguments;
+    }
+    outcome
+}
+
+/// `frozen<…>` is understood around arguments, so it must not be written.
+fn check_frozen(what: &str, written: &Type) -> Result<(), DdlError> {
+    match written {
+        Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(invalid!(
+            "{what} '{written}' cannot be frozen; remove frozen<> modifier from '{written}'"
+        )),
+        _ => Ok(()),
+    }
+}
+
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    Ddl::authorize(
+        keyspace_name,
+        Right::Create,
+        &format!("all functions in {keyspace_name}"),
+    )?;
+    if statement.if_not_exists && statement.or_replace {
+        return Err(invalid!("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives"));
+    }
+    if statement.language.as_str() != "java" {
+        return Err(invalid!("{NOT_JAVA}"));
+    }
+    let names: Vec<&str> = statement.arguments.iter().map(|(name, _)| name.as_str()).collect();
+    if names.iter().collect::<BTreeSet<_>>().len() != names.len() {
+        return Err(invalid!(
+            "Duplicate argument names for given function {name} with argument names [{}]",
+            names.join(", ")
+        ));
+    }
+    statement
+        .arguments
+        .iter()
+        .try_for_each(|(_, written)| check_frozen("Argument", written))?;
+    check_frozen("Return type", &statement.returns)?;
+    let keyspace = ddl.keyspace(keyspace_name)?;
+    let mut arguments = Vec::with_capacity(statement.arguments.len());
+    for (argument, written) in &statement.arguments {
+        arguments.push((
+            argument.as_str().to_owned(),
+            column_type::resolve_frozen(written, keyspace)?,
+        ));
+    }
+    let function = UserFunction {
+        name: name.to_owned(),
+        arguments,
+        called_on_null_input: statement.called_on_null_input,
+        returns: column_type::resolve_frozen(&statement.returns, keyspace)?,
+        language: statement.language.as_str().to_owned(),
+        body: statement.body.clone(),
+    };
+    let types = |function: &UserFunction| type_names(function.arguments.iter().map(|(_, ty)| ty));
+    let wanted = types(&function);
+    let existing = keyspace
+        .functions
+        .iter()
+        .position(|other| other.name == name && types(other) == wanted);
+    let mut next = Keyspace::clone(keyspace);
+    if let Some(existing) = existing.and_then(|at| next.functions.get_mut(at)) {
+        if statement.if_not_exists {
+            return Ok(DdlOutcome::unchanged(ddl.schema));
+        }
+        if !statement.or_replace {
+            return Err(invalid!("Function '{name}' already exists"));
+        }
+        if existing.returns != function.returns {
+            return Err(invalid!(
+                "Cannot replace function '{name}', the new return type {} is not compatible with the return type {} \
+                 of existing function",
+                typename::unfrozen_name(&function.returns),
+                typename::unfrozen_name(&existing.returns)
+            ));
+        }
+        *existing = Arc::new(function);
+    } else {
+        next.functions.push(Arc::new(function));
+    }
+    record::sort_functions(&mut next);
+    let kind = if existing.is_some() {
+        ChangeKind::Updated
+    } else {
+        ChangeKind::Created
+    };
+    let outcome = DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        kind,
+        ChangeTarget::Function,
+        keyspace_name,
+        name,
+    );
+    Ok(with_arguments(outcome, wanted))
+}
+
+fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a UserFunction> {
+    let same = |function: &&Arc<UserFunction>| {
+        function.name == name && type_names(function.arguments.iter().map(|(_, ty)| ty)) == types
+    };
+    keyspace.functions.iter().find(same).map(AsRef::as_ref)
+}
+
+pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    Ddl::authorize(
+        keyspace_name,
+        Right::Create,
+        &format!("all functions in {keyspace_name}"),
+    )?;
+    if statement.if_not_exists && statement.or_replace {
+        return Err(invalid!("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives"));
+    }
+    statement
+        .arguments
+        .iter()
+        .try_for_each(|written| check_frozen("Argument", written))?;
+    check_frozen("State type", &statement.state_type)?;
+    let keyspace = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .ok_or_else(|| configuration!("Keyspace {keyspace_name} doesn't exist"))?;
+    let mut arguments = Vec::with_capacity(statement.arguments.len());
+    for written in &statement.arguments {
+        arguments.push(column_type::resolve_frozen(written, keyspace)?);
+    }
+    let state_type = column_type::resolve_frozen(&statement.state_type, keyspace)?;
+    let wanted = type_names(&arguments);
+    let state = typename::unfrozen_name(&state_type);
+
+    let state_function = statement.state_function.as_str();
+    let taken: Vec<String> = std::iter::once(state.clone()).chain(wanted.iter().cloned()).collect();
+    let Some(of_state) = find(keyspace, state_function, &taken) else {
+        return Err(invalid!(
+            "State function {keyspace_name}.{state_function}({}) doesn't exist",
+            taken.join(", ")
+        ));
+    };
+    if typename::unfrozen_name(&of_state.returns) != state {
+        return Err(invalid!(
+            "State function {keyspace_name}.{state_function}({}) return type must be the same as the first argument type - \
+             check STYPE, argument and return types",
+            taken.join(", ")
+        ));
+    }
+    let mut returns = state_type.clone();
+    let final_function = statement.final_function.as_ref().map(|name| name.as_str());
+    if let Some(function) = final_function {
+        let Some(of_final) = find(keyspace, function, std::slice::from_ref(&state)) else {
+            return Err(invalid!(
+                "Final function {keyspace_name}.{function}({state}) doesn't exist"
+            ));
+        };
+        returns = of_final.returns.clone();
+    }
+    let initial_condition = statement
+        .initial_condition
+        .as_ref()
+        .map(|term| initial_condition(term, &state_type))
+        .transpose()?
+        .flatten();
+    let aggregate = UserAggregate {
+        name: name.to_owned(),
+        arguments,
+        state_function: state_function.to_owned(),
+        state_type,
+        final_function: final_function.map(str::to_owned),
+        initial_condition,
+        returns,
+    };
+    let existing = keyspace
+        .aggregates
+        .iter()
+        .position(|other| other.name == name && type_names(&other.arguments) == wanted);
+    let mut next = Keyspace::clone(keyspace);
+    if let Some(existing) = existing.and_then(|at| next.aggregates.get_mut(at)) {
+        if statement.if_not_exists {
+            return Ok(DdlOutcome::unchanged(ddl.schema));
+        }
+        if !statement.or_replace {
+            return Err(invalid!("Aggregate '{name}' already exists"));
+        }
+        *existing = Arc::new(aggregate);
+    } else {
+        next.aggregates.push(Arc::new(aggregate));
+    }
+    record::sort_functions(&mut next);
+    let kind = if existing.is_some() {
+        ChangeKind::Updated
+    } else {
+        ChangeKind::Created
+    };
+    let outcome = DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        kind,
+        ChangeTarget::Aggregate,
+        keyspace_name,
+        name,
+    );
+    Ok(with_arguments(outcome, wanted))
+}
+
+/// The condition as the text of a constant of the state's type.
+fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>, DdlError> {
+    let Term::Literal(literal) = term else {
+        return Ok(Some(term.to_string()));
+    };
+    match state_type.literal(literal) {
+        Ok(bytes) => Ok(bytes.map(|bytes| state_type.to_literal(&bytes))),
+        Err(LiteralError::Kind {
+            kind,
+            text,
+            receiver_type,
+        }) => Err(invalid!(
+            "Invalid {} constant ({text}) for \"(dummy)\" of type {receiver_type}",
+            kind.name()
+        )),
+        Err(error) => Err(DdlError::Invalid(error.to_string())),
+    }
+}
+
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    let kind = if statement.aggregate { "Aggregate" } else { "Function" };
+    Ddl::authorize(keyspace_name, Right::Drop, &format!("all functions in {keyspace_name}"))?;
+    let keyspace = ddl.schema.keyspace(keyspace_name);
+    let wanted = match (&statement.arguments, keyspace) {
+        (Some(written), Some(keyspace)) => {
+            let mut types = Vec::with_capacity(written.len());
+            for written in written {
+                types.push(typename::unfrozen_name(&column_type::resolve_frozen(
+                    written, keyspace,
+                )?));
+            }
+            Some(types)
+        }
+        (written, _) => written
+            .as_ref()
+            .map(|written| written.iter().map(Type::to_string).collect()),
+    };
+    let shown = wanted
+        .as_ref()
+        .map(|types: &Vec<String>| format!("({})", types.join(", ")))
+        .unwrap_or_default();
+    let candidates: Vec<Vec<String>> = keyspace.map_or_else(Vec::new, |keyspace| {
+        let all: Vec<(&String, Vec<String>)> = if statement.aggregate {
+            keyspace
+                .aggregates
+                .iter()
+                .map(|a| (&a.name, type_names(&a.arguments)))
+                .collect()
+        } else {
+            keyspace
+                .functions
+                .iter()
+                .map(|f| (&f.name, type_names(f.arguments.iter().map(|(_, ty)| ty))))
+                .collect()
+        };
+        all.into_iter()
+            .filter(|(other, types)| *other == name && wanted.as_ref().is_none_or(|wanted| wanted == types))
+            .map(|(_, types)| types)
+            .collect()
+    });
+    let (Some(keyspace), Some(types)) = (keyspace, candidates.first()) else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("{kind} '{keyspace_name}.{name}{shown}' doesn't exist"))
+        };
+    };
+    if candidates.len() > 1 {
+        let upper = kind.to_uppercase();
+        return Err(invalid!(
+            "'DROP {upper} {name}' matches multiple function definitions; specify the argument types by issuing a statement \
+             like 'DROP {upper} {name} (type, type, ...)'. You can use cqlsh 'DESCRIBE {upper} {name}' command to find all \
+             overloads"
+        ));
+    }
+    let mut next = Keyspace::clone(keyspace);
+    if statement.aggregate {
+        next.aggregates
+            .retain(|other| other.name != name || type_names(&other.arguments) != *types);
+    } else {
+        // By name: Cassandra does not look which of several functions of a name an aggregate is made of.
+        let users: Vec<String> = keyspace
+            .aggregates
+            .iter()
+            .filter(|a| a.state_function == name || a.final_function.as_deref() == Some(name))
+            .map(|a| format!("{keyspace_name}.{}", a.name))
+            .collect();
+        if !users.is_empty() {
+            return Err(invalid!(
+                "Function '{keyspace_name}.{name}{shown}' is still referenced by aggregates {}",
+                users.join(", ")
+            ));
+        }
+        next.functions
+            .retain(|other| other.name != name || type_names(other.arguments.iter().map(|(_, ty)| ty)) != *types);
+    }
+    let target = if statement.aggregate {
+        ChangeTarget::Aggregate
+    } else {
+        ChangeTarget::Function
+    };
+    let types = types.clone();
+    let outcome = DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        ChangeKind::Dropped,
+        target,
+        keyspace_name,
+        name,
+    );
+    Ok(with_arguments(outcome, types))
+}

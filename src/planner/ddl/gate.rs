@@ -1,0 +1,34 @@
+//! The one gate for statements that are understood and cannot be carried out.
+
+use grammar::ast::Statement;
+
+/// A statement that is CQL, and that this server does not carry out. `Invalid` in the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{statement} is not supported by Helenus: {reason}")]
+pub struct Unsupported {
+    /// The statement, e.g. `CREATE FUNCTION`.
+    pub statement: &'static str,
+    /// Why.
+    pub reason: &'static str,
+}
+
+const VIEWS: &str = "there are no materialized views yet";
+const FUNCTIONS: &str = "it runs no code of users";
+const INDEXES: &str = "there are no secondary indexes yet";
+
+/// Whether the statement must be refused, and why.
+///
+/// Differs: Cassandra carries out these, where they are switched on. DROP is let through, so that `IF EXISTS` is answered.
+#[must_use]
+pub fn not_executed(statement: &Statement) -> Option<Unsupported> {
+    let (statement, reason) = match statement {
+        Statement::CreateView(_) => ("CREATE MATERIALIZED VIEW", VIEWS),
+        Statement::AlterView(_) => ("ALTER MATERIALIZED VIEW", VIEWS),
+        Statement::CreateFunction(_) => ("CREATE FUNCTION", FUNCTIONS),
+        Statement::CreateAggregate(_) => ("CREATE AGGREGATE", FUNCTIONS),
+        Statement::CreateTrigger(_) => ("CREATE TRIGGER", FUNCTIONS),
+        Statement::CreateIndex(_) => ("CREATE INDEX", INDEXES),
+        _ => return None,
+    };
+    Some(Unsupported { statement, reason })
+}

@@ -1,0 +1,270 @@
+//! CREATE, ALTER and DROP KEYSPACE.
+
+use std::collections::BTreeMap;
+
+use grammar::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace};
+
+use super::error::{DdlError, configuration, invalid};
+use super::property::Properties;
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right};
+use crate::schema::{Keyspace, LOCATOR_PACKAGE, system};
+
+const FACTOR: &str = "replication_factor";
+
+/// Most characters of a keyspace's name. Source: Cassandra's SchemaConstants, for the sake of file names.
+const NAME_CHARACTERS_MAX: usize = 48;
+
+/// The factor of a new SimpleStrategy that gives none. Source: Cassandra's default_keyspace_rf.
+const DEFAULT_FACTOR: &str = "1";
+
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOutcome, DdlError> {
+    let name = statement.name.as_str();
+    let properties = Properties::new(&statement.properties)?;
+    if system::is_local(name) {
+        return Err(invalid!("System keyspace '{name}' is not user-modifiable"));
+    }
+    check_name(name)?;
+    properties.only(&["replication", "durable_writes"])?;
+    if !properties.has("replication") {
+        return Err(invalid!("Missing mandatory option 'replication'"));
+    }
+    let replication = properties.map("replication")?.unwrap_or_default();
+    let durable_writes = properties.boolean("durable_writes")?.unwrap_or(true);
+    if ddl.schema.keyspace(name).is_some() {
+        return if statement.if_not_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(DdlError::AlreadyExists {
+                keyspace: name.to_owned(),
+                table: String::new(),
+            })
+        };
+    }
+    let replication = strategy(ddl, name, replication, &BTreeMap::new())?;
+    let warnings = too_many_replicas(ddl, name, &replication);
+    let schema = ddl.with(Keyspace::new(name, replication, durable_writes));
+    Ok(DdlOutcome::changed(
+        ddl.schema,
+        schema,
+        ChangeKind::Created,
+        ChangeTarget::Keyspace,
+        name,
+        "",
+    )
+    .warned(warnings))
+}
+
+fn check_name(name: &str) -> Result<(), DdlError> {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(invalid!(
+            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"{name}\")"
+        ));
+    }
+    let count = name.chars().count();
+    if count > NAME_CHARACTERS_MAX {
+        return Err(invalid!(
+            "Keyspace name must not be more than {NAME_CHARACTERS_MAX} characters long (got {count} characters for \"{name}\")"
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutcome, DdlError> {
+    let name = statement.name.as_str();
+    let properties = Properties::new(&statement.properties)?;
+    Ddl::authorize(name, Right::Alter, &format!("keyspace {name}"))?;
+    properties.only(&["replication", "durable_writes"])?;
+    let replication = properties.map("replication")?;
+    let durable_writes = properties.boolean("durable_writes")?;
+    let Some(before) = ddl.schema.keyspace(name) else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("Keyspace '{name}' doesn't exist"))
+        };
+    };
+    let mut next = Keyspace::clone(before);
+    let mut warnings = Vec::new();
+    if let Some(replication) = replication {
+        next.replication = strategy(ddl, name, replication, &before.replication)?;
+        warnings = too_many_replicas(ddl, name, &next.replication);
+        if replicas(ddl, &next.replication) > replicas(ddl, &before.replication) {
+            warnings.push(
+                "When increasing replication factor you need to run a full (-full) repair to distribute the data."
+                    .to_owned(),
+            );
+        }
+    }
+    next.durable_writes = durable_writes.unwrap_or(next.durable_writes);
+    let schema = ddl.with(next);
+    Ok(DdlOutcome::changed(
+        ddl.schema,
+        schema,
+        ChangeKind::Updated,
+        ChangeTarget::Keyspace,
+        name,
+        "",
+    )
+    .warned(warnings))
+}
+
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<DdlOutcome, DdlError> {
+    let name = statement.name.as_str();
+    Ddl::authorize(name, Right::Drop, &format!("keyspace {name}"))?;
+    let Some(keyspace) = ddl.schema.keyspace(name) else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("Keyspace '{name}' doesn't exist"))
+        };
+    };
+    let schema = ddl.schema.without_keyspace(name);
+    let mut outcome = DdlOutcome::changed(
+        ddl.schema,
+        schema,
+        ChangeKind::Dropped,
+        ChangeTarget::Keyspace,
+        name,
+        "",
+    );
+    outcome.dropped_storage = keyspace.all_tables().map(|table| table.storage_id).collect();
+    Ok(outcome)
+}
+
+/// The replication options as they are kept: full class name, what was left out filled in, all of it valid.
+fn strategy(
+    ddl: &Ddl<'_>,
+    keyspace: &str,
+    mut options: BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, DdlError> {
+    let Some(class) = options.remove("class") else {
+        // Differs: Cassandra answers an empty map with a null pointer exception, 0x0000.
+        return Err(configuration!("Missing replication strategy class"));
+    };
+    let full = if class.contains('.') {
+        class
+    } else {
+        format!("{LOCATOR_PACKAGE}{class}")
+    };
+    let kept = match full.strip_prefix(LOCATOR_PACKAGE) {
+        Some("SimpleStrategy") => simple(keyspace, options, before)?,
+        Some("NetworkTopologyStrategy") => by_data_center(ddl, keyspace, options, before)?,
+        Some("LocalStrategy") => {
+            return Err(invalid!(
+                "Unable to use given strategy class: LocalStrategy is reserved for internal use."
+            ));
+        }
+        _ => return Err(configuration!("Unable to find replication strategy class '{full}'")),
+    };
+    let mut replication = kept;
+    replication.insert("class".to_owned(), full);
+    Ok(replication)
+}
+
+fn simple(
+    keyspace: &str,
+    mut options: BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, DdlError> {
+    let default = before.get(FACTOR).map_or(DEFAULT_FACTOR, String::as_str).to_owned();
+    let factor = options.entry(FACTOR.to_owned()).or_insert(default);
+    check_factor(factor)?;
+    match options.keys().find(|name| *name != FACTOR) {
+        Some(name) => Err(configuration!(
+            "Unrecognized strategy option {{{name}}} passed to SimpleStrategy for keyspace {keyspace}"
+        )),
+        None => Ok(options),
+    }
+}
+
+fn by_data_center(
+    ddl: &Ddl<'_>,
+    keyspace: &str,
+    mut options: BTreeMap<String, String>,
+    before: &BTreeMap<String, String>,
+) -> Result<BTreeMap<String, String>, DdlError> {
+    let mut factor = options.remove(FACTOR);
+    if factor.is_none() && options.is_empty() {
+        // From SimpleStrategy straight to this one.
+        factor = before.get(FACTOR).cloned();
+    } else if factor.is_some() {
+        for (name, value) in before.iter().filter(|(name, _)| *name != FACTOR && *name != "class") {
+            options.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+    }
+    if let Some(factor) = factor.filter(|factor| check_factor(factor).is_ok()) {
+        for (name, _) in &ddl.context.data_centers {
+            options.entry(name.clone()).or_insert_with(|| factor.clone());
+        }
+    }
+    options.retain(|_, factor| factor != "0");
+    if options.is_empty() {
+        return Err(configuration!(
+            "Configuration for at least one datacenter must be present"
+        ));
+    }
+    if let Some(name) = options
+        .keys()
+        .find(|name| !ddl.context.data_centers.iter().any(|(known, _)| known == *name))
+    {
+        return Err(configuration!(
+            "Unrecognized strategy option {{{name}}} passed to NetworkTopologyStrategy for keyspace {keyspace}"
+        ));
+    }
+    for factor in options.values() {
+        check_factor(factor)?;
+    }
+    Ok(options)
+}
+
+fn check_factor(factor: &str) -> Result<(), DdlError> {
+    if let Some((all, transient)) = factor.split_once('/')
+        && all.parse::<i32>().is_ok()
+        && transient.parse::<i32>().is_ok()
+    {
+        return Err(configuration!("Transient replication is not enabled on this node"));
+    }
+    match factor.parse::<i32>() {
+        Err(_) => Err(configuration!("For input string: \"{factor}\"")),
+        Ok(count) if count < 0 => Err(configuration!("Replication factor must be non-negative, found {count}")),
+        Ok(_) => Ok(()),
+    }
+}
+
+/// How many copies there are in all.
+fn replicas(ddl: &Ddl<'_>, replication: &BTreeMap<String, String>) -> usize {
+    let count = |name: &str| {
+        replication
+            .get(name)
+            .and_then(|factor| factor.parse::<usize>().ok())
+            .unwrap_or_default()
+    };
+    count(FACTOR)
+        + ddl
+            .context
+            .data_centers
+            .iter()
+            .map(|(name, _)| count(name))
+            .sum::<usize>()
+}
+
+fn too_many_replicas(ddl: &Ddl<'_>, keyspace: &str, replication: &BTreeMap<String, String>) -> Vec<String> {
+    let mut warnings = Vec::new();
+    let nodes: usize = ddl.context.data_centers.iter().map(|(_, nodes)| nodes).sum();
+    let factor = |name: &str| replication.get(name).and_then(|factor| factor.parse::<usize>().ok());
+    if let Some(factor) = factor(FACTOR).filter(|factor| *factor > nodes) {
+        warnings.push(format!(
+            "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {nodes}"
+        ));
+    }
+    for (name, nodes) in &ddl.context.data_centers {
+        if let Some(factor) = factor(name).filter(|factor| factor > nodes) {
+            warnings.push(format!(
+                "Your replication factor {factor} for keyspace {keyspace} is higher than the number of nodes {nodes} \
+                 for datacenter {name}"
+            ));
+        }
+    }
+    warnings
+}

@@ -1,0 +1,288 @@
+//! WITH of tables and views: read, normalised and judged as Cassandra does, though most of it means nothing to our store. What is
+//! kept is what DESCRIBE and the schema tables show.
+
+use std::collections::BTreeMap;
+
+use grammar::ast;
+
+use super::error::{DdlError, configuration, syntax};
+use super::property::Properties;
+use super::{compaction, compression};
+use crate::schema::TableOptions;
+use crate::types::java_f64;
+
+const NAMES: &[&str] = &[
+    "additional_write_policy",
+    "allow_auto_snapshot",
+    "bloom_filter_fp_chance",
+    "caching",
+    "cdc",
+    "comment",
+    "compaction",
+    "compression",
+    "crc_check_chance",
+    "default_time_to_live",
+    "extensions",
+    "gc_grace_seconds",
+    "id",
+    "incremental_backups",
+    "max_index_interval",
+    "memtable",
+    "memtable_flush_period_in_ms",
+    "min_index_interval",
+    "read_repair",
+    "speculative_retry",
+];
+
+/// Most seconds a table's rows may live by default: twenty years. Source: Cassandra's Attributes.MAX_TTL.
+const TIME_TO_LIVE_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
+
+/// Least chance of a false positive that a bloom filter can be made for. Source: Cassandra's BloomCalculations.
+const FALSE_POSITIVES_MIN: f64 = 6.71e-5;
+
+/// What stands after WITH, not yet judged.
+pub(super) struct Given {
+    /// The options as they will be.
+    pub(super) options: TableOptions,
+    /// `id`, as written.
+    pub(super) id: Option<String>,
+    /// Its text, for what `validate` has to say about it.
+    compaction_given: bool,
+}
+
+/// Reads the options over those there are, `None` for a new table: everything that is wrong in itself is refused here, before
+/// anything is looked up.
+pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -> Result<Given, DdlError> {
+    let properties = Properties::new(&written.properties)?;
+    properties.only(NAMES)?;
+    let mut o = before.cloned().unwrap_or_default();
+    set(&mut o.allow_auto_snapshot, properties.boolean("allow_auto_snapshot")?);
+    if let Some(map) = properties.map("caching")? {
+        o.caching = caching(&map)?;
+    }
+    set(&mut o.cdc, properties.boolean("cdc")?);
+    set(&mut o.comment, properties.text("comment")?);
+    let compaction = properties.map("compaction")?;
+    let compaction_given = compaction.is_some();
+    if let Some(map) = compaction {
+        o.compaction = compaction::read(map)?;
+        // New levelled tables are read through fewer filters, which may be coarser.
+        if before.is_none() && compaction::is_levelled(&o.compaction) {
+            o.bloom_filter_fp_chance = 0.1;
+        }
+    }
+    if let Some(map) = properties.map("compression")? {
+        o.compression = compression::read(map)?;
+    }
+    if let Some(name) = properties.text("memtable")? {
+        if name != "default" {
+            return Err(configuration!("Memtable configuration \"{name}\" not found."));
+        }
+        o.memtable = name;
+    }
+    set(&mut o.crc_check_chance, properties.double("crc_check_chance")?);
+    set(
+        &mut o.bloom_filter_fp_chance,
+        properties.double("bloom_filter_fp_chance")?,
+    );
+    set(&mut o.default_time_to_live, properties.int("default_time_to_live")?);
+    set(&mut o.gc_grace_seconds, properties.int("gc_grace_seconds")?);
+    set(&mut o.incremental_backups, properties.boolean("incremental_backups")?);
+    set(&mut o.max_index_interval, properties.int("max_index_interval")?);
+    set(
+        &mut o.memtable_flush_period_in_ms,
+        properties.int("memtable_flush_period_in_ms")?,
+    );
+    set(&mut o.min_index_interval, properties.int("min_index_interval")?);
+    if let Some(text) = properties.text("speculative_retry")? {
+        o.speculative_retry = speculative_retry(&text)?;
+    }
+    if let Some(text) = properties.text("additional_write_policy")? {
+        o.additional_write_policy = speculative_retry(&text)?;
+    }
+    if let Some(text) = properties.text("read_repair")? {
+        let upper = text.to_uppercase();
+        if upper != "BLOCKING" && upper != "NONE" {
+            // Differs: Cassandra lets an exception of Java out here, as a server error.
+            return Err(syntax!(
+                "Invalid value {text} for 'read_repair': only BLOCKING and NONE are allowed"
+            ));
+        }
+        o.read_repair = upper;
+    }
+    Ok(Given {
+        options: o,
+        id: properties.text("id")?,
+        compaction_given,
+    })
+}
+
+fn set<T>(slot: &mut T, value: Option<T>) {
+    if let Some(value) = value {
+        *slot = value;
+    }
+}
+
+impl Given {
+    /// Judges the options: ranges, and those of the compaction strategy.
+    pub(super) fn validate(self) -> Result<TableOptions, DdlError> {
+        let o = self.options;
+        if self.compaction_given {
+            compaction::validate(&o.compaction)?;
+        }
+        let chance = o.bloom_filter_fp_chance;
+        if !(chance > FALSE_POSITIVES_MIN && chance <= 1.0) {
+            return Err(configuration!(
+                "bloom_filter_fp_chance must be larger than {} and less than or equal to 1.0 (got {})",
+                java_f64(FALSE_POSITIVES_MIN),
+                java_f64(chance)
+            ));
+        }
+        if !(0.0..=1.0).contains(&o.crc_check_chance) {
+            return Err(configuration!(
+                "crc_check_chance must be larger than or equal to 0 and smaller than or equal to 1.0 (got {})",
+                java_f64(o.crc_check_chance)
+            ));
+        }
+        let least = |name: &str, value: i32, least: i32| {
+            if value < least {
+                Err(configuration!(
+                    "{name} must be greater than or equal to {least} (got {value})"
+                ))
+            } else {
+                Ok(())
+            }
+        };
+        least("default_time_to_live", o.default_time_to_live, 0)?;
+        if o.default_time_to_live > TIME_TO_LIVE_SECONDS_MAX {
+            return Err(configuration!(
+                "default_time_to_live must be less than or equal to {TIME_TO_LIVE_SECONDS_MAX} (got {})",
+                o.default_time_to_live
+            ));
+        }
+        least("gc_grace_seconds", o.gc_grace_seconds, 0)?;
+        least("min_index_interval", o.min_index_interval, 1)?;
+        if o.max_index_interval < o.min_index_interval {
+            return Err(configuration!(
+                "max_index_interval must be greater than or equal to min_index_interval ({}) (got {})",
+                o.min_index_interval,
+                o.max_index_interval
+            ));
+        }
+        least("memtable_flush_period_in_ms", o.memtable_flush_period_in_ms, 0)?;
+        Ok(o)
+    }
+}
+
+/// Only what is given counts: what is left out is NONE, not the default of a table without the option.
+fn caching(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, DdlError> {
+    let others: Vec<&str> = map
+        .keys()
+        .map(String::as_str)
+        .filter(|key| !matches!(*key, "keys" | "rows_per_partition"))
+        .collect();
+    if !others.is_empty() {
+        return Err(configuration!(
+            "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
+            others.join(", ")
+        ));
+    }
+    let none = "NONE".to_owned();
+    let keys = map.get("keys").unwrap_or(&none);
+    let keys = match keys.to_uppercase().as_str() {
+        "ALL" => "ALL",
+        "NONE" => "NONE",
+        _ => {
+            return Err(configuration!(
+                "Invalid value '{keys}' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed"
+            ));
+        }
+    };
+    let rows = map.get("rows_per_partition").unwrap_or(&none);
+    let rows = match rows.to_uppercase().as_str() {
+        "ALL" => "ALL".to_owned(),
+        "NONE" => none,
+        _ => match rows.parse::<u32>() {
+            Ok(0) => none,
+            Ok(count) if i32::try_from(count).is_ok() && !rows.starts_with('+') => count.to_string(),
+            _ => {
+                return Err(configuration!(
+                    "Invalid value '{rows}' for caching sub-option 'rows_per_partition': \
+                     only 'ALL', 'NONE', and integer values are allowed"
+                ));
+            }
+        },
+    };
+    Ok(BTreeMap::from([
+        ("keys".to_owned(), keys.to_owned()),
+        ("rows_per_partition".to_owned(), rows),
+    ]))
+}
+
+/// One of the two parts that MIN and MAX take.
+enum Threshold {
+    Percentile(String),
+    Millis(String),
+}
+
+/// The policy as it is kept: `99p`, `10ms`, `ALWAYS`, `NEVER`, `MIN(99p,10ms)`.
+fn speculative_retry(text: &str) -> Result<String, DdlError> {
+    // Cassandra names this option whichever of the two it is.
+    let wrong = || configuration!("Invalid value {text} for option 'speculative_retry'");
+    let upper = text.trim().to_uppercase();
+    match upper.as_str() {
+        "ALWAYS" => return Ok(upper),
+        "NEVER" | "NONE" => return Ok("NEVER".to_owned()),
+        _ => {}
+    }
+    let (function, inside) = match upper.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
+        Some((function @ ("MIN" | "MAX"), inside)) => (function, inside),
+        Some(_) => return Err(wrong()),
+        None => {
+            return match threshold(&upper, text)?.ok_or_else(wrong)? {
+                Threshold::Percentile(text) | Threshold::Millis(text) => Ok(text),
+            };
+        }
+    };
+    let (left, right) = inside.split_once(',').ok_or_else(wrong)?;
+    let left = threshold(left.trim(), text)?.ok_or_else(wrong)?;
+    let right = threshold(right.trim(), text)?.ok_or_else(wrong)?;
+    match (left, right) {
+        (Threshold::Percentile(percentile), Threshold::Millis(millis))
+        | (Threshold::Millis(millis), Threshold::Percentile(percentile)) => {
+            Ok(format!("{function}({percentile},{millis})"))
+        }
+        (left, _) => {
+            let kind = if matches!(left, Threshold::Percentile(_)) {
+                "PERCENTILE"
+            } else {
+                "FIXED"
+            };
+            Err(configuration!(
+                "Invalid value {text} for option 'speculative_retry': MIN()/MAX() arguments should be of different types, \
+                 but both are of type {kind}"
+            ))
+        }
+    }
+}
+
+/// `None`: neither a percentile nor a time.
+fn threshold(part: &str, text: &str) -> Result<Option<Threshold>, DdlError> {
+    let number = |digits: &str| -> Option<f64> {
+        let plain = !digits.is_empty() && digits.chars().all(|c| c.is_ascii_digit() || c == '.');
+        digits.parse().ok().filter(|_| plain)
+    };
+    if let Some(value) = part.strip_suffix("MS").and_then(number) {
+        return Ok(Some(Threshold::Millis(format!("{}ms", value.trunc()))));
+    }
+    let digits = part.strip_suffix("PERCENTILE").or_else(|| part.strip_suffix('P'));
+    let Some(value) = digits.and_then(number) else {
+        return Ok(None);
+    };
+    if !(value > 0.0 && value < 100.0) {
+        return Err(configuration!(
+            "Invalid value {text} for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)"
+        ));
+    }
+    Ok(Some(Threshold::Percentile(format!("{value}p"))))
+}

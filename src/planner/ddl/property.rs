@@ -1,0 +1,109 @@
+//! `name = value AND …` after WITH.
+
+use std::collections::BTreeMap;
+
+use grammar::ast::{Literal, Property, PropertyValue};
+
+use super::error::{DdlError, syntax};
+
+/// The properties of a statement, each named once, all of names that are known.
+pub(super) struct Properties<'a>(BTreeMap<&'a str, &'a PropertyValue>);
+
+/// The text of a constant as a property has it; `None` for null.
+fn literal_text(literal: &Literal) -> Option<String> {
+    Some(match literal {
+        Literal::Null => return None,
+        Literal::String(text)
+        | Literal::Integer(text)
+        | Literal::Float(text)
+        | Literal::Uuid(text)
+        | Literal::Duration(text) => text.clone(),
+        Literal::Boolean(value) => value.to_string(),
+        Literal::Blob(digits) => format!("0x{digits}"),
+    })
+}
+
+impl<'a> Properties<'a> {
+    /// What the parser checks in Cassandra: nothing twice, no null in a map.
+    pub(super) fn new(properties: &'a [Property]) -> Result<Self, DdlError> {
+        let mut known = BTreeMap::new();
+        for property in properties {
+            let name = property.name.as_str();
+            if known.insert(name, &property.value).is_some() {
+                return Err(syntax!("Multiple definitions for property '{name}'"));
+            }
+            if let PropertyValue::Map(entries) = &property.value {
+                for (key, value) in entries {
+                    let key = literal_text(key).unwrap_or_default();
+                    if literal_text(value).is_none() {
+                        return Err(syntax!("Invalid property value: NULL for property: '{key}'"));
+                    }
+                }
+            }
+        }
+        Ok(Self(known))
+    }
+
+    /// Refuses names that are not among these.
+    pub(super) fn only(&self, names: &[&str]) -> Result<(), DdlError> {
+        match self.0.keys().find(|name| !names.contains(name)) {
+            Some(name) => Err(syntax!("Unknown property '{name}'")),
+            None => Ok(()),
+        }
+    }
+
+    pub(super) fn has(&self, name: &str) -> bool {
+        self.0.contains_key(name)
+    }
+
+    /// A constant's text.
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, DdlError> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(PropertyValue::Literal(literal)) => Ok(literal_text(literal)),
+            Some(_) => Err(syntax!("Invalid value for property '{name}'. It should be a string")),
+        }
+    }
+
+    /// A map's entries; a later key wins.
+    pub(super) fn map(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, DdlError> {
+        match self.0.get(name) {
+            None => Ok(None),
+            Some(PropertyValue::Map(entries)) => Ok(Some(
+                entries
+                    .iter()
+                    .filter_map(|(key, value)| Some((literal_text(key)?, literal_text(value)?)))
+                    .collect(),
+            )),
+            Some(_) => Err(syntax!("Invalid value for property '{name}'. It should be a map.")),
+        }
+    }
+
+    pub(super) fn boolean(&self, name: &str) -> Result<Option<bool>, DdlError> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match text.to_lowercase().as_str() {
+            "1" | "true" | "yes" => Ok(Some(true)),
+            "0" | "false" | "no" => Ok(Some(false)),
+            _ => Err(syntax!(
+                "Invalid boolean value {text} for '{name}'. Positive values can be '1', 'true' or 'yes'. \
+                 Negative values can be '0', 'false' or 'no'."
+            )),
+        }
+    }
+
+    pub(super) fn int(&self, name: &str) -> Result<Option<i32>, DdlError> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match text.parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(syntax!("Invalid integer value {text} for '{name}'")),
+        }
+    }
+
+    pub(super) fn double(&self, name: &str) -> Result<Option<f64>, DdlError> {
+        let Some(text) = self.text(name)? else { return Ok(None) };
+        match text.trim().parse() {
+            Ok(value) => Ok(Some(value)),
+            Err(_) => Err(syntax!("Invalid double value {text} for '{name}'")),
+        }
+    }
+}

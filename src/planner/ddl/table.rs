@@ -1,0 +1,432 @@
+//! CREATE TABLE; DROP TABLE, TYPE, INDEX and MATERIALIZED VIEW.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use grammar::ast::{self, CreateTable, Drop, DropKind};
+use uuid::Uuid;
+
+use super::error::{DdlError, configuration, invalid};
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, index, options, user_type, view};
+use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, typename};
+use crate::types::{CqlType, Native};
+
+/// Most characters of the name of a table together with its keyspace's. Source: Cassandra's SchemaConstants.
+const NAME_CHARACTERS_MAX: usize = 222;
+
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
+    let key = primary_key(statement, name)?;
+    Ddl::authorize(keyspace_name, Right::Create, &format!("all tables in {keyspace_name}"))?;
+    let given = options::read(&statement.options, None)?;
+    if statement.columns.iter().any(|column| column.mask.is_some()) {
+        return Err(invalid!(
+            "Cannot mask columns because dynamic data masking is not enabled. \
+             You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml"
+        ));
+    }
+    let keyspace = ddl.keyspace(keyspace_name)?;
+    if keyspace.table_or_view(name).is_some() {
+        return if statement.if_not_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(DdlError::AlreadyExists {
+                keyspace: keyspace_name.to_owned(),
+                table: name.to_owned(),
+            })
+        };
+    }
+    let mut types = BTreeMap::new();
+    for column in &statement.columns {
+        types.insert(
+            column.name.as_str(),
+            column_type::resolve(&column.column_type, keyspace)?,
+        );
+    }
+    types.values().try_for_each(column_type::check_nested)?;
+    check_key(statement, &key, &types, name)?;
+    let descending = clustering_order(&statement.options, &key.clustering, name)?;
+    check_shape(statement, &key, &types)?;
+    let is_counter = statement
+        .columns
+        .iter()
+        .any(|column| column_type::is_counter(&column.column_type));
+    if is_counter {
+        check_counters(&key, &types, given.options.default_time_to_live)?;
+    }
+    let id = table_id(ddl, given.id.as_deref())?;
+    check_name(keyspace_name, name)?;
+    let options = given.validate()?;
+
+    let mut table = Table {
+        id,
+        storage_id: ddl.context.storage_id,
+        keyspace: keyspace_name.to_owned(),
+        name: name.to_owned(),
+        columns: Vec::new(),
+        partition_key_count: key.partition.len(),
+        clustering_count: key.clustering.len(),
+        is_counter,
+        is_virtual: false,
+        compact_storage: statement.options.compact_storage,
+        options,
+        indexes: BTreeMap::new(),
+        triggers: BTreeMap::new(),
+        dropped: BTreeMap::new(),
+        next_column_id: 0,
+    };
+    for column in columns(statement, &key, &types, &descending) {
+        add_column(&mut table, column);
+    }
+    let mut next = Keyspace::clone(keyspace);
+    next.tables.insert(name.to_owned(), Arc::new(table));
+    let mut outcome = DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        ChangeKind::Created,
+        ChangeTarget::Table,
+        keyspace_name,
+        name,
+    );
+    outcome.storage_id_used = true;
+    Ok(outcome)
+}
+
+/// Names of the columns of the primary key.
+pub(super) struct Key<'a> {
+    pub(super) partition: Vec<&'a str>,
+    pub(super) clustering: Vec<&'a str>,
+}
+
+impl<'a> Key<'a> {
+    pub(super) fn of(key: &'a ast::PrimaryKey) -> Self {
+        Self {
+            partition: key.partition_key.iter().map(|name| name.as_str()).collect(),
+            clustering: key.clustering.iter().map(|name| name.as_str()).collect(),
+        }
+    }
+
+    pub(super) fn names(&self) -> impl Iterator<Item = &'a str> + '_ {
+        self.partition.iter().chain(&self.clustering).copied()
+    }
+}
+
+/// The one primary key, and no column twice: what the parser checks in Cassandra.
+fn primary_key<'a>(statement: &'a CreateTable, name: &str) -> Result<Key<'a>, DdlError> {
+    let mut seen = BTreeSet::new();
+    for column in &statement.columns {
+        let column = column.name.as_str();
+        if !seen.insert(column) {
+            return Err(invalid!("Duplicate column '{column}' declaration for table '{name}'"));
+        }
+    }
+    let own = statement.columns.iter().filter(|column| column.is_primary_key);
+    let own = own.map(|column| Key {
+        partition: vec![column.name.as_str()],
+        clustering: Vec::new(),
+    });
+    let mut keys = own.chain(statement.primary_keys.iter().map(Key::of));
+    let key = keys
+        .next()
+        .ok_or_else(|| invalid!("No PRIMARY KEY specifed for table '{name}' (exactly one required)"))?;
+    match keys.next() {
+        Some(_) => Err(invalid!(
+            "Multiple PRIMARY KEY specified for table '{name}' (exactly one required)"
+        )),
+        None => Ok(key),
+    }
+}
+
+fn check_key(
+    statement: &CreateTable,
+    key: &Key<'_>,
+    types: &BTreeMap<&str, CqlType>,
+    table: &str,
+) -> Result<(), DdlError> {
+    let mut seen = BTreeSet::new();
+    for name in key.names() {
+        let ty = types
+            .get(name)
+            .ok_or_else(|| invalid!("Unknown column '{name}' referenced in PRIMARY KEY for table '{table}'"))?;
+        if !seen.insert(name) {
+            return Err(invalid!(
+                "Duplicate column '{name}' in PRIMARY KEY clause for table '{table}'"
+            ));
+        }
+        if let CqlType::User(user) = ty {
+            return Err(invalid!(
+                "Invalid non-frozen user-defined type \"{}.{}\" for PRIMARY KEY column '{name}'",
+                user.keyspace,
+                user.name
+            ));
+        }
+        if ty.is_multi_cell() {
+            return Err(invalid!(
+                "Invalid non-frozen collection type {} for PRIMARY KEY column '{name}'",
+                ty.cql_name()
+            ));
+        }
+        if typename::is_counter(ty) {
+            return Err(invalid!(
+                "counter type is not supported for PRIMARY KEY column '{name}'"
+            ));
+        }
+        if ty.contains_duration() {
+            return Err(invalid!(
+                "duration type is not supported for PRIMARY KEY column '{name}'"
+            ));
+        }
+        if statement
+            .columns
+            .iter()
+            .any(|column| column.is_static && column.name.as_str() == name)
+        {
+            return Err(invalid!("Static column '{name}' cannot be part of the PRIMARY KEY"));
+        }
+    }
+    Ok(())
+}
+
+/// Names of the clustering columns that are sorted from high to low.
+pub(super) fn clustering_order<'a>(
+    written: &'a ast::TableOptions,
+    clustering: &[&str],
+    table: &str,
+) -> Result<BTreeSet<&'a str>, DdlError> {
+    let mut order: Vec<(&str, ast::Direction)> = Vec::new();
+    for (name, direction) in &written.clustering_order {
+        let name = name.as_str();
+        if order.iter().any(|(known, _)| *known == name) {
+            return Err(invalid!(
+                "Duplicate column '{name}' in CLUSTERING ORDER BY clause for table '{table}'"
+            ));
+        }
+        order.push((name, *direction));
+    }
+    let others: Vec<&str> = order
+        .iter()
+        .map(|(name, _)| *name)
+        .filter(|name| !clustering.contains(name))
+        .collect();
+    if !others.is_empty() {
+        return Err(invalid!(
+            "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering columns",
+            others.join(", ")
+        ));
+    }
+    for ((name, _), column) in order.iter().zip(clustering) {
+        if name == column {
+            continue;
+        }
+        return Err(if order.iter().any(|(known, _)| known == column) {
+            invalid!(
+                "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns \
+                 ({column} must appear before {name})"
+            )
+        } else {
+            invalid!("Missing CLUSTERING ORDER for column {column}")
+        });
+    }
+    Ok(order
+        .into_iter()
+        .filter(|(_, direction)| *direction == ast::Direction::Descending)
+        .map(|(name, _)| name)
+        .collect())
+}
+
+fn check_shape(statement: &CreateTable, key: &Key<'_>, types: &BTreeMap<&str, CqlType>) -> Result<(), DdlError> {
+    let has_static = statement.columns.iter().any(|column| column.is_static);
+    if !statement.options.compact_storage {
+        if has_static && key.clustering.is_empty() {
+            return Err(invalid!(
+                "Static columns are only useful (and thus allowed) if the table has at least one clustering column"
+            ));
+        }
+        return Ok(());
+    }
+    if types.values().any(CqlType::is_multi_cell) {
+        return Err(invalid!(
+            "Non-frozen collections and UDTs are not supported with COMPACT STORAGE"
+        ));
+    }
+    if has_static {
+        return Err(invalid!("Static columns are not supported in COMPACT STORAGE tables"));
+    }
+    let others: Vec<&str> = types
+        .keys()
+        .copied()
+        .filter(|name| !key.names().any(|part| part == *name))
+        .collect();
+    if key.clustering.is_empty() && others.is_empty() {
+        return Err(invalid!("No definition found that is not part of the PRIMARY KEY"));
+    }
+    if !key.clustering.is_empty() && others.len() > 1 {
+        return Err(invalid!(
+            "COMPACT STORAGE with composite PRIMARY KEY allows no more than one column not part of the PRIMARY KEY (got: {})",
+            others.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+fn check_counters(key: &Key<'_>, types: &BTreeMap<&str, CqlType>, default_time_to_live: i32) -> Result<(), DdlError> {
+    let mixed = types
+        .iter()
+        .any(|(name, ty)| !typename::is_counter(ty) && !key.names().any(|part| part == *name));
+    if mixed {
+        return Err(invalid!("Cannot mix counter and non counter columns in the same table"));
+    }
+    if default_time_to_live > 0 {
+        return Err(invalid!("Cannot set default_time_to_live on a table with counters"));
+    }
+    Ok(())
+}
+
+/// The uuid that the statement gives, or a new one.
+pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlError> {
+    let Some(text) = given else {
+        return Ok(ddl.context.new_id);
+    };
+    let id = Uuid::try_parse(text).map_err(|_| configuration!("Invalid table id"))?;
+    // Differs: Cassandra lets an exception of Java out here, as a server error.
+    match ddl
+        .schema
+        .keyspaces
+        .values()
+        .flat_map(|keyspace| keyspace.all_tables())
+        .find(|table| table.id == id)
+    {
+        Some(table) => Err(configuration!(
+            "Table id {id} is in use by {}.{}",
+            table.keyspace,
+            table.name
+        )),
+        None => Ok(id),
+    }
+}
+
+pub(super) fn check_name(keyspace: &str, name: &str) -> Result<(), DdlError> {
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(configuration!(
+            "{keyspace}.{name}: Table name must not be empty or not contain non-alphanumeric-underscore characters \
+             (got \"{name}\")"
+        ));
+    }
+    if keyspace.len() + name.len() > NAME_CHARACTERS_MAX {
+        return Err(configuration!(
+            "{keyspace}.{name}: Table name must not be more than {} characters long (got {} characters for \"{name}\")",
+            NAME_CHARACTERS_MAX - keyspace.len(),
+            name.len()
+        ));
+    }
+    Ok(())
+}
+
+/// All columns, without numbers, in any order.
+fn columns(
+    statement: &CreateTable,
+    key: &Key<'_>,
+    types: &BTreeMap<&str, CqlType>,
+    descending: &BTreeSet<&str>,
+) -> Vec<Column> {
+    let place = |names: &[&str], name: &str| names.iter().position(|part| *part == name);
+    let column = |written: &ast::ColumnDefinition| {
+        let name = written.name.as_str();
+        let (kind, position) = if let Some(position) = place(&key.partition, name) {
+            (ColumnKind::PartitionKey, position)
+        } else if let Some(position) = place(&key.clustering, name) {
+            (ColumnKind::Clustering, position)
+        } else if written.is_static {
+            (ColumnKind::Static, 0)
+        } else {
+            (ColumnKind::Regular, 0)
+        };
+        Column {
+            id: 0,
+            name: name.to_owned(),
+            ty: types.get(name).cloned().unwrap_or(CqlType::Native(Native::Blob)),
+            kind,
+            position,
+            descending: descending.contains(name),
+            mask: None,
+        }
+    };
+    statement.columns.iter().map(column).collect()
+}
+
+/// Puts a column in its place and gives it the next number.
+pub(super) fn add_column(table: &mut Table, mut column: Column) -> ColumnId {
+    let id = table.next_column_id;
+    column.id = id;
+    table.next_column_id += 1;
+    table.columns.push(Arc::new(column));
+    sort_columns(table);
+    id
+}
+
+/// Columns in the order of `SELECT *`.
+pub(super) fn sort_columns(table: &mut Table) {
+    table.columns.sort_by(|a, b| {
+        let rank = |kind: ColumnKind| match kind {
+            ColumnKind::PartitionKey => 0,
+            ColumnKind::Clustering => 1,
+            ColumnKind::Static => 2,
+            ColumnKind::Regular => 3,
+        };
+        (rank(a.kind), a.position, &a.name).cmp(&(rank(b.kind), b.position, &b.name))
+    });
+}
+
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+    match statement.kind {
+        DropKind::Table => drop_table(ddl, statement),
+        DropKind::Type => user_type::drop(ddl, statement),
+        DropKind::Index => index::drop(ddl, statement),
+        DropKind::View => view::drop(ddl, statement),
+    }
+}
+
+fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    Ddl::authorize(keyspace_name, Right::Drop, &format!("table {keyspace_name}.{name}"))?;
+    let found = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| Some((keyspace, keyspace.table_or_view(name)?)));
+    let Some((keyspace, table)) = found else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("Table '{keyspace_name}.{name}' doesn't exist"))
+        };
+    };
+    if keyspace.views.contains_key(name) {
+        return Err(invalid!(
+            "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead."
+        ));
+    }
+    // Cassandra lists the keyspace of each view, not the view.
+    let views: Vec<&str> = keyspace
+        .views_of(name)
+        .map(|view| view.table.keyspace.as_str())
+        .collect();
+    if !views.is_empty() {
+        return Err(invalid!(
+            "Cannot drop a table when materialized views still depend on it ({})",
+            views.join(", ")
+        ));
+    }
+    let mut next = Keyspace::clone(keyspace);
+    next.tables.remove(name);
+    let schema: Schema = ddl.with(next);
+    let mut outcome = DdlOutcome::changed(
+        ddl.schema,
+        schema,
+        ChangeKind::Dropped,
+        ChangeTarget::Table,
+        keyspace_name,
+        name,
+    );
+    outcome.dropped_storage = vec![table.storage_id];
+    Ok(outcome)
+}

@@ -1,0 +1,389 @@
+//! CREATE, ALTER and DROP MATERIALIZED VIEW: what the schema says about them.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use grammar::ast::{
+    AlterView, CreateView, Drop, Name, Operator, Relation, RelationTarget, RelationValue, Selection, Selector,
+    Statement, Term,
+};
+
+use super::error::{DdlError, configuration, invalid, syntax};
+use super::table::{Key, add_column, check_name, clustering_order, table_id};
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, options};
+use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
+
+const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
+const NO_TIME_TO_LIVE: &str = "Cannot set default_time_to_live for a materialized view. Data in a materialized view always \
+                               expire at the same time than the corresponding data in the parent table.";
+
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    let base_name = statement.base_table.name.as_str();
+    if statement.options.compact_storage {
+        return Err(syntax!(
+            "COMPACT STORAGE tables are not allowed starting with version 4.0"
+        ));
+    }
+    let base_keyspace = ddl.keyspace_name(&statement.base_table)?;
+    Ddl::authorize(
+        base_keyspace,
+        Right::Alter,
+        &format!("table {base_keyspace}.{base_name}"),
+    )?;
+    let given = options::read(&statement.options, None)?;
+    if base_keyspace != keyspace_name {
+        return Err(invalid!(
+            "Cannot create a materialized view on a table in a different keyspace"
+        ));
+    }
+    let keyspace = ddl.keyspace(keyspace_name)?;
+    let Some(base) = keyspace.tables.get(base_name) else {
+        return Err(invalid!("Base table '{base_name}' doesn't exist"));
+    };
+    if keyspace.table_or_view(name).is_some() {
+        return if statement.if_not_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(DdlError::AlreadyExists {
+                keyspace: keyspace_name.to_owned(),
+                table: name.to_owned(),
+            })
+        };
+    }
+    if base.is_counter {
+        return Err(invalid!("Materialized views are not supported on counter tables"));
+    }
+    let selected = selected(statement, base, name)?;
+    let key = Key::of(&statement.primary_key);
+    check_key(&key, base, &selected, name)?;
+    check_relations(statement, &key, base)?;
+    if given.options.default_time_to_live > 0 {
+        return Err(invalid!("{NO_TIME_TO_LIVE}"));
+    }
+    if !statement.options.clustering_order.is_empty()
+        && statement.options.clustering_order.len() != key.clustering.len()
+    {
+        return Err(invalid!(
+            "Clustering key columns must exactly match columns in CLUSTERING ORDER BY directive"
+        ));
+    }
+    let descending = clustering_order(&statement.options, &key.clustering, name)?;
+    let id = table_id(ddl, given.id.as_deref())?;
+    check_name(keyspace_name, name)?;
+    let options = given.validate()?;
+
+    let mut table = Table {
+        id,
+        storage_id: ddl.context.storage_id,
+        keyspace: keyspace_name.to_owned(),
+        name: name.to_owned(),
+        columns: Vec::new(),
+        partition_key_count: key.partition.len(),
+        clustering_count: key.clustering.len(),
+        is_counter: false,
+        is_virtual: false,
+        compact_storage: false,
+        options,
+        indexes: BTreeMap::new(),
+        triggers: BTreeMap::new(),
+        dropped: BTreeMap::new(),
+        next_column_id: 0,
+    };
+    for column in base
+        .columns
+        .iter()
+        .filter(|column| selected.contains(column.name.as_str()) || key.names().any(|part| part == column.name))
+    {
+        add_column(&mut table, in_view(column, &key, &descending));
+    }
+    let where_clause: Vec<String> = statement.relations.iter().map(Relation::to_string).collect();
+    let view = View {
+        table: Arc::new(table),
+        base_table: base_name.to_owned(),
+        base_id: base.id,
+        include_all_columns: statement.selection == Selection::All,
+        where_clause: where_clause.join(" AND "),
+    };
+    let mut next = Keyspace::clone(keyspace);
+    next.views.insert(name.to_owned(), Arc::new(view));
+    let mut outcome = DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        ChangeKind::Created,
+        ChangeTarget::Table,
+        keyspace_name,
+        name,
+    );
+    outcome.storage_id_used = true;
+    Ok(outcome.warned(vec![EXPERIMENTAL.to_owned()]))
+}
+
+/// The base table's column as the view has it.
+fn in_view(column: &Column, key: &Key<'_>, descending: &BTreeSet<&str>) -> Column {
+    let place = |names: &[&str]| names.iter().position(|part| *part == column.name);
+    let (kind, position) = if let Some(position) = place(&key.partition) {
+        (ColumnKind::PartitionKey, position)
+    } else if let Some(position) = place(&key.clustering) {
+        (ColumnKind::Clustering, position)
+    } else {
+        (ColumnKind::Regular, 0)
+    };
+    Column {
+        kind,
+        position,
+        descending: descending.contains(column.name.as_str()),
+        ..column.clone()
+    }
+}
+
+/// Names of the base table's columns that the view has.
+fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Result<BTreeSet<&'a str>, DdlError> {
+    let mut names: BTreeSet<&str> = BTreeSet::new();
+    match &statement.selection {
+        Selection::All => names.extend(base.columns.iter().map(|column| column.name.as_str())),
+        Selection::Selectors(selectors) => {
+            for selector in selectors {
+                if selector.alias.is_some() {
+                    return Err(invalid!(
+                        "Cannot use aliases when defining a materialized view (got {selector})"
+                    ));
+                }
+                let Selector::Column(column) = &selector.selector else {
+                    return Err(invalid!(
+                        "Can only select columns by name when defining a materialized view (got {selector})"
+                    ));
+                };
+                if base.column(column.as_str()).is_none() {
+                    return Err(undefined(column.as_str(), base));
+                }
+                names.insert(column.as_str());
+            }
+        }
+    }
+    let statics = base.columns.iter().filter(|column| column.kind == ColumnKind::Static);
+    if let Some(column) = statics.into_iter().find(|column| names.contains(column.name.as_str())) {
+        return Err(invalid!(
+            "Cannot include static column '{}' in materialized view '{name}'",
+            column.name
+        ));
+    }
+    Ok(names)
+}
+
+fn undefined(column: &str, base: &Table) -> DdlError {
+    invalid!(
+        "Undefined column name {column} in table {}.{}",
+        base.keyspace,
+        base.name
+    )
+}
+
+fn is_key(column: &Column) -> bool {
+    matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
+}
+
+fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str) -> Result<(), DdlError> {
+    let mut seen = BTreeSet::new();
+    let mut others = Vec::new();
+    for name in key.names() {
+        let Some((_, column)) = base.column(name).filter(|_| selected.contains(name)) else {
+            return Err(invalid!(
+                "Unknown column '{name}' referenced in PRIMARY KEY for materialized view '{view}'"
+            ));
+        };
+        if !seen.insert(name) {
+            return Err(invalid!(
+                "Duplicate column '{name}' in PRIMARY KEY clause for materialized view '{view}'"
+            ));
+        }
+        if column.ty.is_multi_cell() {
+            return Err(invalid!(
+                "Invalid non-frozen {} type '{}' for PRIMARY KEY column '{name}'",
+                if matches!(column.ty, crate::types::CqlType::User(_)) {
+                    "user-defined"
+                } else {
+                    "collection"
+                },
+                column.ty.cql_name()
+            ));
+        }
+        if !is_key(column) {
+            others.push(name);
+        }
+    }
+    let missing: Vec<&str> = base
+        .columns
+        .iter()
+        .filter(|column| is_key(column) && !seen.contains(column.name.as_str()))
+        .map(|column| column.name.as_str())
+        .collect();
+    if !missing.is_empty() {
+        return Err(invalid!(
+            "Cannot create materialized view '{view}' without primary key columns {} from base table '{}'",
+            missing.join(", "),
+            base.name
+        ));
+    }
+    if others.len() > 1 {
+        return Err(invalid!(
+            "Cannot include more than one non-primary key column in materialized view primary key (got {})",
+            others.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+fn has_marker(term: &Term) -> bool {
+    match term {
+        Term::BindMarker(_) => true,
+        Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => terms.iter().any(has_marker),
+        Term::Function { arguments, .. } => arguments.iter().any(has_marker),
+        _ => false,
+    }
+}
+
+fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Result<(), DdlError> {
+    let marked = statement.relations.iter().any(|relation| match &relation.value {
+        RelationValue::Term(term) => has_marker(term),
+        RelationValue::Terms(terms) => terms.iter().any(has_marker),
+        RelationValue::None => false,
+    });
+    if marked {
+        return Err(invalid!(
+            "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements"
+        ));
+    }
+    let mut restricted: BTreeSet<&str> = BTreeSet::new();
+    let mut otherwise: Vec<&str> = Vec::new();
+    for relation in &statement.relations {
+        let names: Vec<&Name> = match &relation.target {
+            RelationTarget::Token(_) => {
+                return Err(invalid!("Cannot use token relation when defining a materialized view"));
+            }
+            RelationTarget::Column(name) | RelationTarget::Element(name, _) | RelationTarget::Index(name) => vec![name],
+            RelationTarget::Tuple(names) => names.iter().collect(),
+        };
+        for name in names {
+            let Some((_, column)) = base.column(name.as_str()) else {
+                return Err(undefined(name.as_str(), base));
+            };
+            restricted.insert(name.as_str());
+            if relation.operator != Operator::IsNotNull && !is_key(column) && !otherwise.contains(&name.as_str()) {
+                otherwise.push(name.as_str());
+            }
+        }
+    }
+    if !otherwise.is_empty() {
+        return Err(invalid!(
+            "Non-primary key columns can only be restricted with 'IS NOT NULL' (got: {} restricted illegally)",
+            otherwise.join(",")
+        ));
+    }
+    let free: Vec<&str> = key.names().filter(|name| !restricted.contains(name)).collect();
+    if !free.is_empty() {
+        return Err(invalid!(
+            "Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise",
+            free.join(", ")
+        ));
+    }
+    Ok(())
+}
+
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    let found = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| Some((keyspace, keyspace.views.get(name)?)));
+    let Some((keyspace, view)) = found else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"))
+        };
+    };
+    Ddl::authorize(
+        keyspace_name,
+        Right::Alter,
+        &format!("table {keyspace_name}.{}", view.base_table),
+    )?;
+    let given = options::read(&statement.options, Some(&view.table.options))?;
+    if given.id.is_some() {
+        return Err(configuration!("Cannot alter table id."));
+    }
+    if given.options.gc_grace_seconds == 0 {
+        return Err(invalid!(
+            "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is used to TTL undelivered updates. \
+             Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed."
+        ));
+    }
+    if given.options.default_time_to_live > 0 {
+        return Err(invalid!(
+            "Forbidden default_time_to_live detected for a materialized view. {}",
+            NO_TIME_TO_LIVE.split_once(". ").map_or(NO_TIME_TO_LIVE, |(_, why)| why)
+        ));
+    }
+    let mut changed = View::clone(view);
+    Arc::make_mut(&mut changed.table).options = given.validate()?;
+    let mut next = Keyspace::clone(keyspace);
+    next.views.insert(name.to_owned(), Arc::new(changed));
+    Ok(DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        ChangeKind::Updated,
+        ChangeTarget::Table,
+        keyspace_name,
+        name,
+    ))
+}
+
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+    let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    let found = ddl
+        .schema
+        .keyspace(keyspace_name)
+        .and_then(|keyspace| Some((keyspace, keyspace.views.get(name)?)));
+    let Some((keyspace, view)) = found else {
+        return if statement.if_exists {
+            Ok(DdlOutcome::unchanged(ddl.schema))
+        } else {
+            Err(invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"))
+        };
+    };
+    let storage_id = view.table.storage_id;
+    let mut next = Keyspace::clone(keyspace);
+    next.views.remove(name);
+    let mut outcome = DdlOutcome::changed(
+        ddl.schema,
+        ddl.with(next),
+        ChangeKind::Dropped,
+        ChangeTarget::Table,
+        keyspace_name,
+        name,
+    );
+    outcome.dropped_storage = vec![storage_id];
+    Ok(outcome)
+}
+
+/// A WHERE clause in which a column is called otherwise.
+pub(super) fn renamed(where_clause: &str, from: &str, to: &str) -> String {
+    let Ok(Statement::Select(select)) = grammar::parse(&format!("SELECT * FROM t WHERE {where_clause}")) else {
+        return where_clause.to_owned();
+    };
+    let rename = |name: &mut Name| {
+        if name.as_str() == from {
+            *name = Name::from(to);
+        }
+    };
+    let mut texts = Vec::with_capacity(select.relations.len());
+    for mut relation in select.relations {
+        match &mut relation.target {
+            RelationTarget::Column(name) | RelationTarget::Element(name, _) => rename(name),
+            RelationTarget::Tuple(names) | RelationTarget::Token(names) => names.iter_mut().for_each(rename),
+            RelationTarget::Index(_) => {}
+        }
+        texts.push(relation.to_string());
+    }
+    texts.join(" AND ")
+}

@@ -1,0 +1,125 @@
+//! What the system tables tell about nodes. A plain value, made by the server at start.
+
+use std::net::IpAddr;
+
+use uuid::Uuid;
+
+/// Another node of the cluster, as `system.peers` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Peer {
+    /// The address that nodes know it by.
+    pub address: IpAddr,
+    /// Its port among nodes.
+    pub port: u16,
+    /// The address that clients connect to.
+    pub native_address: IpAddr,
+    /// The port that clients connect to.
+    pub native_port: u16,
+    /// Its identity.
+    pub host_id: Uuid,
+    /// Its data centre.
+    pub data_center: String,
+    /// Its rack.
+    pub rack: String,
+    /// Its tokens on the ring; no two nodes share one.
+    pub tokens: Vec<i64>,
+}
+
+/// This node, as `system.local` shows it, and the others.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct NodeInfo {
+    /// The cluster's name.
+    pub cluster_name: String,
+    /// Its data centre.
+    pub data_center: String,
+    /// Its rack.
+    pub rack: String,
+    /// Its identity; stays the same over restarts.
+    pub host_id: Uuid,
+    /// The address that nodes know it by.
+    pub address: IpAddr,
+    /// Its port among nodes.
+    pub port: u16,
+    /// The address that clients connect to.
+    pub native_address: IpAddr,
+    /// The port that clients connect to.
+    pub native_port: u16,
+    /// Which Cassandra clients shall take it for.
+    pub release_version: String,
+    /// Of CQL.
+    pub cql_version: String,
+    /// The latest native protocol version.
+    pub native_protocol_version: String,
+    /// Full class name.
+    pub partitioner: String,
+    /// Short class name, which DESCRIBE CLUSTER shows.
+    pub snitch: String,
+    /// Its tokens on the ring.
+    pub tokens: Vec<i64>,
+    /// Seconds since 1970-01-01 UTC at which it started.
+    pub generation: i32,
+    /// The other nodes.
+    pub peers: Vec<Peer>,
+}
+
+impl NodeInfo {
+    /// A cluster of one node at this address, with all defaults: one token, and the version that clients know best.
+    ///
+    /// Differs: release_version is 5.0.0 though we follow 5.0.9, since it is the one value for which cqlsh prints no warning.
+    #[must_use]
+    pub fn single(host_id: Uuid, address: IpAddr, native_port: u16) -> Self {
+        Self {
+            cluster_name: "Test Cluster".to_owned(),
+            data_center: "datacenter1".to_owned(),
+            rack: "rack1".to_owned(),
+            host_id,
+            address,
+            port: 7000,
+            native_address: address,
+            native_port,
+            release_version: "5.0.0".to_owned(),
+            cql_version: "3.4.7".to_owned(),
+            native_protocol_version: "5".to_owned(),
+            partitioner: "org.apache.cassandra.dht.Murmur3Partitioner".to_owned(),
+            snitch: "DynamicEndpointSnitch".to_owned(),
+            tokens: vec![0],
+            generation: 0,
+            peers: Vec::new(),
+        }
+    }
+
+    /// How many nodes the data centre of this name has.
+    #[must_use]
+    pub fn nodes_in(&self, data_center: &str) -> usize {
+        usize::from(self.data_center == data_center)
+            + self.peers.iter().filter(|peer| peer.data_center == data_center).count()
+    }
+}
+
+/// A connected client, as `system_views.clients` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the names and meanings are those of system_views.clients")]
+pub struct Client {
+    pub address: IpAddr,
+    pub port: u16,
+    pub client_options: Vec<(String, String)>,
+    pub connection_stage: String,
+    pub driver_name: Option<String>,
+    pub driver_version: Option<String>,
+    pub keyspace_name: Option<String>,
+    pub protocol_version: u8,
+    pub request_count: u64,
+    pub ssl_cipher_suite: Option<String>,
+    pub ssl_enabled: bool,
+    pub ssl_protocol: Option<String>,
+    pub username: String,
+}
+
+/// What changes from moment to moment and only the server knows.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Live {
+    /// Connections.
+    pub clients: Vec<Client>,
+    /// `system_views.settings`: the effective configuration.
+    pub settings: Vec<(String, String)>,
+}

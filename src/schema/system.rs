@@ -1,0 +1,206 @@
+//! The system keyspaces, made at start from `system/definitions.tsv`.
+//!
+//! ```text
+//! keyspace  name  class | virtual  replication_factor | -
+//! table     name  gc_grace_seconds  memtable_flush_period_in_ms  default_time_to_live  compaction strategy and options  comment
+//!           kind  column  type                     (partition, clustering, descending, static, regular or dropped; in order)
+//! index     name  class
+//! ```
+//! Fields stand apart by tabs; `-` is none. Whatever the lines do not tell is Cassandra's default. A table's uuid is the name-based
+//! one of its keyspace's and its own name, as in Cassandra.
+//!
+//! Source: `system_schema`, `system_virtual_schema` and DESCRIBE of Apache Cassandra 5.0.9.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, LazyLock};
+
+use md5::{Digest, Md5};
+use uuid::Uuid;
+
+use super::{
+    COMPACTION_PACKAGE, Column, ColumnKind, DroppedColumn, Index, Keyspace, LOCATOR_PACKAGE, Schema, StorageId, Table,
+    TableOptions, record, typename,
+};
+
+const DEFINITIONS: &str = include_str!("system/definitions.tsv");
+
+/// The first number in the store that a user's table may have; those below are the system tables'.
+pub const USER_STORAGE_ID_MIN: StorageId = 1024;
+
+static BASE: LazyLock<Schema> = LazyLock::new(read);
+
+/// The schema in which only the system keyspaces are.
+#[must_use]
+pub fn base() -> Schema {
+    BASE.clone()
+}
+
+/// Whether it is a system keyspace's name.
+#[must_use]
+pub fn is_name(keyspace: &str) -> bool {
+    BASE.keyspaces.contains_key(keyspace)
+}
+
+/// Whether nobody may change anything in it: each node has its own.
+#[must_use]
+pub fn is_local(keyspace: &str) -> bool {
+    matches!(keyspace, "system" | "system_schema") || is_virtual(keyspace)
+}
+
+/// Whether its rows are made by the server in Cassandra too.
+#[must_use]
+pub fn is_virtual(keyspace: &str) -> bool {
+    matches!(keyspace, "system_views" | "system_virtual_schema")
+}
+
+/// Whether it is a system keyspace as it was generated.
+pub(super) fn is_base(keyspace: &Keyspace) -> bool {
+    BASE.keyspaces
+        .get(&keyspace.name)
+        .is_some_and(|base| base.replication == keyspace.replication && base.durable_writes == keyspace.durable_writes)
+}
+
+/// The uuid that Cassandra gives a system table.
+#[must_use]
+pub fn table_id(keyspace: &str, table: &str) -> Uuid {
+    let mut hash = Md5::new();
+    hash.update(keyspace.as_bytes());
+    hash.update(table.as_bytes());
+    uuid::Builder::from_md5_bytes(hash.finalize().into()).into_uuid()
+}
+
+fn read() -> Schema {
+    let mut schema = Schema::default();
+    let mut keyspace: Option<Keyspace> = None;
+    let mut storage_id = 0;
+    for line in DEFINITIONS.lines() {
+        let fields: Vec<&str> = line.split('\t').collect();
+        let field = |index: usize| fields.get(index).copied().unwrap_or_default();
+        if field(0) == "keyspace" {
+            schema
+                .keyspaces
+                .extend(keyspace.take().map(|done| (done.name.clone(), Arc::new(done))));
+            keyspace = Some(keyspace_of(field(1), field(2), field(3)));
+            continue;
+        }
+        let Some(keyspace) = keyspace.as_mut() else { continue };
+        if field(0) == "table" {
+            storage_id += 1;
+            let table = table_of(keyspace, &fields, storage_id);
+            keyspace.tables.insert(table.name.clone(), Arc::new(table));
+            continue;
+        }
+        // A line that belongs to the table read last, which has the greatest number so far.
+        let Some(table) = keyspace
+            .tables
+            .values_mut()
+            .find(|table| table.storage_id == storage_id)
+        else {
+            continue;
+        };
+        let table = Arc::make_mut(table);
+        if field(0) == "index" {
+            let options = BTreeMap::from([
+                ("class_name".to_owned(), field(2).to_owned()),
+                ("target".to_owned(), String::new()),
+            ]);
+            let index = Index {
+                name: field(1).to_owned(),
+                kind: "CUSTOM".to_owned(),
+                options,
+            };
+            table.indexes.insert(index.name.clone(), index);
+        } else {
+            add_column(table, field(1), field(2), field(3));
+        }
+    }
+    schema
+        .keyspaces
+        .extend(keyspace.map(|done| (done.name.clone(), Arc::new(done))));
+    schema.version = record::version_of(schema.digest);
+    schema
+}
+
+fn keyspace_of(name: &str, class: &str, factor: &str) -> Keyspace {
+    let mut keyspace = Keyspace::new(name, BTreeMap::new(), true);
+    if class == "virtual" {
+        keyspace.is_virtual = true;
+        return keyspace;
+    }
+    keyspace
+        .replication
+        .insert("class".to_owned(), format!("{LOCATOR_PACKAGE}{class}"));
+    if factor != "-" {
+        keyspace
+            .replication
+            .insert("replication_factor".to_owned(), factor.to_owned());
+    }
+    keyspace
+}
+
+fn table_of(keyspace: &Keyspace, fields: &[&str], storage_id: StorageId) -> Table {
+    let field = |index: usize| fields.get(index).copied().unwrap_or_default();
+    let mut options = TableOptions {
+        comment: field(6).to_owned(),
+        gc_grace_seconds: field(2).parse().unwrap_or_default(),
+        memtable_flush_period_in_ms: field(3).parse().unwrap_or_default(),
+        default_time_to_live: field(4).parse().unwrap_or_default(),
+        ..TableOptions::default()
+    };
+    let mut words = field(5).split(' ');
+    if let Some(class) = words.next().filter(|class| *class != "-") {
+        options
+            .compaction
+            .insert("class".to_owned(), format!("{COMPACTION_PACKAGE}{class}"));
+        for (name, value) in words.filter_map(|word| word.split_once('=')) {
+            options.compaction.insert(name.to_owned(), value.to_owned());
+        }
+    }
+    Table {
+        id: table_id(&keyspace.name, field(1)),
+        storage_id,
+        keyspace: keyspace.name.clone(),
+        name: field(1).to_owned(),
+        columns: Vec::new(),
+        partition_key_count: 0,
+        clustering_count: 0,
+        is_counter: false,
+        is_virtual: keyspace.is_virtual,
+        compact_storage: false,
+        options,
+        indexes: BTreeMap::new(),
+        triggers: BTreeMap::new(),
+        dropped: BTreeMap::new(),
+        next_column_id: 0,
+    }
+}
+
+fn add_column(table: &mut Table, kind: &str, name: &str, ty: &str) {
+    let (column_kind, position) = match kind {
+        "partition" => (ColumnKind::PartitionKey, table.partition_key_count),
+        "clustering" | "descending" => (ColumnKind::Clustering, table.clustering_count),
+        "static" => (ColumnKind::Static, 0),
+        _ => (ColumnKind::Regular, 0),
+    };
+    let column = Column {
+        id: table.next_column_id,
+        name: name.to_owned(),
+        ty: typename::parse(ty, &mut |_| None).expect("the definitions name only known types, which a test holds"),
+        kind: column_kind,
+        position,
+        descending: kind == "descending",
+        mask: None,
+    };
+    table.next_column_id += 1;
+    if kind == "dropped" {
+        let dropped = DroppedColumn {
+            column,
+            dropped_micros: i64::MAX,
+        };
+        table.dropped.insert(name.to_owned(), dropped);
+        return;
+    }
+    table.partition_key_count += usize::from(column_kind == ColumnKind::PartitionKey);
+    table.clustering_count += usize::from(column_kind == ColumnKind::Clustering);
+    table.columns.push(Arc::new(column));
+}

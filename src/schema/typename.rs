@@ -1,0 +1,212 @@
+//! CQL types read back from their text ([`CqlType::cql_name`]), written in the ways that only some messages need, and rewritten
+//! when a user-defined type in them changes.
+
+use std::sync::Arc;
+
+use crate::types::{CqlType, Native, UserType};
+
+/// As [`CqlType::cql_name`], a user-defined type with its keyspace: how some messages write a type.
+#[must_use]
+pub fn with_keyspace(ty: &CqlType) -> String {
+    match ty {
+        CqlType::User(user) => format!("{}.{}", user.keyspace, user.name),
+        CqlType::Frozen(inner) if matches!(**inner, CqlType::User(_)) => format!("frozen<{}>", with_keyspace(inner)),
+        _ => ty.cql_name(),
+    }
+}
+
+/// As [`CqlType::cql_name`], without `frozen` around it: how functions write the types of their arguments.
+#[must_use]
+pub fn unfrozen_name(ty: &CqlType) -> String {
+    let text = ty.cql_name();
+    match ty {
+        CqlType::Frozen(_) | CqlType::Tuple(_) => text
+            .strip_prefix("frozen<")
+            .and_then(|rest| rest.strip_suffix('>'))
+            .unwrap_or(&text)
+            .to_owned(),
+        _ => text,
+    }
+}
+
+/// A list, set or map, frozen or not.
+#[must_use]
+pub fn is_collection(ty: &CqlType) -> bool {
+    matches!(ty.unfrozen(), CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..))
+}
+
+/// Whether its values are counters.
+#[must_use]
+pub fn is_counter(ty: &CqlType) -> bool {
+    *ty == CqlType::Native(Native::Counter)
+}
+
+/// The type with every user-defined type in it replaced by what `of` says it has become.
+#[must_use]
+pub fn with_users(ty: &CqlType, of: &dyn Fn(&UserType) -> Arc<UserType>) -> CqlType {
+    let arc = |inner: &CqlType| Arc::new(with_users(inner, of));
+    match ty {
+        CqlType::Native(_) | CqlType::Custom(_) => ty.clone(),
+        CqlType::Frozen(inner) => CqlType::Frozen(arc(inner)),
+        CqlType::List(inner) => CqlType::List(arc(inner)),
+        CqlType::Set(inner) => CqlType::Set(arc(inner)),
+        CqlType::Vector(inner, dimension) => CqlType::Vector(arc(inner), *dimension),
+        CqlType::Map(key, value) => CqlType::Map(arc(key), arc(value)),
+        CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(|element| with_users(element, of)).collect()),
+        CqlType::User(user) => CqlType::User(of(user)),
+    }
+}
+
+/// The type with user-defined types replaced by tuples of their fields: how a dropped column's type is remembered, since the
+/// user-defined type may be dropped after it.
+#[must_use]
+pub fn without_users(ty: &CqlType) -> CqlType {
+    let arc = |inner: &CqlType| Arc::new(without_users(inner));
+    match ty {
+        CqlType::Native(_) | CqlType::Custom(_) => ty.clone(),
+        CqlType::Frozen(inner) => match without_users(inner) {
+            tuple @ CqlType::Tuple(_) => tuple,
+            other => CqlType::Frozen(Arc::new(other)),
+        },
+        CqlType::List(inner) => CqlType::List(arc(inner)),
+        CqlType::Set(inner) => CqlType::Set(arc(inner)),
+        CqlType::Vector(inner, dimension) => CqlType::Vector(arc(inner), *dimension),
+        CqlType::Map(key, value) => CqlType::Map(arc(key), arc(value)),
+        CqlType::Tuple(elements) => CqlType::Tuple(elements.iter().map(without_users).collect()),
+        CqlType::User(user) => CqlType::Tuple(
+            user.fields
+                .iter()
+                .map(|(_, field)| without_users(field).freeze())
+                .collect(),
+        ),
+    }
+}
+
+/// Reads what [`CqlType::cql_name`] writes. `user` knows the user-defined types of the keyspace. `None` if it is no type.
+pub fn parse(text: &str, user: &mut dyn FnMut(&str) -> Option<Arc<UserType>>) -> Option<CqlType> {
+    let mut parser = Parser { rest: text, user };
+    let ty = parser.ty()?;
+    parser.rest.trim().is_empty().then_some(ty)
+}
+
+struct Parser<'a, 'u> {
+    rest: &'a str,
+    user: &'u mut dyn FnMut(&str) -> Option<Arc<UserType>>,
+}
+
+impl<'a> Parser<'a, '_> {
+    fn eat(&mut self, token: char) -> bool {
+        let rest = self.rest.trim_start();
+        match rest.strip_prefix(token) {
+            Some(after) => {
+                self.rest = after;
+                true
+            }
+            None => false,
+        }
+    }
+
+    fn expect(&mut self, token: char) -> Option<()> {
+        self.eat(token).then_some(())
+    }
+
+    /// Text up to the closing quote, which is doubled where it is meant.
+    fn quoted(&mut self, quote: char) -> Option<String> {
+        let mut text = String::new();
+        let mut characters = self.rest.char_indices().peekable();
+        while let Some((at, c)) = characters.next() {
+            if c != quote {
+                text.push(c);
+            } else if characters.next_if(|&(_, next)| next == quote).is_some() {
+                text.push(quote);
+            } else {
+                self.rest = self.rest.get(at + c.len_utf8()..)?;
+                return Some(text);
+            }
+        }
+        None
+    }
+
+    fn word(&mut self) -> &'a str {
+        let rest = self.rest.trim_start();
+        let end = rest
+            .find(|c: char| !(c.is_alphanumeric() || c == '_'))
+            .unwrap_or(rest.len());
+        let (word, after) = rest.split_at(end);
+        self.rest = after;
+        word
+    }
+
+    fn ty(&mut self) -> Option<CqlType> {
+        if self.eat('\'') {
+            return Some(CqlType::Custom(self.quoted('\'')?.into()));
+        }
+        if self.eat('"') {
+            let name = self.quoted('"')?;
+            return (self.user)(&name).map(CqlType::User);
+        }
+        let word = self.word();
+        if !self.eat('<') {
+            return Native::named(word)
+                .map(CqlType::Native)
+                .or_else(|| (self.user)(word).map(CqlType::User));
+        }
+        let ty = match word {
+            "frozen" => self.ty()?.freeze(),
+            "list" => CqlType::List(Arc::new(self.ty()?)),
+            "set" => CqlType::Set(Arc::new(self.ty()?)),
+            "map" => {
+                let key = self.ty()?;
+                self.expect(',')?;
+                CqlType::Map(Arc::new(key), Arc::new(self.ty()?))
+            }
+            "tuple" => {
+                let mut elements = vec![self.ty()?];
+                while self.eat(',') {
+                    elements.push(self.ty()?);
+                }
+                CqlType::Tuple(elements.into())
+            }
+            "vector" => {
+                let element = self.ty()?;
+                self.expect(',')?;
+                CqlType::Vector(Arc::new(element), self.word().parse().ok()?)
+            }
+            _ => return None,
+        };
+        self.expect('>')?;
+        Some(ty)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(text: &str) -> CqlType {
+        let user = Arc::new(UserType {
+            keyspace: "k".to_owned(),
+            name: "A b".to_owned(),
+            fields: Vec::new(),
+        });
+        parse(text, &mut |name| (name == "A b").then(|| Arc::clone(&user))).unwrap_or_else(|| panic!("{text}"))
+    }
+
+    #[test]
+    fn texts_are_read_back() {
+        for text in [
+            "int",
+            "list<int>",
+            "frozen<list<frozen<list<int>>>>",
+            "map<text, frozen<map<text, text>>>",
+            "frozen<tuple<blob, timeuuid>>",
+            "vector<float, 3>",
+            "frozen<\"A b\">",
+            "\"A b\"",
+            "list<frozen<tuple<frozen<\"A b\">, vector<int, 2>>>>",
+            "'org.apache.cassandra.db.marshal.CompositeType(org.apache.cassandra.db.marshal.Int32Type)'",
+        ] {
+            assert_eq!(read(text).cql_name(), text);
+        }
+    }
+}

@@ -1,0 +1,106 @@
+//! Rows of the system tables that the server makes: `system_schema`, `system_virtual_schema`, `system` and `system_views`.
+//!
+//! ```text
+//! rows(table, …)  →  None: the table has stored rows (system_auth, system_traces, system_distributed, the users' own)
+//!                    Some(rows × columns in the order of `table.columns`), in token order, each partition in clustering order
+//! ```
+//! Drivers ask for one keyspace or one table at a time, so a caller that knows the partition key says so, and only that partition
+//! is made. What a table would tell that we have nothing true to say about (compactions, streams, caches …) is left out: such a
+//! table is empty.
+
+pub(super) mod encode;
+mod schema_tables;
+mod system_tables;
+
+use bytes::Bytes;
+
+use super::node::{Live, NodeInfo};
+use super::{Schema, Table, system};
+
+/// A row in the making: values by column name. Columns that are not named are null.
+pub(super) struct Cells(Vec<(&'static str, Option<Bytes>)>);
+
+impl Cells {
+    fn new() -> Self {
+        Self(Vec::with_capacity(16))
+    }
+
+    fn set(mut self, column: &'static str, value: Bytes) -> Self {
+        self.0.push((column, Some(value)));
+        self
+    }
+
+    fn set_if(mut self, column: &'static str, value: Option<Bytes>) -> Self {
+        self.0.push((column, value));
+        self
+    }
+
+    fn into_row(self, table: &Table) -> Vec<Option<Bytes>> {
+        let of = |name: &str| {
+            self.0
+                .iter()
+                .find(|(column, _)| *column == name)
+                .and_then(|(_, value)| value.clone())
+        };
+        table.columns.iter().map(|column| of(&column.name)).collect()
+    }
+}
+
+/// Everything a view is made of.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// What is defined.
+    pub schema: &'a Schema,
+    /// The nodes.
+    pub node: &'a NodeInfo,
+    /// What only the server knows.
+    pub live: &'a Live,
+    /// The partitioner: bytes of a partition key → its place on the ring.
+    pub token: fn(&[u8]) -> i64,
+}
+
+/// The rows of a system table that is made by the server; `None` if the table has stored rows.
+///
+/// `partition_key` are the values of the partition key's columns, if the caller wants only that partition; then only its rows are
+/// returned.
+#[must_use]
+pub fn rows(table: &Table, sources: Sources<'_>, partition_key: Option<&[Bytes]>) -> Option<Vec<Vec<Option<Bytes>>>> {
+    if !system::is_local(&table.keyspace) {
+        return None;
+    }
+    let wanted = partition_key
+        .and_then(|key| key.first())
+        .and_then(|first| std::str::from_utf8(first).ok());
+    let cells = match table.keyspace.as_str() {
+        "system_schema" => schema_tables::stored(&table.name, sources.schema, wanted),
+        "system_virtual_schema" => schema_tables::made(&table.name, sources.schema, wanted),
+        "system" => system_tables::system(&table.name, sources),
+        _ => system_tables::system_views(&table.name, sources),
+    };
+    let mut rows: Vec<Vec<Option<Bytes>>> = cells.into_iter().map(|cells| cells.into_row(table)).collect();
+    let count = table.partition_key_count;
+    if let Some(key) = partition_key {
+        rows.retain(|row| row.iter().take(count).map(Option::as_ref).eq(key.iter().map(Some)));
+    }
+    // Stable: rows of a partition are made in clustering order.
+    rows.sort_by_cached_key(|row| {
+        let key = serialized(row.get(..count).unwrap_or_default());
+        ((sources.token)(&key), key)
+    });
+    Some(rows)
+}
+
+/// The bytes of a partition key: its one value, or each with its length before and a zero behind.
+fn serialized(values: &[Option<Bytes>]) -> Vec<u8> {
+    if let [Some(only)] = values {
+        return only.to_vec();
+    }
+    let mut bytes = Vec::new();
+    for value in values {
+        let value = value.as_deref().unwrap_or_default();
+        bytes.extend_from_slice(&u16::try_from(value.len()).unwrap_or(u16::MAX).to_be_bytes());
+        bytes.extend_from_slice(value);
+        bytes.push(0);
+    }
+    bytes
+}
