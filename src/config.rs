@@ -1,1 +1,665 @@
-//! Settings, with units and origins.
+//! Settings: every one there is in one table, where each value came from, and what they mean together.
+//!
+//! A value is taken from the command line, else from the environment (`HELENUS_` and the name in capitals), else from the
+//! configuration file (TOML, the same names as keys), else the default. `helenus check` prints what came out, with origins.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use crate::server::{Credentials, Limits, Options, TlsOptions};
+
+/// A setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// As on the command line, without its dashes, and in the file.
+    pub name: &'static str,
+    /// What kind of value: for help.
+    pub value: &'static str,
+    /// The default, as text; `None`: not set, or computed (said in `help`).
+    pub default: Option<&'static str>,
+    /// May be given several times.
+    pub repeatable: bool,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    value: &'static str,
+    default: Option<&'static str>,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        value,
+        default,
+        repeatable: false,
+        help,
+    }
+}
+
+/// Every setting. The only place to add one, besides the field of [`Config`] that it ends up in.
+pub const SETTINGS: &[Setting] = &[
+    setting(
+        "data",
+        "URL",
+        None,
+        "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory: [default: file: in the user's data directory]",
+    ),
+    Setting {
+        name: "listen",
+        value: "ADDRESS:PORT",
+        default: Some("127.0.0.1:9042"),
+        repeatable: true,
+        help: "Where CQL is served; port 0 takes a free one",
+    },
+    setting(
+        "durability",
+        "MODE",
+        Some("group"),
+        "When a write is acknowledged: group (synced to disk), periodic:MS, os",
+    ),
+    setting("user", "NAME", None, "The user who must log in; needs a password file"),
+    setting(
+        "password-file",
+        "FILE",
+        None,
+        "File whose first line is the user's password",
+    ),
+    setting(
+        "allow-unauthenticated-network",
+        "BOOL",
+        Some("false"),
+        "Serve other addresses than this machine's own without a login",
+    ),
+    Setting {
+        name: "tls-listen",
+        value: "ADDRESS:PORT",
+        default: None,
+        repeatable: true,
+        help: "Where CQL is served over TLS; needs certificate and key",
+    },
+    setting(
+        "tls-certificate",
+        "FILE",
+        None,
+        "PEM file with the certificate and those that signed it",
+    ),
+    setting("tls-key", "FILE", None, "PEM file with the certificate's key"),
+    setting(
+        "cluster-name",
+        "NAME",
+        Some("Helenus"),
+        "The cluster's name, as clients see it",
+    ),
+    setting(
+        "data-center",
+        "NAME",
+        Some("datacenter1"),
+        "The data center's name, as clients see it",
+    ),
+    setting("rack", "NAME", Some("rack1"), "The rack's name, as clients see it"),
+    setting(
+        "row-cache-bytes-max",
+        "BYTES",
+        Some("67108864"),
+        "Memory for rows that have been read",
+    ),
+    setting(
+        "block-cache-bytes-max",
+        "BYTES",
+        Some("67108864"),
+        "Memory for blocks of the store",
+    ),
+    setting(
+        "body-bytes-max",
+        "BYTES",
+        Some("16777216"),
+        "Most bytes of one request, up to 256 MiB",
+    ),
+    setting("connections-max", "COUNT", Some("8192"), "Most connections at once"),
+    setting(
+        "connections-per-address-max",
+        "COUNT",
+        Some("4096"),
+        "Most connections at once from one address",
+    ),
+    setting(
+        "in-flight-max",
+        "COUNT",
+        Some("1024"),
+        "Requests in work at once on one connection",
+    ),
+    setting(
+        "in-flight-bytes-total-max",
+        "BYTES",
+        Some("201326592"),
+        "Bytes of requests in work at once, over all connections",
+    ),
+    setting(
+        "login-seconds",
+        "SECONDS",
+        Some("10"),
+        "Time from connecting to being logged in",
+    ),
+    setting(
+        "idle-seconds",
+        "SECONDS",
+        Some("1800"),
+        "How long a connection may be silent",
+    ),
+    setting(
+        "slow-client-seconds",
+        "SECONDS",
+        Some("30"),
+        "How long a client may leave its answers unread",
+    ),
+    setting(
+        "drain-seconds",
+        "SECONDS",
+        Some("10"),
+        "How long requests may take to finish when the server stops",
+    ),
+    setting("prepared-max", "COUNT", Some("10000"), "Prepared statements kept"),
+    setting(
+        "threads",
+        "COUNT",
+        Some("0"),
+        "Threads that serve connections; 0: one for each core",
+    ),
+    setting(
+        "log",
+        "FILTER",
+        Some("info"),
+        "What is logged: error, warn, info, debug, or module=level,…",
+    ),
+    setting(
+        "log-format",
+        "FORMAT",
+        Some("auto"),
+        "human, json, or auto: human on a terminal",
+    ),
+    setting(
+        "ready-fd",
+        "NUMBER",
+        None,
+        "Open file to which ADDRESS:PORT is written once CQL is served",
+    ),
+    setting(
+        "ready-file",
+        "FILE",
+        None,
+        "File to which ADDRESS:PORT is written once CQL is served",
+    ),
+];
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The configuration file.
+    File(PathBuf),
+    /// This variable.
+    Environment(String),
+    /// The command line.
+    CommandLine,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::File(path) => write!(formatter, "{}", path.display()),
+            Self::Environment(name) => write!(formatter, "environment {name}"),
+            Self::CommandLine => formatter.write_str("command line"),
+        }
+    }
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The configuration file is no TOML.
+    #[error("{}: {source}", path.display())]
+    Toml {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: Box<toml::de::Error>,
+    },
+    /// The configuration file has a key that is no setting, or a value of the wrong kind.
+    #[error("{}: {key}: {what}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A value does not mean what it must.
+    #[error("{name} = {value:?} ({origin}): {what}")]
+    Value {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// Where it came from.
+        origin: Origin,
+        /// What is wrong.
+        what: String,
+    },
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Together(String),
+}
+
+/// The values of all settings as texts, with their origins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    values: BTreeMap<&'static str, (Vec<String>, Origin)>,
+}
+
+/// The name of a setting's environment variable.
+#[must_use]
+pub fn variable(name: &str) -> String {
+    format!("HELENUS_{}", name.replace('-', "_").to_uppercase())
+}
+
+impl Values {
+    /// Gathers the values. `given` are those of the command line, by name; `environment` reads a variable.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no TOML, or has a key that is no setting.
+    pub fn gather(
+        file: Option<&Path>,
+        given: &BTreeMap<String, Vec<String>>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let mut in_file = file.map(read_file).transpose()?.unwrap_or_default();
+        let mut values = BTreeMap::new();
+        for setting in SETTINGS {
+            let variable = variable(setting.name);
+            let from_file = in_file.remove(setting.name);
+            let value = if let Some(values) = given.get(setting.name) {
+                (values.clone(), Origin::CommandLine)
+            } else if let Some(value) = environment(&variable) {
+                let parts = if setting.repeatable {
+                    value.split(',').map(|part| part.trim().to_owned()).collect()
+                } else {
+                    vec![value]
+                };
+                (parts, Origin::Environment(variable))
+            } else if let (Some(values), Some(path)) = (from_file, file) {
+                (values, Origin::File(path.to_owned()))
+            } else {
+                let default = match setting.name {
+                    "data" => Some(default_data(&environment)),
+                    _ => setting.default.map(str::to_owned),
+                };
+                (default.into_iter().collect(), Origin::Default)
+            };
+            values.insert(setting.name, value);
+        }
+        Ok(Self { values })
+    }
+
+    /// Every setting with its values and their origin, in the order of [`SETTINGS`].
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &[String], &Origin)> {
+        SETTINGS.iter().filter_map(|setting| {
+            let (values, origin) = self.values.get(setting.name)?;
+            Some((setting, values.as_slice(), origin))
+        })
+    }
+
+    fn all(&self, name: &'static str) -> &[String] {
+        self.values
+            .get(name)
+            .map(|(values, _)| values.as_slice())
+            .unwrap_or_default()
+    }
+
+    fn text(&self, name: &'static str) -> Option<&str> {
+        self.all(name).last().map(String::as_str)
+    }
+
+    fn wrong(&self, name: &'static str, value: &str, what: impl fmt::Display) -> ConfigError {
+        ConfigError::Value {
+            name,
+            value: value.to_owned(),
+            origin: self
+                .values
+                .get(name)
+                .map_or(Origin::Default, |(_, origin)| origin.clone()),
+            what: what.to_string(),
+        }
+    }
+
+    fn parsed<T: FromStr<Err: fmt::Display>>(&self, name: &'static str) -> Result<T, ConfigError> {
+        let text = self.text(name).unwrap_or_default();
+        text.parse().map_err(|error| self.wrong(name, text, error))
+    }
+
+    fn seconds(&self, name: &'static str) -> Result<Duration, ConfigError> {
+        self.parsed(name).map(Duration::from_secs)
+    }
+
+    fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
+        let mut addresses = Vec::new();
+        for text in self.all(name) {
+            let found = text.to_socket_addrs().map_err(|error| self.wrong(name, text, error))?;
+            let first = found.into_iter().next();
+            addresses.push(first.ok_or_else(|| self.wrong(name, text, "no address has this name"))?);
+        }
+        Ok(addresses)
+    }
+}
+
+fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, ConfigError> {
+    let text = read(path)?;
+    let table: toml::Table = text.parse().map_err(|source| ConfigError::Toml {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    let mut values = BTreeMap::new();
+    for (key, value) in table {
+        let wrong = |what| ConfigError::Key {
+            path: path.to_owned(),
+            key: key.clone(),
+            what,
+        };
+        let name = key.replace('_', "-");
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.name == name)
+            .ok_or_else(|| wrong("there is no such setting"))?;
+        let scalar = |value: toml::Value| match value {
+            toml::Value::String(text) => Ok(text),
+            toml::Value::Integer(number) => Ok(number.to_string()),
+            toml::Value::Boolean(yes) => Ok(yes.to_string()),
+            _ => Err(wrong("the value must be a text, a whole number or a boolean")),
+        };
+        let list = match value {
+            toml::Value::Array(list) if setting.repeatable => list.into_iter().map(scalar).collect::<Result<_, _>>()?,
+            toml::Value::Array(_) => return Err(wrong("there can be only one value")),
+            value => vec![scalar(value)?],
+        };
+        values.insert(name, list);
+    }
+    Ok(values)
+}
+
+fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// `file:` in the user's data directory, as the XDG base directories say; in the working directory without a home.
+fn default_data(environment: impl Fn(&str) -> Option<String>) -> String {
+    let absolute = |name| environment(name).filter(|path| Path::new(path).is_absolute());
+    let home = absolute("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| absolute("HOME").map(|home| Path::new(&home).join(".local/share")));
+    let directory = home.unwrap_or_default().join("helenus");
+    format!("file:{}", directory.display())
+}
+
+/// How logs are written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum LogFormat {
+    /// For people on a terminal, JSON otherwise.
+    Auto,
+    /// For people.
+    Human,
+    /// One JSON object a line.
+    Json,
+}
+
+/// What the program does, from its settings.
+#[derive(Clone, Debug)]
+pub struct Config {
+    /// Where data is kept.
+    pub data: String,
+    /// When a write is acknowledged.
+    pub durability: String,
+    /// Listening, logins, TLS, limits.
+    pub server: Options,
+    /// As clients see it.
+    pub cluster_name: String,
+    /// As clients see it.
+    pub data_center: String,
+    /// As clients see it.
+    pub rack: String,
+    /// Memory for rows, in bytes.
+    pub row_cache_bytes_max: usize,
+    /// Memory for blocks, in bytes.
+    pub block_cache_bytes_max: usize,
+    /// Threads that serve; 0: one for each core.
+    pub threads: usize,
+    /// What is logged.
+    pub log: String,
+    /// How.
+    pub log_format: LogFormat,
+    /// Open file for the address.
+    pub ready_fd: Option<u32>,
+    /// File for the address.
+    pub ready_file: Option<PathBuf>,
+}
+
+impl Config {
+    /// Gives the values their meaning. Reads the password file.
+    ///
+    /// # Errors
+    /// A value that means nothing, or settings that do not go together.
+    pub fn new(values: &Values) -> Result<Self, ConfigError> {
+        let server = Options {
+            listen: values.addresses("listen")?,
+            tls: tls(values)?,
+            credentials: credentials(values)?,
+            limits: limits(values)?,
+        };
+        let open = values.parsed::<bool>("allow-unauthenticated-network")?;
+        refuse_open_network(&server, open)?;
+        let optional = |name| values.text(name).map(PathBuf::from);
+        Ok(Self {
+            data: values.text("data").unwrap_or_default().to_owned(),
+            durability: values.text("durability").unwrap_or_default().to_owned(),
+            server,
+            cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),
+            data_center: values.text("data-center").unwrap_or_default().to_owned(),
+            rack: values.text("rack").unwrap_or_default().to_owned(),
+            row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
+            block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
+            threads: values.parsed("threads")?,
+            log: values.text("log").unwrap_or_default().to_owned(),
+            log_format: match values.text("log-format") {
+                Some("human") => LogFormat::Human,
+                Some("json") => LogFormat::Json,
+                Some("auto") | None => LogFormat::Auto,
+                Some(other) => return Err(values.wrong("log-format", other, "one of human, json, auto")),
+            },
+            ready_fd: values
+                .text("ready-fd")
+                .is_some()
+                .then(|| values.parsed("ready-fd"))
+                .transpose()?,
+            ready_file: optional("ready-file"),
+        })
+    }
+}
+
+fn limits(values: &Values) -> Result<Limits, ConfigError> {
+    Ok(Limits {
+        body_bytes_max: values.parsed("body-bytes-max")?,
+        login_deadline: values.seconds("login-seconds")?,
+        slow_client: values.seconds("slow-client-seconds")?,
+        in_flight_max: values.parsed("in-flight-max")?,
+        in_flight_bytes_total_max: values.parsed("in-flight-bytes-total-max")?,
+        connections_max: values.parsed("connections-max")?,
+        connections_per_address_max: values.parsed("connections-per-address-max")?,
+        idle: values.seconds("idle-seconds")?,
+        drain: values.seconds("drain-seconds")?,
+        prepared_max: values.parsed("prepared-max")?,
+        ..Limits::default()
+    })
+}
+
+fn tls(values: &Values) -> Result<Option<TlsOptions>, ConfigError> {
+    let listen = values.addresses("tls-listen")?;
+    match (
+        listen.is_empty(),
+        values.text("tls-certificate"),
+        values.text("tls-key"),
+    ) {
+        (true, None, None) => Ok(None),
+        (false, Some(certificate), Some(key)) => Ok(Some(TlsOptions {
+            listen,
+            certificate: certificate.into(),
+            key: key.into(),
+        })),
+        _ => Err(ConfigError::Together(
+            "tls-listen, tls-certificate and tls-key go together".into(),
+        )),
+    }
+}
+
+fn credentials(values: &Values) -> Result<Option<Credentials>, ConfigError> {
+    match (values.text("user"), values.text("password-file")) {
+        (None, None) => Ok(None),
+        (Some(user), Some(file)) => {
+            let text = read(Path::new(file))?;
+            let password = text.lines().next().unwrap_or_default();
+            if user.is_empty() || password.is_empty() {
+                return Err(ConfigError::Together("neither user nor password may be empty".into()));
+            }
+            Ok(Some(Credentials {
+                user: user.to_owned(),
+                password: password.to_owned(),
+            }))
+        }
+        _ => Err(ConfigError::Together("user and password-file go together".into())),
+    }
+}
+
+/// Whoever can reach an address without a login can do everything.
+fn refuse_open_network(server: &Options, allowed: bool) -> Result<(), ConfigError> {
+    if allowed || server.credentials.is_some() {
+        return Ok(());
+    }
+    let tls = server.tls.iter().flat_map(|tls| &tls.listen);
+    match server
+        .listen
+        .iter()
+        .chain(tls)
+        .find(|address| !address.ip().is_loopback())
+    {
+        None => Ok(()),
+        Some(address) => Err(ConfigError::Together(format!(
+            "{address} can be reached from other machines and nobody would have to log in: set user and password-file, or \
+             allow-unauthenticated-network"
+        ))),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gather(given: &[(&str, &str)], environment: &[(&str, &str)]) -> Values {
+        let given = given
+            .iter()
+            .map(|(name, value)| ((*name).to_owned(), vec![(*value).to_owned()]))
+            .collect();
+        let find = |name: &str| {
+            environment
+                .iter()
+                .find(|(known, _)| *known == name)
+                .map(|(_, v)| (*v).to_owned())
+        };
+        Values::gather(None, &given, find).unwrap()
+    }
+
+    #[test]
+    fn the_nearer_origin_wins() {
+        let values = gather(
+            &[("rack", "r1")],
+            &[("HELENUS_RACK", "r2"), ("HELENUS_DATA_CENTER", "d2"), ("HOME", "/h")],
+        );
+        let of = |name: &str| {
+            let (_, values, origin) = values.iter().find(|(setting, ..)| setting.name == name).unwrap();
+            (values.join(","), origin.clone())
+        };
+        assert_eq!(of("rack"), ("r1".into(), Origin::CommandLine));
+        assert_eq!(
+            of("data-center"),
+            ("d2".into(), Origin::Environment("HELENUS_DATA_CENTER".into()))
+        );
+        assert_eq!(of("data"), ("file:/h/.local/share/helenus".into(), Origin::Default));
+        let config = Config::new(&values).unwrap();
+        assert_eq!(config.server.listen, ["127.0.0.1:9042".parse().unwrap()]);
+        assert_eq!(config.server.limits, Limits::default());
+    }
+
+    #[test]
+    fn a_file_has_the_same_names() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("helenus.toml");
+        std::fs::write(
+            &path,
+            "listen = [\"127.0.0.1:1\", \"127.0.0.1:2\"]\nbody_bytes_max = 100\n",
+        )
+        .unwrap();
+        let values = Values::gather(Some(&path), &BTreeMap::new(), |_| None).unwrap();
+        let config = Config::new(&values).unwrap();
+        assert_eq!(
+            (config.server.listen.len(), config.server.limits.body_bytes_max),
+            (2, 100)
+        );
+        std::fs::write(&path, "lisen = 3").unwrap();
+        let error = Values::gather(Some(&path), &BTreeMap::new(), |_| None).unwrap_err();
+        assert!(
+            error.to_string().ends_with("lisen: there is no such setting"),
+            "{error}"
+        );
+    }
+
+    #[test]
+    fn the_network_is_not_served_without_a_login() {
+        let error = Config::new(&gather(&[("listen", "0.0.0.0:9042")], &[])).unwrap_err();
+        assert!(error.to_string().contains("allow-unauthenticated-network"));
+        assert!(
+            Config::new(&gather(
+                &[("listen", "0.0.0.0:9042"), ("allow-unauthenticated-network", "true")],
+                &[]
+            ))
+            .is_ok()
+        );
+    }
+
+    #[test]
+    fn what_is_wrong_is_named() {
+        let error = Config::new(&gather(&[], &[("HELENUS_CONNECTIONS_MAX", "many")])).unwrap_err();
+        assert!(
+            error
+                .to_string()
+                .starts_with("connections-max = \"many\" (environment HELENUS_CONNECTIONS_MAX): ")
+        );
+        assert!(Config::new(&gather(&[("user", "u")], &[])).is_err());
+        assert!(Config::new(&gather(&[("tls-key", "k")], &[])).is_err());
+    }
+}

@@ -64,6 +64,111 @@ pub enum StartError {
     Tls(#[from] TlsError),
 }
 
+/// Addresses that are taken, not served yet: a node must know its own address before it can answer who it is.
+pub struct Bound {
+    options: Options,
+    plain: Vec<TcpListener>,
+    tls: Vec<(TcpListener, TlsAcceptor)>,
+    addresses: Vec<SocketAddr>,
+    tls_addresses: Vec<SocketAddr>,
+}
+
+impl std::fmt::Debug for Bound {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Bound")
+            .field("options", &self.options)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Bound {
+    /// Takes the addresses. From here on connections wait for [`Bound::serve`].
+    ///
+    /// # Errors
+    /// An address is taken, or TLS cannot be set up.
+    pub async fn bind(options: Options) -> Result<Self, StartError> {
+        let mut bound = Self {
+            plain: Vec::new(),
+            tls: Vec::new(),
+            addresses: Vec::new(),
+            tls_addresses: Vec::new(),
+            options,
+        };
+        for address in &bound.options.listen {
+            let (listener, local) = listen(*address).await?;
+            bound.plain.push(listener);
+            bound.addresses.push(local);
+        }
+        if let Some(tls) = &bound.options.tls {
+            let acceptor = tls::acceptor(&tls.certificate, &tls.key)?;
+            for address in &tls.listen {
+                let (listener, local) = listen(*address).await?;
+                bound.tls.push((listener, acceptor.clone()));
+                bound.tls_addresses.push(local);
+            }
+        }
+        Ok(bound)
+    }
+
+    /// Where plain connections are taken, in the order of the options.
+    #[must_use]
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// Where TLS connections are taken.
+    #[must_use]
+    pub fn tls_addresses(&self) -> &[SocketAddr] {
+        &self.tls_addresses
+    }
+
+    /// Serves with `handler`. Must run within a tokio runtime.
+    #[must_use]
+    pub fn serve<H: Handler>(self, handler: &Arc<H>, events: Arc<Events>, clock: Clock) -> Server {
+        let admission = Arc::new(Admission::default());
+        let drain = watch::Sender::new(false);
+        let drain_limit = self.options.limits.drain;
+        let shared = Arc::new(Shared {
+            limits: self.options.limits,
+            authenticator: Authenticator::new(self.options.credentials, clock),
+            admission: Arc::clone(&admission),
+        });
+        let mut listeners = JoinSet::new();
+        let plain = self.plain.into_iter().map(|listener| (listener, None));
+        let tls = self
+            .tls
+            .into_iter()
+            .map(|(listener, acceptor)| (listener, Some(acceptor)));
+        for (listener, tls) in plain.chain(tls) {
+            let acceptor = Acceptor {
+                handler: Arc::clone(handler),
+                shared: Arc::clone(&shared),
+                events: Arc::clone(&events),
+                drain: drain.subscribe(),
+                tls,
+            };
+            listeners.spawn(acceptor.run(listener));
+        }
+        Server {
+            addresses: self.addresses,
+            tls_addresses: self.tls_addresses,
+            drain,
+            listeners,
+            events,
+            admission,
+            drain_limit,
+        }
+    }
+}
+
+async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+    let error = |source| StartError::Listen { address, source };
+    let listener = TcpListener::bind(address).await.map_err(error)?;
+    let local = listener.local_addr().map_err(error)?;
+    Ok((listener, local))
+}
+
 /// A server that listens. [`Server::drain`] stops it; dropping it stops it at once.
 #[derive(Debug)]
 pub struct Server {
@@ -77,68 +182,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Listens and serves with `handler`. Must run within a tokio runtime.
-    ///
-    /// # Errors
-    /// An address is taken, or TLS cannot be set up.
-    pub async fn start<H: Handler>(
-        options: &Options,
-        handler: Arc<H>,
-        events: Arc<Events>,
-        clock: Clock,
-    ) -> Result<Self, StartError> {
-        let admission = Arc::new(Admission::default());
-        let shared = Arc::new(Shared {
-            limits: options.limits.clone(),
-            authenticator: Authenticator::new(options.credentials.clone(), clock),
-            admission: Arc::clone(&admission),
-        });
-        let mut server = Self {
-            addresses: Vec::new(),
-            tls_addresses: Vec::new(),
-            drain: watch::Sender::new(false),
-            listeners: JoinSet::new(),
-            events,
-            admission,
-            drain_limit: options.limits.drain,
-        };
-        for address in &options.listen {
-            let local = server.listen(*address, None, &handler, &shared).await?;
-            server.addresses.push(local);
-        }
-        if let Some(tls) = &options.tls {
-            let acceptor = tls::acceptor(&tls.certificate, &tls.key)?;
-            for address in &tls.listen {
-                let local = server
-                    .listen(*address, Some(acceptor.clone()), &handler, &shared)
-                    .await?;
-                server.tls_addresses.push(local);
-            }
-        }
-        Ok(server)
-    }
-
-    async fn listen<H: Handler>(
-        &mut self,
-        address: SocketAddr,
-        tls: Option<TlsAcceptor>,
-        handler: &Arc<H>,
-        shared: &Arc<Shared>,
-    ) -> Result<SocketAddr, StartError> {
-        let error = |source| StartError::Listen { address, source };
-        let listener = TcpListener::bind(address).await.map_err(error)?;
-        let local = listener.local_addr().map_err(error)?;
-        let acceptor = Acceptor {
-            handler: Arc::clone(handler),
-            shared: Arc::clone(shared),
-            events: Arc::clone(&self.events),
-            drain: self.drain.subscribe(),
-            tls,
-        };
-        self.listeners.spawn(acceptor.run(listener));
-        Ok(local)
-    }
-
     /// Where plain connections are taken, in the order of the options.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {

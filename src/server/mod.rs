@@ -33,7 +33,7 @@ pub use auth::{AUTHENTICATOR_CLASS, Credentials};
 pub use events::{Events, Subscription};
 pub use handshake::CQL_VERSION;
 pub use limits::Limits;
-pub use listener::{Options, Server, StartError, TlsOptions};
+pub use listener::{Bound, Options, Server, StartError, TlsOptions};
 pub use session::Session;
 pub use tls::TlsError;
 

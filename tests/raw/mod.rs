@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::clock::Clock;
-use helenus::server::{Events, Handler, Limits, Options, Server, Session};
+use helenus::server::{Bound, Events, Handler, Limits, Options, Server, Session};
 use helenus::wire::Version;
 use helenus::wire::frame::Header;
 use helenus::wire::frame::segment::{Form, SegmentHeader, crc32};
@@ -80,9 +80,8 @@ pub async fn start(limits: Limits) -> Server {
 }
 
 pub async fn start_with(options: Options) -> Server {
-    Server::start(&options, Arc::new(Canned), Arc::new(Events::default()), Clock::system())
-        .await
-        .unwrap()
+    let bound = Bound::bind(options).await.unwrap();
+    bound.serve(&Arc::new(Canned), Arc::new(Events::default()), Clock::system())
 }
 
 /// A response, decoded as far as its header.
