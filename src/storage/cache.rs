@@ -16,7 +16,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 
-use super::CommitSeq;
+use super::{CommitSeq, row};
 
 /// Shards; a power of two. More than threads, so that two rarely meet.
 const SHARDS: usize = 64;
@@ -135,9 +135,21 @@ impl RowCache {
         }
     }
 
+    /// Takes in a fragment that a commit merged into a row without reading it.
+    pub(super) fn merge(&self, key: &[u8], fragment: &Bytes, seq: CommitSeq) {
+        let merged = match self.peek(key) {
+            Some(Some(old)) => row::merge_encoded(&old, fragment).ok(),
+            Some(None) => Some(fragment.clone()),
+            None => None,
+        };
+        match merged {
+            Some(merged) => self.apply(key, Some(&merged), seq),
+            None => self.forget(key, seq),
+        }
+    }
+
     /// Forgets a row that a commit changed in a way that is not known here.
-    #[expect(dead_code, reason = "for engines that merge without reading")]
-    pub(super) fn forget(&self, key: &[u8], seq: CommitSeq) {
+    fn forget(&self, key: &[u8], seq: CommitSeq) {
         if let Some(mut shard) = self.shard(key) {
             shard.touched = seq;
             shard.remove(key);
@@ -156,13 +168,11 @@ impl RowCache {
     }
 
     /// Point reads answered here, and those that went to the engine.
-    #[cfg(test)]
     pub(super) fn hits_and_misses(&self) -> (u64, u64) {
         (self.hits.load(Ordering::Relaxed), self.misses.load(Ordering::Relaxed))
     }
 
     /// Bytes kept now.
-    #[cfg(test)]
     pub(super) fn bytes(&self) -> usize {
         self.shards
             .iter()

@@ -111,6 +111,12 @@ pub enum Error {
         /// The engine's words.
         what: String,
     },
+    /// Another writer has opened the store; this one writes no more.
+    #[error("another writer has taken over the store at {location}")]
+    TakenOver {
+        /// The store.
+        location: String,
+    },
     /// The store is closed.
     #[error("the store is closed")]
     Closed,

@@ -50,7 +50,7 @@ use bytes::Bytes;
 pub use batch::{Batch, KEY_BYTES_MAX, Space};
 pub use deletion::{Deletions, RangeTombstone};
 pub use engine::Order;
-use engine::{fjall, memory};
+use engine::{fjall, memory, slate};
 pub use error::{Error, Result};
 pub use key::{KeyRange, TableId};
 pub use location::Url;
@@ -64,6 +64,17 @@ use crate::clock::Clock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitSeq(pub u64);
 
+/// What a store did since it was opened. All zero where there is no row cache.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Figures {
+    /// Point reads that the row cache answered.
+    pub row_cache_hits: u64,
+    /// Point reads that went to the engine.
+    pub row_cache_misses: u64,
+    /// Bytes in the row cache now.
+    pub row_cache_bytes: usize,
+}
+
 /// One store. Clones are the same store; it closes when the last one goes, or by [`Store::close`].
 #[derive(Clone, Debug)]
 pub enum Store {
@@ -71,6 +82,8 @@ pub enum Store {
     Memory(memory::Store),
     /// `file:DIR`
     Fjall(fjall::Store),
+    /// `slate+file:DIR` and `slate+memory:`
+    Slate(slate::Store),
 }
 
 /// Everything in a store at one moment. Cheap to clone. While it lives the engine keeps what it shows, so hold it for one request.
@@ -81,6 +94,7 @@ pub struct Snapshot(View);
 enum View {
     Memory(Arc<memory::State>),
     Fjall(Arc<fjall::Published>),
+    Slate(Arc<slate::Published>),
     /// Taken while the store could not be read.
     Unavailable,
 }
@@ -90,7 +104,7 @@ impl View {
     fn refusal(&self) -> Error {
         match self {
             Self::Unavailable => Error::Closed,
-            Self::Memory(_) | Self::Fjall(_) => Error::ForeignSnapshot,
+            Self::Memory(_) | Self::Fjall(_) | Self::Slate(_) => Error::ForeignSnapshot,
         }
     }
 }
@@ -102,6 +116,7 @@ impl Snapshot {
         match &self.0 {
             View::Memory(state) => state.seq,
             View::Fjall(published) => published.seq,
+            View::Slate(published) => published.seq,
             View::Unavailable => CommitSeq(0),
         }
     }
@@ -112,6 +127,7 @@ impl Snapshot {
         match &self.0 {
             View::Memory(state) => state.deletion_tables.contains(&table),
             View::Fjall(published) => published.deletion_tables.contains(&table),
+            View::Slate(published) => published.deletion_tables.contains(&table),
             View::Unavailable => true,
         }
     }
@@ -126,9 +142,7 @@ impl Store {
         match url {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
-            Url::SlateFile(_) | Url::SlateMemory => Err(Error::NotBuiltIn {
-                scheme: url.to_string(),
-            }),
+            Url::SlateFile(_) | Url::SlateMemory => Ok(Self::Slate(slate::Store::open(url, options).await?)),
         }
     }
 
@@ -138,6 +152,7 @@ impl Store {
         match self {
             Self::Memory(store) => Snapshot(View::Memory(store.snapshot())),
             Self::Fjall(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Fjall)),
+            Self::Slate(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Slate)),
         }
     }
 
@@ -151,6 +166,10 @@ impl Store {
             (Self::Fjall(store), View::Fjall(published)) => match space {
                 Space::Rows => published.get_row(key, store.cache()),
                 _ => published.get(space, key),
+            },
+            (Self::Slate(store), View::Slate(published)) => match space {
+                Space::Rows => published.get_row(key, store.cache()).await,
+                _ => published.get(space, key).await,
             },
             (_, view) => Err(view.refusal()),
         }
@@ -209,6 +228,7 @@ impl Store {
             let stride = match (self, &at.0) {
                 (Self::Memory(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
                 (Self::Fjall(_), View::Fjall(published)) => published.scan(space, range, order, &mut visit)?,
+                (Self::Slate(_), View::Slate(published)) => return published.scan(space, range, order, visit).await,
                 (_, view) => return Err(view.refusal()),
             };
             match stride {
@@ -230,6 +250,7 @@ impl Store {
         match self {
             Self::Memory(store) => store.commit(batch),
             Self::Fjall(store) => store.commit(batch).await,
+            Self::Slate(store) => store.commit(batch).await,
         }
     }
 
@@ -238,10 +259,27 @@ impl Store {
     pub fn bytes_in(&self, range: &KeyRange) -> Estimate {
         match self {
             Self::Memory(store) => store.snapshot().sizes.estimate(range),
+            Self::Slate(store) => store.estimate(range),
             Self::Fjall(store) => store
                 .snapshot()
                 .map(|published| published.sizes.estimate(range))
                 .unwrap_or_default(),
+        }
+    }
+
+    /// What the store did since it was opened; for metrics and virtual tables.
+    #[must_use]
+    pub fn figures(&self) -> Figures {
+        let cache = match self {
+            Self::Memory(_) => return Figures::default(),
+            Self::Fjall(store) => store.cache(),
+            Self::Slate(store) => store.cache(),
+        };
+        let (row_cache_hits, row_cache_misses) = cache.hits_and_misses();
+        Figures {
+            row_cache_hits,
+            row_cache_misses,
+            row_cache_bytes: cache.bytes(),
         }
     }
 
@@ -253,6 +291,7 @@ impl Store {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Fjall(store) => store.flush().await,
+            Self::Slate(store) => store.flush().await,
         }
     }
 
@@ -264,6 +303,7 @@ impl Store {
         match self {
             Self::Memory(_) => Ok(()),
             Self::Fjall(store) => store.close().await,
+            Self::Slate(store) => store.close().await,
         }
     }
 }

@@ -27,9 +27,8 @@ use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::acknowledged::{Acknowledged, ChainEnd};
 use super::directory::{Directory, full_or};
-use super::fjall::{
-    Engine, FORMAT, Published, Recovered, Shared, chain_record, full_key, full_range, guard, range_record, size_record,
-};
+use super::fjall::{Engine, FORMAT, Published, Recovered, Shared, guard};
+use super::layout::{chain_record, full_key, full_range, range_record, size_record};
 use super::{DeletionTables, Order, add_table, remove_tables};
 use crate::clock::Clock;
 use crate::storage::batch::{Change, Space, merge_values};
@@ -69,9 +68,12 @@ pub(super) struct Request {
     pub(super) room: [OwnedSemaphorePermit; 2],
 }
 
+/// Ranges to delete, by the number of their record.
+type Ranges = VecDeque<(u64, Space, KeyRange)>;
+
 /// Ranges whose keys are being removed, step by step.
 struct RangeJob {
-    ranges: VecDeque<(u64, Space, KeyRange)>,
+    ranges: Ranges,
     /// `None`: taken up again when the store was opened.
     request: Option<Request>,
 }
@@ -356,7 +358,7 @@ impl Committer {
         mut group: Group,
         requests: &[Request],
         refusals: &[Option<Error>],
-    ) -> (Group, Vec<VecDeque<(u64, Space, KeyRange)>>) {
+    ) -> (Group, Vec<Ranges>) {
         let mut jobs = Vec::new();
         for (request, refusal) in requests.iter().zip(refusals) {
             if refusal.is_some() || !has_ranges(request) {

@@ -5,7 +5,9 @@ mod acknowledged;
 mod committer;
 mod directory;
 pub(super) mod fjall;
+mod layout;
 pub(super) mod memory;
+pub(super) mod slate;
 
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};

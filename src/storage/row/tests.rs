@@ -143,7 +143,7 @@ fn cells_reconcile_as_in_cassandra() {
             ..Row::default()
         };
         let merged = Row::merge(row(&loser), row(&winner));
-        assert_eq!(merged.cells, [winner.clone()], "against {loser:?}");
+        assert_eq!(merged.cells, std::slice::from_ref(&winner), "against {loser:?}");
     }
 }
 

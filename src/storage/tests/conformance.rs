@@ -9,6 +9,8 @@ macro_rules! on_each_engine {
     ($($name:ident),* $(,)?) => {
         on_each_engine!(@engine memory, "memory", $($name),*);
         on_each_engine!(@engine file, "file", $($name),*);
+        on_each_engine!(@engine slate_file, "slate+file", $($name),*);
+        on_each_engine!(@engine slate_memory, "slate+memory", $($name),*);
     };
     (@engine $engine:ident, $scheme:literal, $($name:ident),*) => {
         mod $engine {
@@ -383,8 +385,15 @@ async fn ranges_are_deleted(store: &Store) {
 }
 
 async fn sizes_are_kept(store: &Store) {
-    if store.bytes_in(&KeyRange::all()) == Estimate::default() {
-        return; // an engine that does not read what it overwrites cannot count
+    if !store.bytes_in(&KeyRange::all()).is_exact {
+        // An engine that does not read what it overwrites cannot count; it knows how much there is when it is written as tables.
+        let mut batch = Batch::new();
+        batch.put(Space::Rows, key_of(4, "k", ""), vec![7; 100_000]);
+        store.commit(batch).await.unwrap();
+        store.flush().await.unwrap();
+        assert!(store.bytes_in(&key::table_range(4)).bytes >= 100_000);
+        assert_eq!(store.bytes_in(&key::table_range(9)).bytes, 0);
+        return;
     }
     let key = key_of(4, "k", "c");
     for value in ["v", "longer"] {
@@ -497,8 +506,9 @@ async fn a_damaged_row_refuses_its_batch_only(store: &Store) {
     if bad.is_err() {
         assert_eq!(get(store, Space::Catalog, "bad").await, None);
     } else {
-        // An engine that merges when it reads finds the damage then.
-        assert!(store.get(Space::Rows, &key, &store.snapshot()).await.is_err());
+        // An engine that merges when it reads keeps the damage, for whoever reads that row.
+        let found = store.get(Space::Rows, &key, &store.snapshot()).await.unwrap().unwrap();
+        assert!(Row::decode(&found).is_err());
     }
 }
 

@@ -48,21 +48,31 @@ fn logs(place: &Place) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn a_store_has_one_holder() {
-    let place = Place::new("file");
+    for scheme in ["file", "slate+file"] {
+        one_holder(&Place::new(scheme)).await;
+    }
+}
+
+async fn one_holder(place: &Place) {
     let store = place.open().await;
     let refusal = place.try_open().await.unwrap_err().to_string();
     assert!(
-        refusal.contains("in use") && refusal.contains(directory(&place).to_str().unwrap()),
+        refusal.contains("in use") && refusal.contains(directory(place).to_str().unwrap()),
         "{refusal}"
     );
     assert!(refusal.contains(&std::process::id().to_string()), "{refusal}");
-    drop(store);
+    store.close().await.unwrap();
     place.open().await.close().await.unwrap();
 }
 
 #[tokio::test]
 async fn a_closed_store_refuses() {
-    let place = Place::new("file");
+    for scheme in ["file", "slate+file", "slate+memory"] {
+        closed_refuses(&Place::new(scheme)).await;
+    }
+}
+
+async fn closed_refuses(place: &Place) {
     let store = place.open().await;
     fill(&store, 0..1).await;
     store.close().await.unwrap();
@@ -240,8 +250,13 @@ async fn a_damaged_table_is_named_and_never_served() {
 /// A disk that is full for a while: errors then, no claims, and writes again after, without a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_recovers() {
+    for scheme in ["file", "slate+file"] {
+        full_disk(Place::new(scheme)).await;
+    }
+}
+
+async fn full_disk(mut place: Place) {
     let full = Arc::new(AtomicBool::new(false));
-    let mut place = Place::new("file");
     let seam = Arc::clone(&full);
     place.options.faults = Some(Arc::new(move |_| {
         seam.load(Ordering::SeqCst)
@@ -310,14 +325,17 @@ async fn a_failed_disk_is_not_believed_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_durability_keeps_what_was_written() {
-    for durability in ["group", "os", "periodic:1"] {
-        let mut place = Place::new("file");
+    for (durability, scheme) in ["group", "os", "periodic:1"]
+        .into_iter()
+        .flat_map(|one| [(one, "file"), (one, "slate+file")])
+    {
+        let mut place = Place::new(scheme);
         place.options.durability = durability.parse().unwrap();
         let store = place.open().await;
         fill(&store, 0..50).await;
         tokio::time::sleep(std::time::Duration::from_millis(20)).await;
         fill(&store, 50..60).await;
-        drop(store);
+        store.close().await.unwrap();
         let store = place.open().await;
         assert_eq!(
             entries(&store, Space::Rows, &KeyRange::all(), Order::Forward, &store.snapshot())

@@ -50,12 +50,15 @@ fn row_key(n: u8) -> Vec<u8> {
     key::row_key(&key::partition_prefix(table, token, &pk), &[n])
 }
 
+/// Table, token, partition key, clustering range or all, deletion.
+type Deleted = (TableId, i64, Vec<u8>, Option<(u8, u8)>, Deletion);
+
 /// The naive model: every fragment that was ever written to a key, merged when asked, last to first.
 #[derive(Clone, Debug, Default)]
 struct Model {
     rows: BTreeMap<Vec<u8>, Vec<Row>>,
     catalog: BTreeMap<Vec<u8>, Vec<u8>>,
-    deletions: Vec<(TableId, i64, Vec<u8>, Option<(u8, u8)>, Deletion)>,
+    deletions: Vec<Deleted>,
 }
 
 impl Model {
@@ -222,5 +225,17 @@ proptest! {
     #[test]
     fn file_is_the_model(steps in prop::collection::vec(step(), 1..60), cache in prop_oneof![Just(0_usize), Just(1 << 14), Just(1 << 24)]) {
         block_on(run("file", cache, &steps));
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+    #[test]
+    fn slate_is_the_model(
+        steps in prop::collection::vec(step(), 1..60),
+        cache in prop_oneof![Just(0_usize), Just(1 << 14), Just(1 << 24)],
+        scheme in prop_oneof![Just("slate+file"), Just("slate+memory")],
+    ) {
+        block_on(run(scheme, cache, &steps));
     }
 }

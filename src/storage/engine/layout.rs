@@ -1,0 +1,126 @@
+//! Keys as the engines with one key space have them, and the records that the store keeps for itself.
+//!
+//! ```text
+//! space byte · key                                    see `Space::byte`
+//! FF 63 seq u64     → 01 · chain u32                  the last group, see fjall.rs
+//! FF 72 n u64       → space byte · bound · bound      a range being deleted, see deletion.rs for bounds
+//! FF 73 table u32   → bytes varint · rows varint      what the table holds (fjall only)
+//! ```
+
+use std::ops::Bound;
+
+use super::acknowledged::ChainEnd;
+use crate::storage::batch::Space;
+use crate::storage::deletion::{get_bound, put_bound};
+use crate::storage::key::{KeyRange, TableId};
+use crate::storage::row::{get_varint, put_varint};
+use crate::storage::sizes::TableSize;
+
+/// First byte of the store's own keys.
+pub(super) const OWN: u8 = 0xFF;
+const OWN_CHAIN: u8 = b'c';
+const OWN_RANGE: u8 = b'r';
+const OWN_SIZE: u8 = b's';
+
+/// Keys up to this long are put together on the stack.
+const STACK_KEY_BYTES: usize = 256;
+
+/// One of the store's own records.
+pub(super) enum Own {
+    Chain(ChainEnd),
+    Size(TableId, TableSize),
+    Range(u64, Space, KeyRange),
+}
+
+/// Reads one of the store's own records; `None` when it is none that this version writes.
+pub(super) fn parse_own(key: &[u8], value: &[u8]) -> Option<Own> {
+    let (kind, id) = key.get(1..)?.split_first()?;
+    let mut value = value;
+    match *kind {
+        OWN_CHAIN => {
+            let (version, chain) = value.split_first()?;
+            let chain = u32::from_be_bytes(chain.try_into().ok()?);
+            (*version == 1).then_some(Own::Chain(ChainEnd {
+                seq: u64::from_be_bytes(id.try_into().ok()?),
+                chain,
+            }))
+        }
+        OWN_SIZE => {
+            let size = TableSize {
+                bytes: get_varint(&mut value)?,
+                rows: get_varint(&mut value)?,
+            };
+            Some(Own::Size(u32::from_be_bytes(id.try_into().ok()?), size))
+        }
+        OWN_RANGE => {
+            let (space, rest) = value.split_first()?;
+            value = rest;
+            let space = Space::ALL.into_iter().find(|one| one.byte() == *space)?;
+            let range = KeyRange {
+                start: get_bound(&mut value)?,
+                end: get_bound(&mut value)?,
+            };
+            Some(Own::Range(u64::from_be_bytes(id.try_into().ok()?), space, range))
+        }
+        _ => None,
+    }
+}
+
+fn own_key(kind: u8, id: &[u8]) -> Vec<u8> {
+    let mut key = vec![OWN, kind];
+    key.extend_from_slice(id);
+    key
+}
+
+pub(super) fn chain_record(end: ChainEnd) -> (Vec<u8>, Vec<u8>) {
+    let mut value = vec![1];
+    value.extend_from_slice(&end.chain.to_be_bytes());
+    (own_key(OWN_CHAIN, &end.seq.to_be_bytes()), value)
+}
+
+pub(super) fn size_record(table: TableId, size: TableSize) -> (Vec<u8>, Vec<u8>) {
+    let mut value = Vec::with_capacity(12);
+    put_varint(&mut value, size.bytes);
+    put_varint(&mut value, size.rows);
+    (own_key(OWN_SIZE, &table.to_be_bytes()), value)
+}
+
+pub(super) fn range_record(number: u64, space: Space, range: &KeyRange) -> (Vec<u8>, Vec<u8>) {
+    let mut value = vec![space.byte()];
+    put_bound(&mut value, &range.start);
+    put_bound(&mut value, &range.end);
+    (own_key(OWN_RANGE, &number.to_be_bytes()), value)
+}
+
+/// A key as the engine has it: the space's byte, then the key.
+pub(super) fn full_key(space: Space, key: &[u8]) -> Vec<u8> {
+    let mut full = Vec::with_capacity(key.len() + 1);
+    full.push(space.byte());
+    full.extend_from_slice(key);
+    full
+}
+
+/// Puts a full key together for one look-up, on the stack where it fits.
+pub(super) fn with_full_key<T>(space: Space, key: &[u8], call: impl FnOnce(&[u8]) -> T) -> T {
+    let mut stack = [0; STACK_KEY_BYTES];
+    if let Some(([first, rest @ ..], _)) = stack.split_at_mut_checked(key.len() + 1) {
+        *first = space.byte();
+        rest.copy_from_slice(key);
+        return call(stack.get(..=key.len()).unwrap_or_default());
+    }
+    call(&full_key(space, key))
+}
+
+/// A range of a space's keys as the engine has them.
+pub(super) fn full_range(space: Space, range: &KeyRange) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let full = |bound: &Bound<Vec<u8>>| bound.as_ref().map(|key| full_key(space, key));
+    let start = match &range.start {
+        Bound::Unbounded => Bound::Included(vec![space.byte()]),
+        bound => full(bound),
+    };
+    let end = match &range.end {
+        Bound::Unbounded => Bound::Excluded(vec![space.byte() + 1]),
+        bound => full(bound),
+    };
+    (start, end)
+}
