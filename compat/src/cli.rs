@@ -1,8 +1,9 @@
 //! The command line.
 
-use crate::{Outcome, golden, oracle, proxy};
+use crate::{Outcome, bench, crash, golden, malformed, null, oracle, proxy, startup, tables};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Compatibility runs against a server of the Cassandra protocol.
 #[derive(Debug, Parser)]
@@ -41,6 +42,69 @@ enum Command {
         threshold: f64,
         /// Names of files without extension; all when none is given.
         only: Vec<String>,
+    },
+    /// Load on Helenus, a server that does nothing, and Cassandra.
+    Bench {
+        /// Seconds of each measured phase.
+        #[arg(long, default_value_t = 5)]
+        seconds: u64,
+        /// Seconds of the same before measuring.
+        #[arg(long, default_value_t = 5)]
+        warmup: u64,
+        /// Connections.
+        #[arg(long, default_value_t = 4)]
+        connections: usize,
+        /// Requests in flight on each.
+        #[arg(long, default_value_t = 64)]
+        in_flight: usize,
+        /// Partitions of a thousand rows.
+        #[arg(long, default_value_t = 100)]
+        partitions: i32,
+        /// Leave Cassandra out.
+        #[arg(long)]
+        without_cassandra: bool,
+        /// Fail below 3 × (insert), 5 × (point read, slice) Cassandra's operations by processor second.
+        #[arg(long)]
+        strict: bool,
+    },
+    /// Kills a server under load, again and again, and checks what it promised.
+    Crash {
+        /// How often.
+        #[arg(long, default_value_t = 50)]
+        cycles: i32,
+        /// Of the moments to kill at.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Sends frames that no client should send.
+    Malformed {
+        /// How many in each protocol version.
+        #[arg(long, default_value_t = 10_000)]
+        frames: usize,
+        /// Of the frames.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Measures the time to the first answer, and memory when idle.
+    Startup {
+        /// How many starts.
+        #[arg(long, default_value_t = 5)]
+        runs: usize,
+    },
+    /// Creates many tables.
+    Tables {
+        /// How many.
+        #[arg(long, default_value_t = 2000)]
+        count: usize,
+    },
+    /// Answers with canned frames, until it is ended.
+    Null {
+        /// Where to listen.
+        #[arg(long, default_value = "127.0.0.1:0")]
+        listen: String,
+        /// Takes the address once it listens.
+        #[arg(long)]
+        ready_file: Option<PathBuf>,
     },
     /// Forwards more addresses to a server, until it is ended.
     Proxy {
@@ -87,6 +151,28 @@ pub fn run() -> Outcome<bool> {
             only,
             threshold,
         }),
+        Command::Bench {
+            seconds,
+            warmup,
+            connections,
+            in_flight,
+            partitions,
+            without_cassandra,
+            strict,
+        } => bench::run(&bench::Options {
+            phase: Duration::from_secs(seconds),
+            warmup: Duration::from_secs(warmup),
+            connections,
+            in_flight,
+            partitions,
+            cassandra: !without_cassandra,
+            ratios: strict.then_some((3.0, 5.0, 5.0)),
+        }),
+        Command::Crash { cycles, seed } => crash::run(cycles, seed),
+        Command::Malformed { frames, seed } => malformed::run(frames, seed),
+        Command::Startup { runs } => startup::run(runs),
+        Command::Tables { count } => tables::run(count),
+        Command::Null { listen, ready_file } => null::run(&listen, ready_file.as_deref()),
         Command::Proxy { listen, target } => proxy::run(&listen, &target),
     }
 }

@@ -9,12 +9,20 @@
 //!
 //! Deliberately absent: any use of the server's own codec, which would agree with itself.
 
+pub mod bench;
 pub mod cli;
+pub mod clock;
+pub mod crash;
 pub mod error;
 pub mod golden;
+pub mod malformed;
+pub mod null;
 pub mod oracle;
 pub mod proxy;
 pub mod raw;
+pub mod server;
+pub mod startup;
+pub mod tables;
 
 pub use error::Error;
 

@@ -1,0 +1,159 @@
+//! Load over raw frames: prepared inserts, point reads, slices of a hundred rows, updates; several connections with
+//! many requests in flight on each. For each server in one run: operations a second, p50 and p99 of the time from
+//! sending to answer, and the server's processor time for an operation, which on a shared machine is the figure that
+//! can be compared.
+//!
+//! The servers: Helenus on a fresh `file:` directory, Cassandra if this machine can run it, and [`crate::null`].
+
+mod load;
+
+use crate::raw::Connection;
+use crate::server::{self, Server};
+use crate::{Error, Outcome, cli};
+use std::path::PathBuf;
+use std::process::Command;
+use std::time::Duration;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Options {
+    /// Length of each measured phase.
+    pub phase: Duration,
+    /// Length of the same before measuring, for Cassandra's compiler and everybody's caches.
+    pub warmup: Duration,
+    /// Connections.
+    pub connections: usize,
+    /// Requests in flight on each.
+    pub in_flight: usize,
+    /// Partitions of a thousand rows for slices; rows for point reads are a hundred times as many.
+    pub partitions: i32,
+    /// Whether Cassandra takes part when it can be started.
+    pub cassandra: bool,
+    /// Least ratios to Cassandra, operations by server processor second: insert, point read, slice.
+    pub ratios: Option<(f64, f64, f64)>,
+}
+
+/// What a server did in one phase.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Figures {
+    operations: u64,
+    seconds: f64,
+    p50_micros: u64,
+    p99_micros: u64,
+    cpu_micros: u64,
+}
+
+impl Figures {
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run of seconds")]
+    fn cpu_per_operation(&self) -> f64 {
+        self.cpu_micros as f64 / (self.operations.max(1)) as f64
+    }
+
+    #[expect(clippy::cast_precision_loss, reason = "counts of a run of seconds")]
+    fn per_second(&self) -> f64 {
+        self.operations as f64 / self.seconds
+    }
+}
+
+/// Runs all servers and prints figures and ratios; true unless ratios were asked for and missed.
+///
+/// # Errors
+/// When a server does not start or refuses.
+pub fn run(options: &Options) -> Outcome<bool> {
+    let folder = tempfile::tempdir()?;
+    let helenus = {
+        let server = Server::start(&format!("file:{}", folder.path().join("data").display()), folder.path())?;
+        measure("helenus", server.address(), server.pid(), options)?
+    };
+    let null = {
+        let folder = tempfile::tempdir()?;
+        let mut command = Command::new(std::env::current_exe()?);
+        command.args(["null", "--listen", "127.0.0.1:0"]);
+        let server = Server::spawn(command, folder.path())?;
+        measure("null", server.address(), server.pid(), options)?
+    };
+    let cassandra = if options.cassandra { cassandra(options)? } else { None };
+    println!("\nserver CPU µs for an operation, beyond that of the null server in brackets:");
+    for (i, phase) in load::PHASES.iter().enumerate() {
+        let of = |figures: &[Figures]| figures.get(i).map_or(0.0, Figures::cpu_per_operation);
+        let (h, n) = (of(&helenus), of(&null));
+        print!("{:8} helenus {h:8.1} ({:8.1})  null {n:6.1}", phase.name, h - n);
+        match &cassandra {
+            Some(figures) => println!("  cassandra {:8.1}  ratio {:5.2}", of(figures), of(figures) / h),
+            None => println!("  cassandra was not run"),
+        }
+    }
+    let (Some(figures), Some((insert, read, slice))) = (&cassandra, options.ratios) else {
+        return Ok(true);
+    };
+    let ratio = |i: usize| match (figures.get(i), helenus.get(i)) {
+        (Some(theirs), Some(ours)) => theirs.cpu_per_operation() / ours.cpu_per_operation(),
+        _ => 0.0,
+    };
+    Ok(ratio(0) >= insert && ratio(1) >= read && ratio(2) >= slice)
+}
+
+fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Vec<Figures>> {
+    let mut connection = Connection::open(address, 4)?;
+    for statement in load::SCHEMA {
+        connection.must(statement)?;
+    }
+    load::fill(address, options)?;
+    let mut all = Vec::new();
+    for phase in &load::PHASES {
+        load::run(address, phase, options, options.warmup)?;
+        let before = server::cpu_micros(pid)?;
+        let mut figures = load::run(address, phase, options, options.phase)?;
+        figures.cpu_micros = server::cpu_micros(pid)?.saturating_sub(before);
+        println!(
+            "{name:10} {:8} {:9.0} op/s  p50 {:6} µs  p99 {:7} µs  server CPU {:8.1} µs/op",
+            phase.name,
+            figures.per_second(),
+            figures.p50_micros,
+            figures.p99_micros,
+            figures.cpu_per_operation()
+        );
+        all.push(figures);
+    }
+    Ok(all)
+}
+
+/// Starts Cassandra with `oracle/start`, measures and stops it; `None` when this machine has no Java or Maven.
+fn cassandra(options: &Options) -> Outcome<Option<Vec<Figures>>> {
+    let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
+    let cache = cache()?;
+    if !there("java") || !(there("mvn") || cache.join("cassandra/lib").is_dir()) {
+        println!("cassandra  skipped: no java or mvn on this machine");
+        return Ok(None);
+    }
+    let folder = cache.join("cassandra/bench");
+    std::fs::create_dir_all(&folder)?;
+    let call = |script: &str, more: &[&str]| {
+        Command::new(cli::here("oracle").join(script))
+            .args(["-p", "21042", "-d"])
+            .arg(&folder)
+            .args(more)
+            .env("LIB", cache.join("cassandra/lib"))
+            .status()
+            .map_err(Error::io("start Cassandra"))
+    };
+    if !call("start", &["--clean"])?.success() {
+        return Err(Error::failed("Cassandra did not start"));
+    }
+    let pid = std::fs::read_to_string(folder.join("pid"))?.trim().parse().unwrap_or(0);
+    let figures = measure("cassandra", "127.0.0.1:21042", pid, options);
+    call("stop", &[])?;
+    figures.map(Some)
+}
+
+/// Where downloads and builds are kept: `HELENUS_COMPAT_CACHE`, or `~/.cache/helenus-compat`.
+///
+/// # Errors
+/// When there is no home.
+pub fn cache() -> Outcome<PathBuf> {
+    if let Some(named) = std::env::var_os("HELENUS_COMPAT_CACHE") {
+        return Ok(named.into());
+    }
+    let home = std::env::var_os("HOME").ok_or_else(|| Error::failed("no HOME"))?;
+    Ok(PathBuf::from(home).join(".cache/helenus-compat"))
+}
