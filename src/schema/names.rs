@@ -1,5 +1,7 @@
 //! How texts and sets are written where people read them, as Cassandra writes them.
 
+use std::cmp::Ordering;
+
 /// The text as a CQL string.
 #[must_use]
 pub fn string_literal(text: &str) -> String {
@@ -9,13 +11,6 @@ pub fn string_literal(text: &str) -> String {
 fn spread(hash: i32) -> u32 {
     let hash = hash.cast_unsigned();
     hash ^ (hash >> 16)
-}
-
-/// The hash of a Java string.
-#[must_use]
-pub fn java_string_hash(text: &str) -> i32 {
-    text.encode_utf16()
-        .fold(0i32, |hash, unit| hash.wrapping_mul(31).wrapping_add(i32::from(unit)))
 }
 
 /// The hash of a Java `ByteBuffer`.
@@ -36,12 +31,19 @@ pub fn java_hash_order<T>(things: &mut [T], hash: impl Fn(&T) -> i32) {
     things.sort_by_key(|thing| spread(hash(thing)) as usize & (capacity - 1));
 }
 
-/// `a, b`, in the order of a Java `HashSet` of strings.
+/// The order of columns of one kind: by name, those that begin with no ASCII character first.
+///
+/// Cassandra compares the first bytes as if their top bit were a sign (`ColumnMetadata.comparisonOrder`), and so do we, since the
+/// order of `SELECT *` is seen.
 #[must_use]
-pub fn java_joined(names: &[&str]) -> String {
-    let mut names = names.to_vec();
-    java_hash_order(&mut names, |name| java_string_hash(name));
-    names.join(", ")
+pub fn compare_columns(a: &str, b: &str) -> Ordering {
+    let key = |name: &str| {
+        name.bytes()
+            .enumerate()
+            .map(|(at, byte)| if at == 0 { byte ^ 0x80 } else { byte })
+            .collect::<Vec<u8>>()
+    };
+    key(a).cmp(&key(b))
 }
 
 #[cfg(test)]

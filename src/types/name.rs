@@ -291,6 +291,12 @@ pub(super) fn written_name(written: &ast::Type) -> String {
     }
 }
 
+/// A collection for messages, frozen if something around it freezes it.
+fn as_meant(written: &ast::Type, frozen: bool) -> String {
+    let name = written_name(written);
+    if frozen { format!("frozen<{name}>") } else { name }
+}
+
 type Resolve<'r> = &'r dyn Fn(&QualifiedName) -> Option<Arc<UserType>>;
 
 /// `frozen`: whether something around it freezes it, so that nothing inside has to say so.
@@ -314,14 +320,14 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
         ast::Type::Set(element) => {
             let inner = element_of(written, element, resolve, frozen)?;
             if inner == CqlType::Native(Native::Duration) {
-                return Err(TypeError::DurationInSet(written_name(written)));
+                return Err(TypeError::DurationInSet(as_meant(written, frozen)));
             }
             wrap(CqlType::Set(Arc::new(inner)))
         }
         ast::Type::Map(key, value) => {
             let key = element_of(written, key, resolve, frozen)?;
             if key == CqlType::Native(Native::Duration) {
-                return Err(TypeError::DurationAsKey(written_name(written)));
+                return Err(TypeError::DurationAsKey(as_meant(written, frozen)));
             }
             wrap(CqlType::Map(
                 Arc::new(key),
@@ -371,7 +377,7 @@ fn element_of(
     }
     let inner = from_ast(written, resolve, frozen)?;
     if inner == CqlType::Native(Native::Counter) {
-        return Err(TypeError::CounterInCollection(written_name(collection)));
+        return Err(TypeError::CounterInCollection(as_meant(collection, frozen)));
     }
     Ok(inner)
 }

@@ -11,7 +11,6 @@ mod drop;
 mod grant;
 mod identity;
 mod insert;
-mod mbean;
 mod role;
 mod select;
 mod table;
@@ -21,7 +20,7 @@ mod r#use;
 
 use crate::ast::Statement;
 use crate::input::{Input, Parsed, enter, expect_all, given};
-use crate::keyword::Kind;
+use crate::lexical::Kind;
 
 /// `query = statement { ";" } END`
 pub(crate) fn query(input: Input<'_>) -> Parsed<'_, Statement> {

@@ -8,7 +8,7 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, T
 use super::error::{DdlError, configuration, invalid, syntax};
 use super::table::{add_column, check_name, sort_columns};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, options};
-use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, names, typename};
+use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
 use crate::types::{CqlType, Native};
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome, DdlError> {
@@ -222,7 +222,7 @@ impl Alteration<'_> {
         if !indexes.is_empty() {
             return Err(invalid!(
                 "Cannot drop column {name} because it has dependent secondary indexes ({})",
-                names::java_joined(&indexes)
+                indexes.join(", ")
             ));
         }
         if !self.views().is_empty() {
@@ -273,7 +273,7 @@ impl Alteration<'_> {
         if !indexes.is_empty() {
             return Err(invalid!(
                 "Can't rename column {from} because it has dependent secondary indexes ({})",
-                names::java_joined(&indexes)
+                indexes.join(", ")
             ));
         }
         renamed.name = to.to_owned();
@@ -340,6 +340,7 @@ impl Alteration<'_> {
 
     fn options(&mut self, written: &grammar::ast::TableOptions) -> Result<(), DdlError> {
         let given = options::read(written, Some(&self.table.options))?;
+        given.check_names()?;
         if given.id.is_some() {
             return Err(configuration!("Cannot alter table id."));
         }

@@ -306,12 +306,17 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<DdlOutcome
         next.aggregates
             .retain(|other| other.name != name || type_names(&other.arguments) != *types);
     } else {
-        // By name: Cassandra does not look which of several functions of a name an aggregate is made of.
+        let is_used = |aggregate: &UserAggregate| {
+            let state = typename::unfrozen_name(&aggregate.state_type);
+            let of_final = aggregate.final_function.as_deref() == Some(name) && *types == [state.clone()];
+            let taken: Vec<String> = std::iter::once(state).chain(type_names(&aggregate.arguments)).collect();
+            of_final || (aggregate.state_function == name && taken == *types)
+        };
         let users: Vec<String> = keyspace
             .aggregates
             .iter()
-            .filter(|a| a.state_function == name || a.final_function.as_deref() == Some(name))
-            .map(|a| format!("{keyspace_name}.{}", a.name))
+            .filter(|aggregate| is_used(aggregate))
+            .map(|aggregate| format!("{keyspace_name}.{}", aggregate.name))
             .collect();
         if !users.is_empty() {
             return Err(invalid!(

@@ -46,15 +46,15 @@ pub(super) struct Given {
     pub(super) options: TableOptions,
     /// `id`, as written.
     pub(super) id: Option<String>,
-    /// Its text, for what `validate` has to say about it.
     compaction_given: bool,
+    /// A property of a name that there is not.
+    unknown: Option<DdlError>,
 }
 
 /// Reads the options over those there are, `None` for a new table: everything that is wrong in itself is refused here, before
 /// anything is looked up.
 pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -> Result<Given, DdlError> {
     let properties = Properties::new(&written.properties)?;
-    properties.only(NAMES)?;
     let mut o = before.cloned().unwrap_or_default();
     set(&mut o.allow_auto_snapshot, properties.boolean("allow_auto_snapshot")?);
     if let Some(map) = properties.map("caching")? {
@@ -114,6 +114,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
         options: o,
         id: properties.text("id")?,
         compaction_given,
+        unknown: properties.only(NAMES).err(),
     })
 }
 
@@ -124,6 +125,11 @@ fn set<T>(slot: &mut T, value: Option<T>) {
 }
 
 impl Given {
+    /// Refuses properties of names that there are not, which Cassandra does only once it has found what the statement is about.
+    pub(super) fn check_names(&self) -> Result<(), DdlError> {
+        self.unknown.clone().map_or(Ok(()), Err)
+    }
+
     /// Judges the options: ranges, and those of the compaction strategy.
     pub(super) fn validate(self) -> Result<TableOptions, DdlError> {
         let o = self.options;

@@ -8,10 +8,11 @@ use uuid::Uuid;
 
 use super::error::{DdlError, configuration, invalid};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, index, options, user_type, view};
+use crate::schema::names::compare_columns;
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, typename};
 use crate::types::{CqlType, Native};
 
-/// Most characters of the name of a table together with its keyspace's. Source: Cassandra's SchemaConstants.
+/// Most characters of a table's name. Source: Cassandra's SchemaConstants.
 const NAME_CHARACTERS_MAX: usize = 222;
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcome, DdlError> {
@@ -36,6 +37,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcom
             })
         };
     }
+    given.check_names()?;
     let mut types = BTreeMap::new();
     for column in &statement.columns {
         types.insert(
@@ -312,10 +314,10 @@ pub(super) fn check_name(keyspace: &str, name: &str) -> Result<(), DdlError> {
              (got \"{name}\")"
         ));
     }
-    if keyspace.len() + name.len() > NAME_CHARACTERS_MAX {
+    if name.len() > NAME_CHARACTERS_MAX {
         return Err(configuration!(
-            "{keyspace}.{name}: Table name must not be more than {} characters long (got {} characters for \"{name}\")",
-            NAME_CHARACTERS_MAX - keyspace.len(),
+            "{keyspace}.{name}: Table name must not be more than {NAME_CHARACTERS_MAX} characters long \
+             (got {} characters for \"{name}\")",
             name.len()
         ));
     }
@@ -373,7 +375,9 @@ pub(super) fn sort_columns(table: &mut Table) {
             ColumnKind::Static => 2,
             ColumnKind::Regular => 3,
         };
-        (rank(a.kind), a.position, &a.name).cmp(&(rank(b.kind), b.position, &b.name))
+        (rank(a.kind), a.position)
+            .cmp(&(rank(b.kind), b.position))
+            .then_with(|| compare_columns(&a.name, &b.name))
     });
 }
 

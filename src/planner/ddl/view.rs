@@ -51,6 +51,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<DdlOutcome
             })
         };
     }
+    given.check_names()?;
     if base.is_counter {
         return Err(invalid!("Materialized views are not supported on counter tables"));
     }
@@ -309,6 +310,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, 
         &format!("table {keyspace_name}.{}", view.base_table),
     )?;
     let given = options::read(&statement.options, Some(&view.table.options))?;
+    given.check_names()?;
     if given.id.is_some() {
         return Err(configuration!("Cannot alter table id."));
     }

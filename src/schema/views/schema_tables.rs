@@ -33,12 +33,7 @@ pub(super) fn stored(table: &str, schema: &Schema, wanted: Option<&str>) -> Vec<
             ]
         },
         "tables" => |keyspace| keyspace.tables.values().map(|table| table_row(table)).collect(),
-        "columns" => |keyspace| {
-            by_table(keyspace)
-                .into_values()
-                .flat_map(|table| columns(table))
-                .collect()
-        },
+        "columns" => |keyspace| by_table(keyspace).into_values().flat_map(columns).collect(),
         "column_masks" => |keyspace| by_table(keyspace).into_values().flat_map(masks).collect(),
         "dropped_columns" => |keyspace| by_table(keyspace).into_values().flat_map(dropped).collect(),
         "indexes" => |keyspace| keyspace.tables.values().flat_map(|table| indexes(table)).collect(),

@@ -2,7 +2,6 @@
 
 mod conformance;
 mod files;
-mod fixtures;
 mod mirror;
 
 use std::ops::ControlFlow;
