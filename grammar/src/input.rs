@@ -10,7 +10,8 @@ use nom::{Err, IResult, Parser};
 
 use crate::ast::Name;
 use crate::error::{Bound, Cause, Failure};
-use crate::lexical::{Class, Kind, LexicalError, Token, Tokens, token_text};
+use crate::keyword::{Class, Kind};
+use crate::lexical::{LexicalError, Token, Tokens, token_text};
 
 /// What all places of one text share.
 pub(crate) struct Context<'a> {
@@ -111,14 +112,17 @@ impl<'a> Input<'a> {
     }
 
     /// The place `count` tokens on.
-    pub(crate) fn skip(self, count: usize) -> Self {
-        let next = Self {
+    pub(crate) const fn skip(self, count: usize) -> Self {
+        Self {
             position: self.position + count,
             ..self
-        };
-        // The token behind is looked at as soon as this one is taken.
-        next.kind();
-        next
+        }
+    }
+
+    /// Notes that a choice was made by looking at `count` tokens. Cassandra's larger choices are tables, which read one token more than
+    /// they look at; its excerpts show that.
+    pub(crate) fn decided(self, count: usize) {
+        self.ahead(count);
     }
 
     /// The complaint that the token `distance` on fits no way open here.

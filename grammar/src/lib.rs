@@ -15,6 +15,7 @@
 pub mod ast;
 mod error;
 mod input;
+mod keyword;
 mod lexical;
 mod markers;
 mod name;
@@ -27,12 +28,12 @@ mod term;
 mod types;
 
 pub use error::SyntaxError;
-pub use lexical::{is_reserved, quote_if_needed};
+pub use keyword::{is_reserved, quote_if_needed};
 pub use markers::markers;
 
 use error::Bound;
 use input::{Context, Input, Parsed};
-use lexical::Kind;
+use keyword::Kind;
 
 /// Longest statement, in bytes. A token vector grows to a multiple of it, so this bounds memory too.
 pub const TEXT_BYTES_MAX: usize = 1024 * 1024;

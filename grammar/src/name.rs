@@ -1,8 +1,8 @@
 //! Names: of columns, tables, types, functions, indexes, roles.
 
 use crate::ast::{Name, QualifiedName};
-use crate::input::{Input, NameOf, Parsed, enter, folded};
-use crate::lexical::Kind;
+use crate::input::{Input, NameOf, Parsed, enter, expect, folded};
+use crate::keyword::Kind;
 
 /// `ident = IDENT | QUOTED_NAME | unreserved_keyword`
 pub(crate) fn ident(input: Input<'_>) -> Parsed<'_, Name> {
@@ -52,6 +52,7 @@ fn qualified<'a>(input: Input<'a>, of: &'static str, follows: fn(Kind) -> bool) 
     }
     let second = input.ahead(1);
     if second == Kind::Dot {
+        input.decided(2);
         let (input, keyspace) = keyspace_name(input)?;
         let (input, name) = name_or_marker(input.skip(1), of)?;
         return Ok((
@@ -65,6 +66,7 @@ fn qualified<'a>(input: Input<'a>, of: &'static str, follows: fn(Kind) -> bool) 
     if !follows(second) {
         return input.no_viable(1);
     }
+    input.decided(2);
     let (input, name) = name_or_marker(input, of)?;
     Ok((input, QualifiedName { keyspace: None, name }))
 }
@@ -179,7 +181,10 @@ pub(crate) fn type_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     let qualified = NameOf::Anything.allows(kind) && input.ahead(1) == Kind::Dot;
     if !qualified && !NameOf::Type.allows(kind) {
         // A keyword that may name a keyspace, though no type, has one more chance: a point.
-        return input.no_viable(usize::from(NameOf::Anything.allows(kind)));
+        return match NameOf::Anything.allows(kind) {
+            true => expect(input.skip(1), Kind::Dot).and_then(|(input, ())| input.no_viable(0)),
+            false => input.no_viable(0),
+        };
     }
     let (input, keyspace) = if qualified {
         let (input, keyspace) = ident(input)?;
@@ -214,8 +219,22 @@ pub(crate) fn function_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     if !of_keyspace && !of_function && kind != Kind::QuestionMark {
         return input.no_viable(0);
     }
+    if !of_function {
+        // It can only be the keyspace's.
+        let (input, keyspace) = keyspace_name(input)?;
+        let (input, ()) = expect(input, Kind::Dot)?;
+        let (input, name) = function_ident(input)?;
+        return Ok((
+            input,
+            QualifiedName {
+                keyspace: Some(keyspace),
+                name,
+            },
+        ));
+    }
     match input.ahead(1) {
-        Kind::Dot if of_keyspace || kind == Kind::QuestionMark => {
+        Kind::Dot if of_keyspace => {
+            input.decided(2);
             let (input, keyspace) = keyspace_name(input)?;
             let (input, name) = function_ident(input.skip(1))?;
             Ok((
@@ -226,7 +245,8 @@ pub(crate) fn function_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
                 },
             ))
         }
-        Kind::ParenOpen | Kind::With | Kind::Semicolon | Kind::End if of_function => {
+        Kind::ParenOpen | Kind::With | Kind::Semicolon | Kind::End => {
+            input.decided(2);
             let (input, name) = function_ident(input)?;
             Ok((input, QualifiedName { keyspace: None, name }))
         }

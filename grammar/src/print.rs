@@ -7,7 +7,7 @@ use std::fmt::{self, Display, Formatter, Write};
 
 use crate::ast::*;
 use crate::input::NameOf;
-use crate::lexical::{is_plain, keyword_kind, quoted};
+use crate::keyword::{is_plain, keyword_kind, quoted};
 
 /// A name where a column, keyspace, table, … stands.
 impl Display for Name {
@@ -21,7 +21,7 @@ fn name(f: &mut Formatter<'_>, name: &Name, of: NameOf) -> fmt::Result {
     let text = name.as_str();
     let reads_as_itself = is_plain(text)
         && !matches!(text, "true" | "false" | "expr")
-        && keyword_kind(text).is_none_or(|kind| of.allows(kind));
+        && keyword_kind(text.as_bytes()).is_none_or(|kind| of.allows(kind));
     if reads_as_itself {
         f.write_str(text)
     } else {
@@ -70,7 +70,7 @@ impl Display for Guarded<'_> {
 
 /// Whether a text is a lower-case name and no keyword at all.
 fn is_word(text: &str) -> bool {
-    is_plain(text) && !matches!(text, "true" | "false") && keyword_kind(text).is_none()
+    is_plain(text) && !matches!(text, "true" | "false") && keyword_kind(text.as_bytes()).is_none()
 }
 
 impl Display for QualifiedName {
@@ -133,7 +133,7 @@ impl Display for Type {
         match self {
             Self::Named(named) if named.keyspace.is_none() => {
                 let text = named.name.as_str();
-                let native = is_plain(text) && keyword_kind(text).is_some_and(crate::term::is_native);
+                let native = is_plain(text) && keyword_kind(text.as_bytes()).is_some_and(crate::term::is_native);
                 if native {
                     f.write_str(text)
                 } else {

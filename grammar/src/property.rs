@@ -4,7 +4,7 @@ use std::collections::HashSet;
 
 use crate::ast::{Literal, Name, Property, PropertyValue, Term};
 use crate::input::{Input, NameOf, Parsed, enter, expect, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::ident;
 use crate::term::{constant, is_constant, map_literal};
 
@@ -41,6 +41,7 @@ pub(crate) fn property(input: Input<'_>) -> Parsed<'_, Property> {
     {
         return input.no_viable(2);
     }
+    input.decided(3);
     let (input, name) = ident(input)?;
     let (input, ()) = expect(input, Kind::Equals)?;
     if input.is(Kind::BraceOpen) {

@@ -3,9 +3,9 @@
 use crate::ast::{Condition, ConditionTarget, If, Name, Operator, Relation, RelationTarget, RelationValue, Term};
 use crate::error::{Bound, Cause};
 use crate::input::{Input, Parsed, enter, expect, expect_all, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{column_name, ident, index_name, is_column_name};
-use crate::term::{marker, term, tuple_literal};
+use crate::term::{begins_term, marker, term, tuple_literal};
 
 /// `where_clause = relation_or_expression { "AND" relation_or_expression }`
 pub(crate) fn where_clause(input: Input<'_>) -> Parsed<'_, Vec<Relation>> {
@@ -48,8 +48,14 @@ fn relation(input: Input<'_>) -> Parsed<'_, Relation> {
     match input.kind() {
         Kind::Token => token_relation(input),
         Kind::ParenOpen if is_column_name(input.ahead(1)) => match input.ahead(2) {
-            Kind::Comma | Kind::ParenClose => tuple_relation(input),
-            kind if begins_comparison(kind) => parenthesized(input),
+            Kind::Comma | Kind::ParenClose => {
+                input.decided(3);
+                tuple_relation(input)
+            }
+            kind if begins_comparison(kind) => {
+                input.decided(3);
+                parenthesized(input)
+            }
             _ => input.no_viable(2),
         },
         Kind::ParenOpen if matches!(input.ahead(1), Kind::ParenOpen | Kind::Token) => parenthesized(input),
@@ -84,6 +90,7 @@ fn column_relation(input: Input<'_>) -> Parsed<'_, Relation> {
     if input.ahead(1) == Kind::In && !matches!(input.ahead(2), Kind::ParenOpen | Kind::QuestionMark | Kind::Colon) {
         return input.no_viable(2);
     }
+    input.decided(if input.ahead(1) == Kind::In { 3 } else { 2 });
     let (input, name) = column_name(input)?;
     let made = |target, operator, value| Relation {
         target,
@@ -128,8 +135,16 @@ fn term_operator(input: Input<'_>) -> Parsed<'_, Operator> {
     match input.kind() {
         Kind::Like => Ok((input.skip(1), Operator::Like)),
         Kind::Contains => {
-            let (input, key) = given(input.skip(1), Kind::Key);
-            Ok((input, if key { Operator::ContainsKey } else { Operator::Contains }))
+            let input = input.skip(1);
+            if !input.is(Kind::Key) {
+                return Ok((input, Operator::Contains));
+            }
+            // KEY is a keyspace's name too: `CONTAINS key.f()`.
+            match input.ahead(1) {
+                Kind::Dot => Ok((input, Operator::Contains)),
+                next if begins_term(next) => Ok((input.skip(1), Operator::ContainsKey)),
+                _ => input.no_viable(1),
+            }
         }
         _ => relation_type(input),
     }
@@ -204,6 +219,7 @@ fn tuple_relation(input: Input<'_>) -> Parsed<'_, Relation> {
     if !matches!(input.ahead(1), Kind::ParenOpen | Kind::QuestionMark | Kind::Colon) {
         return input.no_viable(1);
     }
+    input.decided(2);
     let (input, operator) = relation_type(input)?;
     let (input, value) = if input.is(Kind::ParenOpen) {
         tuple_literal(input)?
@@ -254,7 +270,7 @@ fn in_values(input: Input<'_>) -> Parsed<'_, RelationValue> {
         }
         Kind::ParenOpen => {
             let input = input.skip(1);
-            let (input, values) = if crate::term::begins_term(input.kind()) {
+            let (input, values) = if begins_term(input.kind()) {
                 separated(input, Kind::Comma, counted(term))?
             } else {
                 (input, Vec::new())
@@ -285,10 +301,16 @@ pub(crate) fn if_clause(input: Input<'_>) -> Parsed<'_, If> {
     if !conditional {
         return Ok((input, If::Always));
     }
-    // EXISTS is a column's name too; an operator behind it tells.
-    let names_column = begins_comparison(input.ahead(1)) || input.ahead(1) == Kind::Dot;
-    if input.is(Kind::Exists) && !names_column {
-        return Ok((input.skip(1), If::Exists));
+    // EXISTS is a column's name too; what follows tells.
+    if input.is(Kind::Exists) {
+        match input.ahead(1) {
+            Kind::Apply | Kind::Delete | Kind::Insert | Kind::Update | Kind::Semicolon | Kind::End => {
+                return Ok((input.skip(1), If::Exists));
+            }
+            Kind::Contains | Kind::In | Kind::Dot | Kind::BracketOpen => {}
+            kind if comparison(kind).is_some() => {}
+            _ => return input.no_viable(1),
+        }
     }
     if !is_column_name(input.kind()) {
         return input.no_viable(0);

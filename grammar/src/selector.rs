@@ -7,7 +7,7 @@ use nom::Err;
 use crate::ast::{ArithmeticOperator, Literal, MetadataKind, Name, Selection, Selector, SelectorAs, Term};
 use crate::error::{Cause, Failure};
 use crate::input::{Input, NameOf, Parsed, enter, expect, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{function_name, ident};
 use crate::term::{constant, is_constant, marker, multiplicative, term};
 use crate::types::{comparator_type, native_type};
@@ -87,14 +87,19 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
         let (input, inner) = input.skip(1).nested(selection_group)?;
         return Ok((input, Selector::Negate(Box::new(inner))));
     }
+    let kind = input.kind();
+    if begins_selector(kind) && !NameOf::Anything.allows(kind) && kind != Kind::Token {
+        input.decided(2);
+    }
     let (input, base) = selection_without_field(input)?;
     if !matches!(input.kind(), Kind::Dot | Kind::BracketOpen) {
         return Ok((input, base));
     }
     // Where the modifiers make no sense, Cassandra takes the value without them and stumbles over the first.
     match selector_modifiers(input, base.clone()) {
-        Err(failure) if !is_bound(&failure) => Ok((input, base)),
-        parsed => parsed,
+        Err(failure) if is_bound(&failure) => Err(failure),
+        Ok((input, modified)) if may_follow_column(input.kind()) => Ok((input, modified)),
+        _ => Ok((input, base)),
     }
 }
 
@@ -201,6 +206,33 @@ fn selection_without_field(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
+/// What can stand behind a bare column anywhere among selectors.
+fn may_follow_column(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::As
+            | Kind::From
+            | Kind::Percent
+            | Kind::Plus
+            | Kind::Comma
+            | Kind::Minus
+            | Kind::Slash
+            | Kind::Star
+            | Kind::Allow
+            | Kind::Limit
+            | Kind::Order
+            | Kind::Per
+            | Kind::ParenClose
+            | Kind::Colon
+            | Kind::Semicolon
+            | Kind::BracketOpen
+            | Kind::BracketClose
+            | Kind::BraceClose
+            | Kind::Dot
+            | Kind::End
+    )
+}
+
 /// `selection_type_hint = "(" type ")" selection_without_field`
 fn selection_type_hint(input: Input<'_>) -> Parsed<'_, Selector> {
     enter("selection_type_hint");
@@ -251,11 +283,13 @@ fn selection_map_or_set(input: Input<'_>) -> Parsed<'_, Selector> {
         let (input, value) = unaliased_selector(input)?;
         Ok((input, (key, value)))
     }
-    let input = input.skip(1);
-    if input.is(Kind::BraceClose) {
-        return Ok((input.skip(1), Selector::Set(Vec::new())));
+    if input.ahead(1) == Kind::BraceClose {
+        return Ok((input.skip(2), Selector::Set(Vec::new())));
     }
-    let (input, first) = unaliased_selector(input)?;
+    if !begins_selector(input.ahead(1)) {
+        return input.no_viable(1);
+    }
+    let (input, first) = unaliased_selector(input.skip(1))?;
     let (input, made) = match input.kind() {
         Kind::Colon => {
             let (mut input, value) = unaliased_selector(input.skip(1))?;
@@ -287,6 +321,7 @@ fn simple_selector(input: Input<'_>) -> Parsed<'_, Selector> {
     }
     match kind {
         Kind::Null => Ok((input.skip(1), Selector::Term(Term::Literal(Literal::Null)))),
+        Kind::QuestionMark if !may_follow_column(input.ahead(1)) => input.no_viable(1),
         Kind::QuestionMark | Kind::Colon => {
             let (input, marker) = marker(input)?;
             Ok((input, Selector::Term(marker)))
@@ -301,43 +336,33 @@ fn simple_selector(input: Input<'_>) -> Parsed<'_, Selector> {
 
 /// A name is a function's if a parenthesis follows it, or follows the name behind its point.
 fn column_or_function(input: Input<'_>) -> Parsed<'_, Selector> {
-    let kind = input.kind();
+    if input.is(Kind::Token) {
+        input.decided(2);
+        expect(input.skip(1), Kind::ParenOpen)?;
+        return selection_function(input);
+    }
     let of_function = match input.ahead(1) {
         Kind::ParenOpen => true,
-        Kind::Dot if kind != Kind::Token => {
-            let field = input.ahead(2);
-            if NameOf::Function.allows(field) {
-                input.ahead(3) == Kind::ParenOpen
-            } else if NameOf::Anything.allows(field) {
-                false
-            } else {
-                return input.no_viable(2);
-            }
-        }
-        Kind::As
-        | Kind::From
-        | Kind::Percent
-        | Kind::Plus
-        | Kind::Comma
-        | Kind::Minus
-        | Kind::Slash
-        | Kind::Star
-        | Kind::Allow
-        | Kind::Limit
-        | Kind::Order
-        | Kind::Per
-        | Kind::ParenClose
-        | Kind::Colon
-        | Kind::Semicolon
-        | Kind::BracketOpen
-        | Kind::BracketClose
-        | Kind::BraceClose
-        | Kind::End
-            if kind != Kind::Token =>
-        {
+        Kind::Dot => match input.ahead(2) {
+            Kind::Token => true,
+            field if !NameOf::Anything.allows(field) => return input.no_viable(2),
+            field => match input.ahead(3) {
+                Kind::ParenOpen => NameOf::Function.allows(field),
+                next if may_follow_column(next) => {
+                    input.decided(4);
+                    false
+                }
+                _ => return input.no_viable(3),
+            },
+        },
+        next if may_follow_column(next) => {
+            input.decided(2);
             false
         }
-        _ => return input.no_viable(1),
+        _ => {
+            input.decided(2);
+            return input.no_viable(1);
+        }
     };
     if of_function {
         return selection_function(input);
@@ -354,6 +379,7 @@ fn selection_function(input: Input<'_>) -> Parsed<'_, Selector> {
             let (input, ()) = expect(input.skip(3), Kind::ParenClose)?;
             Ok((input, Selector::CountRows("*".to_owned())))
         }
+        (Kind::Count, Kind::ParenOpen) if !is_argument(input.ahead(2)) => input.no_viable(2),
         (Kind::Writetime, Kind::ParenOpen) => metadata(input, MetadataKind::WriteTime),
         (Kind::Maxwritetime, Kind::ParenOpen) => metadata(input, MetadataKind::MaxWriteTime),
         (Kind::Ttl, Kind::ParenOpen) => metadata(input, MetadataKind::Ttl),
@@ -375,11 +401,19 @@ fn selection_function(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
+/// Whether a token may follow a function's opening parenthesis.
+fn is_argument(kind: Kind) -> bool {
+    kind == Kind::ParenClose || begins_selector(kind)
+}
+
 /// `metadata = ( "WRITETIME" | "MAXWRITETIME" | "TTL" ) "(" ident selector_modifiers ")"`
 fn metadata(input: Input<'_>, kind: MetadataKind) -> Parsed<'_, Selector> {
     enter("metadata");
     let (input, column): (_, Name) = ident(input.skip(2))?;
     let (input, of) = selector_modifiers(input, Selector::Column(column))?;
+    if !may_follow_column(input.kind()) {
+        return input.no_viable(0);
+    }
     let (input, ()) = expect(input, Kind::ParenClose)?;
     Ok((input, Selector::Metadata { kind, of: Box::new(of) }))
 }

@@ -5,7 +5,7 @@
 
 use crate::ast::{ArithmeticOperator, Literal, Name, Term};
 use crate::input::{Input, NameOf, Parsed, enter, expect, separated};
-use crate::lexical::{Class, Kind};
+use crate::keyword::{Class, Kind};
 use crate::name::{function_name, ident, is_column_name};
 use crate::types::{comparator_type, native_type};
 
@@ -26,7 +26,10 @@ fn term_addition(input: Input<'_>) -> Parsed<'_, Term> {
                 false => return Ok((input, left)),
             },
             Kind::Minus => ArithmeticOperator::Subtract,
-            kind if may_follow_term(kind) => return Ok((input, left)),
+            kind if may_follow_term(kind) => {
+                input.decided(1);
+                return Ok((input, left));
+            }
             _ => return input.no_viable(0),
         };
         input.count_operator()?;
@@ -45,6 +48,9 @@ fn plus_continues(input: Input<'_>) -> Result<bool, nom::Err<crate::error::Failu
     let first = input.ahead(1);
     if first == Kind::EmptyQuotedName {
         return Ok(false);
+    }
+    if !begins_term(first) {
+        return input.no_viable(1).map(|(_, never): (_, bool)| never);
     }
     if !NameOf::Anything.allows(first) {
         return Ok(true);
@@ -84,6 +90,11 @@ fn may_follow_term(kind: Kind) -> bool {
             | Kind::Semicolon
             | Kind::End
     )
+}
+
+/// What can stand behind a `?` anywhere in the language.
+fn may_follow_marker(kind: Kind) -> bool {
+    may_follow_term(kind) || multiplicative(kind).is_some() || matches!(kind, Kind::Plus | Kind::Minus | Kind::As)
 }
 
 /// `term_multiplication = term_group { ( "*" | "/" | "%" ) term_group }`
@@ -130,8 +141,15 @@ fn simple_term(input: Input<'_>) -> Parsed<'_, Term> {
         Kind::ParenOpen => parenthesized(input),
         Kind::Cast if input.ahead(1) == Kind::ParenOpen => cast(input),
         kind if NameOf::Anything.allows(kind) || kind == Kind::Token => match input.ahead(1) {
-            Kind::ParenOpen if NameOf::Function.allows(kind) => function(input),
-            Kind::Dot if kind != Kind::Token => function(input),
+            Kind::ParenOpen if NameOf::Function.allows(kind) => {
+                input.decided(2);
+                function(input)
+            }
+            Kind::Dot if kind != Kind::Token => match (input.ahead(2), input.ahead(3)) {
+                (function, _) if !NameOf::Function.allows(function) => input.no_viable(2),
+                (_, Kind::ParenOpen) => function(input),
+                _ => input.no_viable(3),
+            },
             _ => input.no_viable(1),
         },
         _ => value(input),
@@ -145,6 +163,7 @@ fn parenthesized(input: Input<'_>) -> Parsed<'_, Term> {
     let is_hint = match kind {
         Kind::String => input.ahead(2) == Kind::ParenClose && begins_simple_term(input, 3),
         Kind::Set => true,
+        _ if !begins_term(kind) => return input.no_viable(1),
         _ if NameOf::Anything.allows(kind) => match input.ahead(2) {
             Kind::ParenClose => true,
             Kind::Less => matches!(kind, Kind::Map | Kind::List | Kind::Tuple | Kind::Vector | Kind::Frozen),
@@ -222,8 +241,12 @@ fn cast(input: Input<'_>) -> Parsed<'_, Term> {
 /// `function = function_name "(" [ term { "," term } ] ")"`
 fn function(input: Input<'_>) -> Parsed<'_, Term> {
     enter("function");
+    let begin = input;
     let (input, name) = function_name(input)?;
     let (input, ()) = expect(input, Kind::ParenOpen)?;
+    if !input.is(Kind::ParenClose) && !begins_term(input.kind()) {
+        return begin.no_viable(if name.keyspace.is_some() { 4 } else { 2 });
+    }
     let (input, arguments) = if input.is(Kind::ParenClose) {
         (input, Vec::new())
     } else {
@@ -241,6 +264,7 @@ fn value(input: Input<'_>) -> Parsed<'_, Term> {
         Kind::BraceOpen => braces(input),
         Kind::ParenOpen => tuple_literal(input),
         Kind::Null => Ok((input.skip(1), Term::Literal(Literal::Null))),
+        Kind::QuestionMark if !may_follow_marker(input.ahead(1)) => input.no_viable(1),
         Kind::QuestionMark | Kind::Colon => marker(input),
         _ => {
             let (input, constant) = constant(input)?;

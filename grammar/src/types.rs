@@ -2,31 +2,56 @@
 
 use crate::ast::{Name, QualifiedName, Type};
 use crate::input::{Input, NameOf, Parsed, enter, expect, separated};
-use crate::lexical::{Class, Kind};
+use crate::keyword::{Class, Kind};
 use crate::name::type_name;
 
 /// `comparator_type = native_type | collection_type | tuple_type | vector_type | frozen_type | type_name | STRING`
 pub(crate) fn comparator_type(input: Input<'_>) -> Parsed<'_, Type> {
     enter("comparator_type");
     let kind = input.kind();
-    if kind.class() == Some(Class::Native) {
-        // A native type's name is also a keyspace's: `int.my_type`.
-        return if input.ahead(1) == Kind::Dot {
-            named(input)
-        } else {
-            native_type(input)
+    let native = kind.class() == Some(Class::Native);
+    let generic = matches!(kind, Kind::Map | Kind::List | Kind::Tuple | Kind::Vector | Kind::Frozen);
+    if !native && !generic {
+        return match kind {
+            Kind::Set => collection_type(input),
+            Kind::String => Ok((input.skip(1), Type::Custom(input.text().into_owned()))),
+            _ if NameOf::Anything.allows(kind) => named(input),
+            _ => input.no_viable(0),
         };
     }
-    match kind {
-        Kind::Set => collection_type(input),
-        Kind::String => Ok((input.skip(1), Type::Custom(input.text().into_owned()))),
-        Kind::Map | Kind::List if input.ahead(1) == Kind::Less => collection_type(input),
-        Kind::Tuple if input.ahead(1) == Kind::Less => tuple_type(input),
-        Kind::Vector if input.ahead(1) == Kind::Less => vector_type(input),
-        Kind::Frozen if input.ahead(1) == Kind::Less => frozen_type(input),
-        _ if NameOf::Anything.allows(kind) => named(input),
-        _ => input.no_viable(0),
+    // A type's name is also a keyspace's: `int.my_type`; and those with parameters name user-defined types too.
+    let next = input.ahead(1);
+    if !may_follow_type(next) && next != Kind::Dot && !(generic && next == Kind::Less) {
+        return input.no_viable(1);
     }
+    input.decided(2);
+    match kind {
+        _ if next == Kind::Dot => named(input),
+        _ if native => native_type(input),
+        _ if next != Kind::Less => named(input),
+        Kind::Tuple => tuple_type(input),
+        Kind::Vector => vector_type(input),
+        Kind::Frozen => frozen_type(input),
+        _ => collection_type(input),
+    }
+}
+
+/// What can stand behind a type anywhere in the language.
+fn may_follow_type(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::Finalfunc
+            | Kind::Initcond
+            | Kind::Language
+            | Kind::Static
+            | Kind::Masked
+            | Kind::Primary
+            | Kind::Comma
+            | Kind::Semicolon
+            | Kind::Greater
+            | Kind::ParenClose
+            | Kind::End
+    )
 }
 
 fn named(input: Input<'_>) -> Parsed<'_, Type> {
@@ -106,7 +131,7 @@ fn can_be_frozen(inner: &Type) -> bool {
     match inner {
         Type::Custom(_) => false,
         Type::Named(QualifiedName { keyspace: None, name }) => {
-            crate::lexical::keyword_kind(name.as_str()).and_then(Kind::class) != Some(Class::Native)
+            crate::keyword::keyword_kind(name.as_str().as_bytes()).and_then(Kind::class) != Some(Class::Native)
         }
         _ => true,
     }

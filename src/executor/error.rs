@@ -82,3 +82,65 @@ pub enum Error {
     #[error("{0}")]
     Server(String),
 }
+
+impl From<crate::planner::Error> for Error {
+    fn from(error: crate::planner::Error) -> Self {
+        use crate::planner::Error as Planner;
+        match error {
+            Planner::Invalid(text) => Self::Invalid(text.into_owned()),
+            Planner::Syntax(text) => Self::Syntax(text.into_owned()),
+            Planner::Unauthorized(text) => Self::Unauthorized(text.into_owned()),
+            Planner::Function {
+                keyspace,
+                name,
+                arguments,
+                message,
+            } => Self::FunctionFailure {
+                keyspace,
+                name,
+                arguments,
+                message,
+            },
+            Planner::Unsupported(_) => Self::Invalid(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::planner::ddl::DdlError> for Error {
+    fn from(error: crate::planner::ddl::DdlError) -> Self {
+        use crate::planner::ddl::DdlError;
+        let message = error.to_string();
+        match error {
+            DdlError::Syntax(text) => Self::Syntax(text),
+            DdlError::Unauthorized(text) => Self::Unauthorized(text),
+            DdlError::Invalid(text) => Self::Invalid(text),
+            DdlError::Configuration(text) => Self::Config(text),
+            DdlError::AlreadyExists { keyspace, table } => Self::AlreadyExists {
+                keyspace,
+                table,
+                message,
+            },
+        }
+    }
+}
+
+/// A store failed a read.
+pub(crate) fn storage_read(error: &crate::partition::store::Error) -> Error {
+    Error::ReadFailure {
+        consistency: Consistency::One,
+        message: error.to_string(),
+    }
+}
+
+/// A store refused or failed a write.
+pub(crate) fn storage_write(
+    error: &crate::partition::store::Error,
+    consistency: Consistency,
+    write_type: &'static str,
+) -> Error {
+    Error::WriteFailure {
+        consistency,
+        write_type,
+        message: error.to_string(),
+    }
+}

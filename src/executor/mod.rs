@@ -1,14 +1,32 @@
 //! The `executor` room: plan + values → reads and writes of partitions → rows, pages, paging state.
 //!
-//! [`Database`](database::Database) is the whole server without its sockets. It plans text ([`crate::planner`]), binds values, routes to
-//! stores through [`crate::partition`], and answers with an [`Answer`] whose rows are already encoded as they go into a frame.
-//! Frames, sockets and the cache of prepared statements are deliberately absent.
+//! [`Database`] is the whole server without its sockets. It plans text ([`crate::planner`]), binds values, routes to stores through
+//! [`crate::partition`], and answers with an [`Answer`] whose rows are already encoded as they go into a frame.
+//!
+//! ```text
+//! text ─ plans ─→ Planned ─ bind ─→ BoundSelect       ─ read/source ─→ read/sink ─→ Rows, paging state
+//!                                   BoundModification ─ write/       ─→ batch     ─→ store, durable
+//!                                   DDL               ─ catalog      ─→ next schema, durable, in force
+//! ```
+//! Invariants: a request sees one [`catalog`] snapshot; what is acknowledged is durable; conditional statements on one partition
+//! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
 
 pub mod answer;
+mod call;
+mod catalog;
+mod database;
 pub mod error;
+mod paging;
+mod plans;
+pub(crate) mod read;
+mod value;
+pub(crate) mod write;
 
 pub use answer::{
     Answer, AnswerKind, BatchKind, Change, ChangeTarget, Marker, QueryParams, ResultMetadata, Rows, SchemaChange,
     SessionState, Values,
 };
+pub use database::{Database, LiveSource, Member, Options};
 pub use error::Error;
+pub(crate) use error::{storage_read, storage_write};
+pub use plans::Statement;

@@ -62,7 +62,11 @@ impl PagingKey {
         state.extend_from_slice(&statement);
         let mut flags = 0;
         flags |= if position.limit_rows.is_some() { HAS_LIMIT } else { 0 };
-        flags |= if position.partition_limit_rows.is_some() { HAS_PARTITION_LIMIT } else { 0 };
+        flags |= if position.partition_limit_rows.is_some() {
+            HAS_PARTITION_LIMIT
+        } else {
+            0
+        };
         flags |= if position.clustering.is_some() { INSIDE } else { 0 };
         state.push(flags);
         state.extend_from_slice(&position.limit_rows.unwrap_or(0).to_be_bytes());
@@ -118,14 +122,20 @@ mod tests {
 
     fn position() -> impl Strategy<Value = Position> {
         let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from);
-        (bytes(), prop::option::of(bytes()), any::<Option<u32>>(), any::<Option<u32>>()).prop_map(
-            |(partition_key, clustering, limit_rows, partition_limit_rows)| Position {
-                partition_key,
-                clustering,
-                limit_rows,
-                partition_limit_rows,
-            },
+        (
+            bytes(),
+            prop::option::of(bytes()),
+            any::<Option<u32>>(),
+            any::<Option<u32>>(),
         )
+            .prop_map(
+                |(partition_key, clustering, limit_rows, partition_limit_rows)| Position {
+                    partition_key,
+                    clustering,
+                    limit_rows,
+                    partition_limit_rows,
+                },
+            )
     }
 
     proptest! {

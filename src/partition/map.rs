@@ -62,7 +62,9 @@ impl TablePartitions {
     /// Never: the ring is covered.
     #[must_use]
     pub fn of(&self, token: Token) -> &PhysicalPartition {
-        let place = self.partitions.partition_point(|partition| partition.upper < token.value());
+        let place = self
+            .partitions
+            .partition_point(|partition| partition.upper < token.value());
         #[expect(clippy::expect_used, reason = "a table's partitions cover the ring")]
         self.partitions.get(place).expect("the ring is covered")
     }

@@ -7,7 +7,11 @@
 //!
 //! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3 `[consistency]`.
 
+pub mod map;
 pub mod replicas;
+pub mod store;
 pub mod stripes;
 
+pub use map::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
 pub use replicas::{Consistency, ReplicaSet, Shortage};
+pub use stripes::{Held, Stripes};

@@ -270,6 +270,18 @@ pub(super) fn parse_prefix(key: &[u8]) -> Option<ParsedPrefix<'_>> {
     })
 }
 
+/// What follows the partition prefix of a row's key, whose length the caller knows: the kind of row and its clustering key.
+/// `None` when the bytes are not such a key.
+#[must_use]
+pub fn split_row(key: &[u8], prefix_len: usize) -> Option<(RowKind, &[u8])> {
+    let (kind, clustering) = key.get(prefix_len..)?.split_first()?;
+    match *kind {
+        RowKind::STATIC => Some((RowKind::Static, clustering)),
+        RowKind::ROW => Some((RowKind::Row, clustering)),
+        _ => None,
+    }
+}
+
 fn parse_key(key: &[u8]) -> Option<ParsedKey<'_>> {
     let prefix = parse_prefix(key)?;
     let (kind, clustering) = prefix.rest.split_first()?;

@@ -4,7 +4,7 @@ use crate::ast::{
     AlterKeyspace, AlterTable, AlterTableAction, AlterType, AlterTypeAction, AlterView, Name, Statement, TableOptions,
 };
 use crate::input::{Input, NameOf, Parsed, enter, expect, expect_all, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{column_name, ident, is_column_name, keyspace_name, table_name, type_name};
 use crate::property::properties;
 use crate::types::comparator_type;

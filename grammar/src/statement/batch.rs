@@ -2,7 +2,7 @@
 
 use crate::ast::{Batch, BatchKind, Modification, Statement};
 use crate::input::{Input, Parsed, enter, expect, expect_all, given};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 
 /// `batch = "BEGIN" [ "UNLOGGED" | "COUNTER" ] "BATCH" using { modification [ ";" ] } "APPLY" "BATCH"`
 pub(super) fn batch(input: Input<'_>) -> Parsed<'_, Statement> {

@@ -5,7 +5,7 @@ use crate::ast::{
     IndexTargetKind, Name, QualifiedName, Statement, Type,
 };
 use crate::input::{Input, Parsed, enter, expect, expect_all, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{
     column_name, function_ident, function_name, ident, index_name, keyspace_name, table_name, type_name,
 };
@@ -157,6 +157,9 @@ fn index_target(input: Input<'_>) -> Parsed<'_, (IndexTargetKind, Name)> {
         // These two are columns' names too.
         Kind::Values if input.ahead(1) == Kind::ParenOpen => IndexTargetKind::Values,
         Kind::Keys if input.ahead(1) == Kind::ParenOpen => IndexTargetKind::Keys,
+        Kind::Values | Kind::Keys if !matches!(input.ahead(1), Kind::Comma | Kind::ParenClose) => {
+            return input.no_viable(1);
+        }
         _ => return super::map(column_name(input), |name| (IndexTargetKind::Simple, name)),
     };
     let (input, ()) = expect(input.skip(1), Kind::ParenOpen)?;

@@ -2,7 +2,7 @@
 
 use crate::ast::{Delete, DeleteTarget, Using};
 use crate::input::{Input, Parsed, enter, expect, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{column_name, ident, is_column_name, table_name};
 use crate::relation::{if_clause, where_clause};
 use crate::term::{int_value, term};
@@ -54,6 +54,7 @@ fn delete_target(input: Input<'_>) -> Parsed<'_, DeleteTarget> {
     if !matches!(input.ahead(1), Kind::BracketOpen | Kind::Dot | Kind::Comma | Kind::From) {
         return input.no_viable(1);
     }
+    input.decided(2);
     let (input, column) = column_name(input)?;
     match input.kind() {
         Kind::BracketOpen => {

@@ -2,7 +2,7 @@
 
 use crate::ast::{Describe, DescribeTarget, Statement};
 use crate::input::{Input, NameOf, Parsed, enter, expect, given};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{described_name, function_name, keyspace_name, table_name, type_name};
 
 /// `describe = ( "DESCRIBE" | "DESC" ) described [ "WITH" "INTERNALS" ]`
@@ -31,8 +31,15 @@ fn described(input: Input<'_>) -> Parsed<'_, DescribeTarget> {
     enter("described");
     let behind = input.skip(1);
     // Words that are names too describe what follows only if a name does.
-    let named = NameOf::Anything.allows(behind.kind()) || matches!(behind.kind(), Kind::Token | Kind::QuestionMark);
-    match input.kind() {
+    let named = || NameOf::Anything.allows(behind.kind()) || matches!(behind.kind(), Kind::Token | Kind::QuestionMark);
+    let kind = input.kind();
+    if matches!(
+        kind,
+        Kind::Cluster | Kind::Keyspaces | Kind::Tables | Kind::Types | Kind::Functions | Kind::Aggregates
+    ) {
+        input.decided(2);
+    }
+    match kind {
         Kind::Cluster => Ok((behind, DescribeTarget::Cluster)),
         Kind::Full => {
             let (input, ()) = expect(behind, Kind::Schema)?;
@@ -52,9 +59,9 @@ fn described(input: Input<'_>) -> Parsed<'_, DescribeTarget> {
             let (input, ()) = expect(behind, Kind::View)?;
             super::map(table_name(input), DescribeTarget::View)
         }
-        Kind::Type if named => super::map(type_name(behind), DescribeTarget::Type),
-        Kind::Function if named => super::map(function_name(behind), DescribeTarget::Function),
-        Kind::Aggregate if named => super::map(function_name(behind), DescribeTarget::Aggregate),
+        Kind::Type if NameOf::Anything.allows(behind.kind()) => super::map(type_name(behind), DescribeTarget::Type),
+        Kind::Function if named() => super::map(function_name(behind), DescribeTarget::Function),
+        Kind::Aggregate if named() => super::map(function_name(behind), DescribeTarget::Aggregate),
         _ => super::map(described_name(input), DescribeTarget::Generic),
     }
 }

@@ -2,7 +2,7 @@
 
 use crate::ast::{Drop, DropFunction, DropKeyspace, DropKind, DropTrigger, QualifiedName, Statement};
 use crate::input::{Input, Parsed, enter, expect};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{function_name, ident, keyspace_name, qualified_index_name, table_name, type_name};
 
 /// `drop = drop_keyspace | drop_table | drop_type | drop_index | drop_view | drop_function | drop_aggregate | drop_trigger | drop_user

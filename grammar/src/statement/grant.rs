@@ -2,7 +2,7 @@
 
 use crate::ast::{Grant, GrantRole, ListPermissions, ListRoles, Name, Permission, Resource, Statement};
 use crate::input::{Input, NameOf, Parsed, enter, expect, given};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{function_name, keyspace_name, role_name, table_name};
 
 /// `grant = "GRANT" ( permissions "ON" resource | role_name ) "TO" role_name`
@@ -24,8 +24,10 @@ fn permissions_or_role(input: Input<'_>, revoke: bool) -> Parsed<'_, Statement> 
     // ALL, UNMASK and SELECT_MASKED are roles' names too; what follows tells.
     let is_permission = match kind {
         Kind::All | Kind::Unmask | Kind::SelectMasked => match input.ahead(2) {
-            Kind::On | Kind::Permission | Kind::Permissions | Kind::Comma => true,
-            kind if kind == link => false,
+            Kind::On => true,
+            Kind::Permissions if kind == Kind::All => true,
+            Kind::Permission | Kind::Comma if kind != Kind::All => true,
+            next if next == link => false,
             _ => return input.no_viable(2),
         },
         _ if permission_of(kind).is_some() => true,
@@ -171,11 +173,22 @@ const fn permission_of(kind: Kind) -> Option<Permission> {
 fn resource(input: Input<'_>) -> Parsed<'_, Resource> {
     enter("resource");
     let behind = input.skip(1);
+    let kind = input.kind();
+    if !matches!(
+        kind,
+        Kind::All | Kind::Role | Kind::Function | Kind::Mbean | Kind::Mbeans
+    ) {
+        return match kind {
+            Kind::Keyspace => super::map(keyspace_name(behind), Resource::Keyspace),
+            Kind::Columnfamily => super::map(table_name(behind), Resource::Table),
+            _ => super::map(table_name(input), Resource::Table),
+        };
+    }
+    // These are tables' names too; what follows tells.
     let named = NameOf::Anything.allows(behind.kind());
-    match input.kind() {
-        Kind::All if named => everything(input),
-        Kind::Keyspace => super::map(keyspace_name(behind), Resource::Keyspace),
-        Kind::Columnfamily => super::map(table_name(behind), Resource::Table),
+    match kind {
+        _ if may_follow_resource(behind.kind()) => super::map(table_name(input), Resource::Table),
+        Kind::All => everything(input),
         Kind::Role if named || matches!(behind.kind(), Kind::String | Kind::QuestionMark) => {
             super::map(role_name(behind), Resource::Role)
         }
@@ -184,10 +197,18 @@ fn resource(input: Input<'_>) -> Parsed<'_, Resource> {
             let (input, arguments) = super::create::argument_types(input)?;
             Ok((input, Resource::Function { name, arguments }))
         }
-        Kind::Mbean if behind.is(Kind::String) => super::map(super::create::string(behind), Resource::Mbean),
-        Kind::Mbeans if behind.is(Kind::String) => super::map(super::create::string(behind), Resource::Mbeans),
-        _ => super::map(table_name(input), Resource::Table),
+        Kind::Mbean if behind.is(Kind::String) => super::map(super::mbean::mbean(behind, false), Resource::Mbean),
+        Kind::Mbeans if behind.is(Kind::String) => super::map(super::mbean::mbean(behind, true), Resource::Mbeans),
+        _ => input.no_viable(1),
     }
+}
+
+/// What can stand behind a table's name where a resource is named, a point included.
+fn may_follow_resource(kind: Kind) -> bool {
+    matches!(
+        kind,
+        Kind::From | Kind::Norecursive | Kind::Of | Kind::To | Kind::Dot | Kind::Semicolon | Kind::End
+    )
 }
 
 /// What ALL begins, where it is no table's name.
@@ -205,7 +226,10 @@ fn everything(input: Input<'_>) -> Parsed<'_, Resource> {
             let (input, ()) = expect(behind.skip(1), Kind::Keyspace)?;
             super::map(keyspace_name(input), Resource::AllFunctionsIn)
         }
-        Kind::Functions => Ok((behind, Resource::AllFunctions)),
+        Kind::Functions if may_follow_resource(behind.kind()) && !behind.is(Kind::Dot) => {
+            Ok((behind, Resource::AllFunctions))
+        }
+        Kind::Functions => input.no_viable(2),
         _ => input.no_viable(1),
     }
 }

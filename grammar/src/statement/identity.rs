@@ -2,7 +2,7 @@
 
 use crate::ast::{AddIdentity, DropIdentity, Statement};
 use crate::input::{Input, Parsed, enter, expect, expect_all};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::identity;
 
 /// `add_identity = "ADD" "IDENTITY" if_not_exists identity "TO" "ROLE" identity`

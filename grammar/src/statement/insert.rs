@@ -2,7 +2,7 @@
 
 use crate::ast::{Insert, InsertSource, Literal, Term, Using};
 use crate::input::{Input, Parsed, enter, expect, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{column_name, table_name};
 use crate::term::{int_value, marker, term};
 

@@ -11,6 +11,7 @@ mod drop;
 mod grant;
 mod identity;
 mod insert;
+mod mbean;
 mod role;
 mod select;
 mod table;
@@ -20,7 +21,7 @@ mod r#use;
 
 use crate::ast::Statement;
 use crate::input::{Input, Parsed, enter, expect_all, given};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 
 /// `query = statement { ";" } END`
 pub(crate) fn query(input: Input<'_>) -> Parsed<'_, Statement> {

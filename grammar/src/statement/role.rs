@@ -2,7 +2,7 @@
 
 use crate::ast::{AlterRole, AlterUser, CreateRole, CreateUser, DropRole, RoleOption, Statement, UserPassword};
 use crate::input::{Input, Parsed, enter, expect, expect_all, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{role_name, user_name};
 use crate::property::property_map;
 use crate::term::map_literal;
@@ -89,8 +89,7 @@ const fn unique_name(option: &RoleOption) -> Option<&'static str> {
     }
 }
 
-/// `role_option = [ "HASHED" ] "PASSWORD" "=" STRING | "OPTIONS" "=" map_literal | ( "SUPERUSER" | "LOGIN" ) "=" BOOLEAN
-/// | "ACCESS" "TO" ( "ALL" "DATACENTERS" | "DATACENTERS" strings ) | "ACCESS" "FROM" ( "ALL" "CIDRS" | "CIDRS" strings )`
+/// `role_option = [ "HASHED" ] "PASSWORD" "=" STRING | "OPTIONS" "=" map_literal | ( "SUPERUSER" | "LOGIN" ) "=" BOOLEAN | access`
 fn role_option(input: Input<'_>) -> Parsed<'_, RoleOption> {
     enter("role_option");
     let behind = input.skip(1);
@@ -110,17 +109,24 @@ fn role_option(input: Input<'_>) -> Parsed<'_, RoleOption> {
         }
         Kind::Superuser => super::map(boolean(behind), RoleOption::Superuser),
         Kind::Login => super::map(boolean(behind), RoleOption::Login),
-        Kind::Access => match (input.ahead(1), input.ahead(2)) {
-            (Kind::To, Kind::All) => super::map(expect(input.skip(3), Kind::Datacenters), |()| {
-                RoleOption::AllDatacenters
-            }),
-            (Kind::To, Kind::Datacenters) => super::map(strings(input.skip(3)), RoleOption::Datacenters),
-            (Kind::From, Kind::All) => super::map(expect(input.skip(3), Kind::Cidrs), |()| RoleOption::AllCidrs),
-            (Kind::From, Kind::Cidrs) => super::map(strings(input.skip(3)), RoleOption::Cidrs),
-            (Kind::To | Kind::From, _) => input.no_viable(2),
-            _ => input.no_viable(1),
-        },
+        Kind::Access => access(input),
         _ => input.no_viable(0),
+    }
+}
+
+/// `access = "ACCESS" ( "TO" ( "ALL" "DATACENTERS" | "DATACENTERS" strings ) | "FROM" ( "ALL" "CIDRS" | "CIDRS" strings ) )`
+fn access(input: Input<'_>) -> Parsed<'_, RoleOption> {
+    enter("access");
+    let (of, everywhere): (_, fn() -> RoleOption) = match input.ahead(1) {
+        Kind::To => (Kind::Datacenters, || RoleOption::AllDatacenters),
+        Kind::From => (Kind::Cidrs, || RoleOption::AllCidrs),
+        _ => return input.no_viable(1),
+    };
+    match input.ahead(2) {
+        Kind::All => super::map(expect(input.skip(3), of), |()| everywhere()),
+        Kind::Datacenters if of == Kind::Datacenters => super::map(strings(input.skip(3)), RoleOption::Datacenters),
+        Kind::Cidrs if of == Kind::Cidrs => super::map(strings(input.skip(3)), RoleOption::Cidrs),
+        _ => input.no_viable(2),
     }
 }
 

@@ -2,7 +2,7 @@
 
 use crate::ast::{Direction, GroupBy, Name, OrderBy, QualifiedName, Relation, Select, Selection, Statement, Term};
 use crate::input::{Input, Parsed, enter, expect, expect_all, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{column_name, table_name};
 use crate::relation::where_clause;
 use crate::selector::{selectors, unaliased_selector};

@@ -6,7 +6,7 @@ use crate::ast::{
     ColumnDefinition, CreateTable, Direction, Mask, Name, PrimaryKey, QualifiedName, Statement, TableOptions,
 };
 use crate::input::{Input, NameOf, Parsed, enter, expect, expect_all, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{function_name, ident, table_name};
 use crate::property::{property, refuse_twice};
 use crate::term::{begins_term, term};
@@ -85,24 +85,41 @@ pub(super) fn column_definition(input: Input<'_>) -> Parsed<'_, ColumnDefinition
 /// `column_mask = "MASKED" "WITH" ( "DEFAULT" | function_name "(" [ term { "," term } ] ")" )`
 pub(super) fn column_mask(input: Input<'_>) -> Parsed<'_, Mask> {
     enter("column_mask");
-    let (input, ()) = expect_all(input, &[Kind::Masked, Kind::With])?;
-    // DEFAULT is a function's name too; a parenthesis or a point tells.
-    if input.is(Kind::Default) && !matches!(input.ahead(1), Kind::ParenOpen | Kind::Dot) {
-        let function = QualifiedName {
-            keyspace: None,
-            name: Name::from("mask_default"),
-        };
-        return Ok((
-            input.skip(1),
-            Mask {
-                by_default: true,
-                function,
-                arguments: Vec::new(),
-            },
-        ));
+    if input.ahead(1) != Kind::With {
+        return input.no_viable(1);
     }
-    let (input, function) = function_name(input)?;
-    let (input, ()) = expect(input, Kind::ParenOpen)?;
+    match input.ahead(2) {
+        // It is a function's name too; what follows tells.
+        Kind::Default => match input.ahead(3) {
+            Kind::ParenOpen | Kind::Dot => {}
+            Kind::Primary | Kind::ParenClose | Kind::Comma | Kind::Semicolon | Kind::End => {
+                let function = QualifiedName {
+                    keyspace: None,
+                    name: Name::from("mask_default"),
+                };
+                return Ok((
+                    input.skip(3),
+                    Mask {
+                        by_default: true,
+                        function,
+                        arguments: Vec::new(),
+                    },
+                ));
+            }
+            _ => return input.no_viable(3),
+        },
+        Kind::Token | Kind::QuestionMark => {}
+        kind if NameOf::Anything.allows(kind) => {}
+        _ => return input.no_viable(2),
+    }
+    let (input, function) = function_name(input.skip(2))?;
+    if !input.is(Kind::ParenOpen) {
+        return input.no_viable(0);
+    }
+    if input.ahead(1) != Kind::ParenClose && !begins_term(input.ahead(1)) {
+        return input.no_viable(1);
+    }
+    let input = input.skip(1);
     let (input, arguments) = if begins_term(input.kind()) {
         separated(input, Kind::Comma, term)?
     } else {

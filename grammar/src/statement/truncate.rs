@@ -2,7 +2,7 @@
 
 use crate::ast::Statement;
 use crate::input::{Input, Parsed, enter, given};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::table_name;
 
 /// `truncate = "TRUNCATE" [ "TABLE" ] table_name`

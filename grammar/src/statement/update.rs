@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use crate::ast::{Assignment, Literal, Name, Term, Update};
 use crate::input::{Input, Parsed, enter, expect, given, separated};
-use crate::lexical::Kind;
+use crate::keyword::Kind;
 use crate::name::{column_name, ident, is_column_name, table_name};
 use crate::relation::{if_clause, where_clause};
 use crate::term::{is_bare_column, term};
@@ -99,6 +99,7 @@ fn change(input: Input<'_>, column: Name) -> Parsed<'_, Assignment> {
     if !matches!(kind, Kind::Plus | Kind::Minus | Kind::Integer) {
         return input.no_viable(1);
     }
+    input.decided(2);
     let (input, other) = column_name(input)?;
     let refuse = |input: Input<'_>, sign: &str| {
         if other != column {

@@ -23,7 +23,10 @@ struct Slot {
     end: usize,
 }
 
-const NULL: Slot = Slot { start: 0, end: usize::MAX };
+const NULL: Slot = Slot {
+    start: 0,
+    end: usize::MAX,
+};
 
 /// What is known of one live cell besides its value.
 #[derive(Clone, Copy, Debug)]
@@ -68,10 +71,12 @@ impl RowBuffer {
 
     /// The live cells of a column, sorted by path; only where the layout keeps metadata.
     pub(crate) fn cells(&self, place: usize) -> impl Iterator<Item = (CellInfo, &[u8])> {
-        self.cells
-            .iter()
-            .filter(move |cell| cell.place == place)
-            .map(|cell| (*cell, self.bytes.get(cell.path.start..cell.path.end).unwrap_or_default()))
+        self.cells.iter().filter(move |cell| cell.place == place).map(|cell| {
+            (
+                *cell,
+                self.bytes.get(cell.path.start..cell.path.end).unwrap_or_default(),
+            )
+        })
     }
 
     fn set(&mut self, place: usize, start: usize) {
@@ -154,9 +159,9 @@ impl RowBuffer {
         shadowed_to: Option<i64>,
         now_seconds: i64,
     ) -> Result<bool, Error> {
-        let marked = view.marker().is_some_and(|marker| {
-            shadowed_to.is_none_or(|to| marker.timestamp > to) && marker.is_live(now_seconds)
-        });
+        let marked = view
+            .marker()
+            .is_some_and(|marker| shadowed_to.is_none_or(|to| marker.timestamp > to) && marker.is_live(now_seconds));
         let live = self.take_cells(&layout.regulars, view, shadowed_to, now_seconds, layout.metadata)?;
         Ok(marked || live)
     }
@@ -179,11 +184,15 @@ impl RowBuffer {
             if shadowed_to.is_some_and(|to| cell.timestamp <= to) {
                 continue;
             }
-            let Some(bytes) = cell.live_value(now_seconds) else { continue };
+            let Some(bytes) = cell.live_value(now_seconds) else {
+                continue;
+            };
             while column.is_some_and(|wanted| wanted.id < cell.column) {
                 column = columns.next();
             }
-            let Some(found) = column.filter(|wanted| wanted.id == cell.column) else { continue };
+            let Some(found) = column.filter(|wanted| wanted.id == cell.column) else {
+                continue;
+            };
             live = true;
             let Some(shape) = &found.shape else { continue };
             let start = self.bytes.len();
@@ -200,7 +209,12 @@ impl RowBuffer {
                 self.bytes.extend_from_slice(&[0; 4]);
                 open = Some((found, start, 0));
             }
-            let path = self.take_element(shape, cell.path.unwrap_or_default(), bytes, open.map_or(0, |(.., count)| count))?;
+            let path = self.take_element(
+                shape,
+                cell.path.unwrap_or_default(),
+                bytes,
+                open.map_or(0, |(.., count)| count),
+            )?;
             if let Some((_, _, count)) = &mut open {
                 *count = path.1;
             }
@@ -226,7 +240,9 @@ impl RowBuffer {
                 slot
             }
             Shape::User(_) => {
-                let field = path.first_chunk::<2>().map_or(0, |number| u32::from(u16::from_be_bytes(*number)));
+                let field = path
+                    .first_chunk::<2>()
+                    .map_or(0, |number| u32::from(u16::from_be_bytes(*number)));
                 for _ in count..field {
                     self.bytes.extend_from_slice(&(-1_i32).to_be_bytes());
                 }

@@ -4,12 +4,12 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use crate::executor::{Error, value};
-use crate::functions::Context;
+use crate::executor::call::Context;
+use crate::executor::{Error, call, value};
 use crate::planner::bound::{BoundFilter, Comparison, Expression, FilterTarget, Part, Value};
 use crate::schema::Table;
 use crate::token::Token;
-use crate::types::{CqlType, Native};
+use crate::types::CqlType;
 use crate::types::{encode_list, encode_map, encode_tuple, list_elements, map_entries, tuple_fields};
 
 use super::buffer::RowBuffer;
@@ -32,9 +32,12 @@ pub(crate) struct Scope<'a> {
 
 fn column_type(table: &Table, place: usize) -> Result<&CqlType, Error> {
     let column = table.columns.get(place);
-    column
-        .map(|column| &column.ty)
-        .ok_or_else(|| Error::Server(format!("a plan names column {place} of {}, which is not there", table.name)))
+    column.map(|column| &column.ty).ok_or_else(|| {
+        Error::Server(format!(
+            "a plan names column {place} of {}, which is not there",
+            table.name
+        ))
+    })
 }
 
 fn unfrozen(ty: &CqlType) -> &CqlType {
@@ -63,7 +66,7 @@ impl Scope<'_> {
             Expression::Token(components) => self.token(components),
             Expression::Function { function, arguments } => {
                 let arguments = self.evaluate_all(arguments)?;
-                function.call(&arguments, self.context).map_err(Error::from)
+                call::call(function, &arguments, self.context)
             }
             Expression::Aggregate(place) => Ok(self.aggregates.get(*place).cloned().flatten()),
             Expression::Part { of, of_type, part } => match self.evaluate(of)? {
@@ -91,7 +94,10 @@ impl Scope<'_> {
         let values = self.evaluate_all(elements)?;
         let present = || {
             let null = || Error::Invalid("null is not supported inside collections".to_owned());
-            values.iter().map(|value| value.as_deref().ok_or_else(null)).collect::<Result<Vec<_>, _>>()
+            values
+                .iter()
+                .map(|value| value.as_deref().ok_or_else(null))
+                .collect::<Result<Vec<_>, _>>()
         };
         Ok(match unfrozen(ty) {
             CqlType::Set(element) => element.encode_set(present()?),
@@ -109,22 +115,35 @@ impl Scope<'_> {
     fn part(&self, ty: &CqlType, value: &Bytes, part: &Part) -> Result<Option<Bytes>, Error> {
         let owned = |bytes: &[u8]| value.slice_ref(bytes);
         match (unfrozen(ty), part) {
-            (CqlType::User(user), Part::Field(number)) => {
-                Ok(tuple_fields(value, user.fields.len()).get(*number).copied().flatten().map(owned))
-            }
-            (CqlType::Tuple(types), Part::Field(number)) => {
-                Ok(tuple_fields(value, types.len()).get(*number).copied().flatten().map(owned))
-            }
+            (CqlType::User(user), Part::Field(number)) => Ok(tuple_fields(value, user.fields.len())
+                .get(*number)
+                .copied()
+                .flatten()
+                .map(owned)),
+            (CqlType::Tuple(types), Part::Field(number)) => Ok(tuple_fields(value, types.len())
+                .get(*number)
+                .copied()
+                .flatten()
+                .map(owned)),
             (CqlType::Map(key_type, _), Part::Element(key)) => {
-                let Some(key) = self.evaluate(key)? else { return Ok(None) };
+                let Some(key) = self.evaluate(key)? else {
+                    return Ok(None);
+                };
                 let entries = map_entries(value).map_err(|error| damaged(&error))?;
-                let found = entries.into_iter().find(|(at, _)| key_type.compare(at, &key) == Ordering::Equal);
+                let found = entries
+                    .into_iter()
+                    .find(|(at, _)| key_type.compare(at, &key) == Ordering::Equal);
                 Ok(found.map(|(_, value)| owned(value)))
             }
             (CqlType::Set(element_type), Part::Element(key)) => {
-                let Some(key) = self.evaluate(key)? else { return Ok(None) };
+                let Some(key) = self.evaluate(key)? else {
+                    return Ok(None);
+                };
                 let elements = list_elements(value).map_err(|error| damaged(&error))?;
-                Ok(elements.into_iter().find(|at| element_type.compare(at, &key) == Ordering::Equal).map(owned))
+                Ok(elements
+                    .into_iter()
+                    .find(|at| element_type.compare(at, &key) == Ordering::Equal)
+                    .map(owned))
             }
             (CqlType::Map(key_type, _), Part::Slice(from, to)) => {
                 let inside = self.slice(key_type, from.as_ref(), to.as_ref())?;
@@ -134,7 +153,9 @@ impl Scope<'_> {
             (CqlType::Set(element_type), Part::Slice(from, to)) => {
                 let inside = self.slice(element_type, from.as_ref(), to.as_ref())?;
                 let elements = list_elements(value).map_err(|error| damaged(&error))?;
-                Ok(Some(encode_list(elements.into_iter().filter(|element| inside(element)))))
+                Ok(Some(encode_list(
+                    elements.into_iter().filter(|element| inside(element)),
+                )))
             }
             _ => Ok(None),
         }
@@ -150,8 +171,11 @@ impl Scope<'_> {
         let (from, to) = (bound(from)?, bound(to)?);
         let ty = ty.clone();
         Ok(move |element: &[u8]| {
-            from.as_ref().is_none_or(|from| ty.compare(element, from) != Ordering::Less)
-                && to.as_ref().is_none_or(|to| ty.compare(element, to) != Ordering::Greater)
+            from.as_ref()
+                .is_none_or(|from| ty.compare(element, from) != Ordering::Less)
+                && to
+                    .as_ref()
+                    .is_none_or(|to| ty.compare(element, to) != Ordering::Greater)
         })
     }
 
@@ -169,9 +193,14 @@ impl Scope<'_> {
         Ok(match (Shape::of(ty), part) {
             // A frozen value has one cell, whatever part of it is asked for.
             (Shape::Plain, None | Some(Part::Field(_) | Part::Element(_) | Part::Slice(..))) => (vec![first()], true),
-            (Shape::User(_), Some(Part::Field(number))) => {
-                (vec![cells().find(|(cell, _)| cell.field() == *number).and_then(|(cell, _)| figure(&cell))], true)
-            }
+            (Shape::User(_), Some(Part::Field(number))) => (
+                vec![
+                    cells()
+                        .find(|(cell, _)| cell.field() == *number)
+                        .and_then(|(cell, _)| figure(&cell)),
+                ],
+                true,
+            ),
             (Shape::User(fields), _) => {
                 let mut all = vec![None; if cells().next().is_some() { fields } else { 0 }];
                 for (cell, _) in cells() {
@@ -188,9 +217,17 @@ impl Scope<'_> {
             }
             (Shape::Set(key) | Shape::Map(key), Some(Part::Slice(from, to))) => {
                 let inside = self.slice(&key, from.as_ref(), to.as_ref())?;
-                (cells().filter(|(_, path)| inside(path)).map(|(cell, _)| figure(&cell)).collect(), false)
+                (
+                    cells()
+                        .filter(|(_, path)| inside(path))
+                        .map(|(cell, _)| figure(&cell))
+                        .collect(),
+                    false,
+                )
             }
-            (Shape::List | Shape::Set(_) | Shape::Map(_), _) => (cells().map(|(cell, _)| figure(&cell)).collect(), false),
+            (Shape::List | Shape::Set(_) | Shape::Map(_), _) => {
+                (cells().map(|(cell, _)| figure(&cell)).collect(), false)
+            }
         })
     }
 
@@ -225,7 +262,9 @@ impl Scope<'_> {
         if filter.comparison == Comparison::In {
             return match self.target(filter)? {
                 None => Ok(false),
-                Some(value) => Ok(operands(filter).any(|operand| filter.ty.compare(&value, operand) == Ordering::Equal)),
+                Some(value) => {
+                    Ok(operands(filter).any(|operand| filter.ty.compare(&value, operand) == Ordering::Equal))
+                }
             };
         }
         let (Some(value), Some(operand)) = (self.target(filter)?, operands(filter).next()) else {
@@ -263,7 +302,9 @@ impl Scope<'_> {
             FilterTarget::Column(place) => Ok(column(*place)),
             FilterTarget::Element(place, key) => {
                 let ty = column_type(self.table, *place)?;
-                let (Some(value), Value::Bytes(key)) = (column(*place), key) else { return Ok(None) };
+                let (Some(value), Value::Bytes(key)) = (column(*place), key) else {
+                    return Ok(None);
+                };
                 if let CqlType::List(_) = unfrozen(ty) {
                     let at = key.first_chunk().map_or(-1, |bytes| i32::from_be_bytes(*bytes));
                     let elements = list_elements(&value).map_err(|error| damaged(&error))?;
@@ -281,7 +322,9 @@ impl Scope<'_> {
                 Ok(values.iter().all(Option::is_some).then(|| encode_tuple(values)))
             }
             FilterTarget::Token => {
-                let components = (0..self.table.partition_key_count).map(Expression::Column).collect::<Vec<_>>();
+                let components = (0..self.table.partition_key_count)
+                    .map(Expression::Column)
+                    .collect::<Vec<_>>();
                 self.token(&components)
             }
         }
@@ -322,7 +365,11 @@ fn contains(ty: &CqlType, collection: &Bytes, operand: &Bytes, among_keys: bool)
             .map_err(failed)?
             .into_iter()
             .any(|part| element.compare(part, operand) == Ordering::Equal),
-        CqlType::Native(_) | CqlType::Custom(_) | CqlType::Tuple(_) | CqlType::User(_) | CqlType::Vector(..)
+        CqlType::Native(_)
+        | CqlType::Custom(_)
+        | CqlType::Tuple(_)
+        | CqlType::User(_)
+        | CqlType::Vector(..)
         | CqlType::Frozen(_) => false,
     })
 }
@@ -363,16 +410,20 @@ pub(crate) fn looks_at_rows(table: &Table, filter: &BoundFilter) -> bool {
     }
 }
 
-/// The type of `[json]` and other text made here.
-pub(crate) const TEXT: CqlType = CqlType::Native(Native::Text);
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn like_knows_its_ends() {
-        for (pattern, matched) in [("abc", true), ("%bc", true), ("ab%", true), ("%b%", true), ("%", true), ("b%", false)] {
+        for (pattern, matched) in [
+            ("abc", true),
+            ("%bc", true),
+            ("ab%", true),
+            ("%b%", true),
+            ("%", true),
+            ("b%", false),
+        ] {
             assert_eq!(like(b"abc", pattern.as_bytes()), matched, "{pattern}");
         }
     }

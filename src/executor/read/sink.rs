@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
+use crate::executor::call::{Accumulator, Context};
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
-use crate::functions::{Accumulator, Context};
 use crate::partition::store::RowView;
 use crate::planner::bound::{Aggregate, BoundFilter, BoundRows, BoundSelect, Expression};
 use crate::schema::Table;
@@ -60,9 +60,13 @@ impl Shape {
             });
             places.collect::<Option<Vec<_>>>()
         };
-        let is_plain = !selection.json && selection.aggregates.is_empty() && select.group_by.is_none();
+        let is_plain = selection.json_columns.is_none() && selection.aggregates.is_empty() && select.group_by.is_none();
         Self {
-            layout: Layout::new(&select.table, selection.needed.iter().copied(), selection.needs_metadata),
+            layout: Layout::new(
+                &select.table,
+                selection.needed.iter().copied(),
+                selection.needs_metadata,
+            ),
             plain: if is_plain { columns_only() } else { None },
         }
     }
@@ -120,7 +124,8 @@ impl<'a> Sink<'a> {
         limits: Limits,
     ) -> Self {
         let table = select.table.as_ref();
-        let restricts_rows = select.rows != BoundRows::All || select.filters.iter().any(|filter| looks_at_rows(table, filter));
+        let restricts_rows =
+            select.rows != BoundRows::All || select.filters.iter().any(|filter| looks_at_rows(table, filter));
         Self {
             table,
             select,
@@ -166,18 +171,26 @@ impl<'a> Sink<'a> {
         self.partition_left = resumed.unwrap_or(self.select.per_partition_limit_rows);
         self.partition_had_row = resumed.is_some();
         self.partition_static_is_live = false;
-        self.buffer.begin_partition(self.table, &self.shape.layout, partition_key);
+        self.buffer
+            .begin_partition(self.table, &self.shape.layout, partition_key);
     }
 
     /// Takes the partition's static row.
     pub(crate) fn set_static(&mut self, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
-        let live = self.buffer.set_static(&self.shape.layout, view, shadowed_to, self.now_seconds)?;
+        let live = self
+            .buffer
+            .set_static(&self.shape.layout, view, shadowed_to, self.now_seconds)?;
         self.partition_static_is_live = live;
         Ok(())
     }
 
     /// Takes a stored row.
-    pub(crate) fn row(&mut self, clustering: &[u8], view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<Step, Error> {
+    pub(crate) fn row(
+        &mut self,
+        clustering: &[u8],
+        view: &RowView<'_>,
+        shadowed_to: Option<i64>,
+    ) -> Result<Step, Error> {
         let layout = &self.shape.layout;
         self.buffer.begin_row(self.table, layout);
         if !self.buffer.set_row(layout, view, shadowed_to, self.now_seconds)? {
@@ -239,7 +252,11 @@ impl<'a> Sink<'a> {
         self.partition_had_row = true;
         for filter in &self.filters {
             if !self.scope().passes(filter)? {
-                return Ok(if self.select.distinct { Step::SkipPartition } else { Step::Continue });
+                return Ok(if self.select.distinct {
+                    Step::SkipPartition
+                } else {
+                    Step::Continue
+                });
             }
         }
         if self.partition_left == Some(0) && self.select.group_by.is_none() {
@@ -264,11 +281,17 @@ impl<'a> Sink<'a> {
         if self.is_exhausted() {
             return Step::Stop;
         }
-        if partition_is_done { Step::SkipPartition } else { Step::Continue }
+        if partition_is_done {
+            Step::SkipPartition
+        } else {
+            Step::Continue
+        }
     }
 
     fn is_full(&self) -> bool {
-        let Some(page_rows) = self.limits.page_rows else { return false };
+        let Some(page_rows) = self.limits.page_rows else {
+            return false;
+        };
         !self.is_exhausted() && (self.rows >= page_rows || self.out.len() >= self.limits.page_bytes)
     }
 
@@ -302,7 +325,9 @@ impl<'a> Sink<'a> {
         }
         if !self.select.sort.is_empty() {
             let keys = self.select.sort.iter();
-            let keys = keys.map(|(place, _)| self.buffer.get(*place).map(Bytes::copy_from_slice)).collect();
+            let keys = keys
+                .map(|(place, _)| self.buffer.get(*place).map(Bytes::copy_from_slice))
+                .collect();
             let row = self.out.split_off(started);
             self.sorted.push((keys, row));
         }
@@ -311,8 +336,8 @@ impl<'a> Sink<'a> {
     }
 
     fn put_values(&mut self, values: &[Option<Bytes>]) -> Result<(), Error> {
-        if self.select.selection.json {
-            let row = super::json::row(&self.select.selection.columns, values);
+        if let Some(columns) = &self.select.selection.json_columns {
+            let row = super::json::row(columns, values);
             value::put_bytes(&mut self.out, Some(row.as_bytes()));
         } else {
             for value in values {
@@ -334,10 +359,15 @@ impl<'a> Sink<'a> {
             if let Some(left) = &mut self.partition_left {
                 *left = left.saturating_sub(1);
             }
-            return Ok(if self.partition_left == Some(0) || self.select.distinct { Step::SkipPartition } else { Step::Continue });
+            return Ok(if self.partition_left == Some(0) || self.select.distinct {
+                Step::SkipPartition
+            } else {
+                Step::Continue
+            });
         };
         let key = self.scope().evaluate_all(expressions)?;
-        let is_same = self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
+        let is_same =
+            self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
         if !is_same {
             if self.group.is_some() {
                 self.flush_group()?;
@@ -369,7 +399,11 @@ impl<'a> Sink<'a> {
         self.last_partition_key.clone_from(&self.partition_key);
         self.last_clustering = clustering.map(<[u8]>::to_vec);
         self.feed_group()?;
-        Ok(if self.select.distinct { Step::SkipPartition } else { Step::Continue })
+        Ok(if self.select.distinct {
+            Step::SkipPartition
+        } else {
+            Step::Continue
+        })
     }
 
     fn open_group(&mut self, key: Vec<Option<Bytes>>) {
@@ -377,20 +411,25 @@ impl<'a> Sink<'a> {
         self.group = Some(Group {
             key,
             first: self.buffer.clone(),
-            accumulators: aggregates.iter().map(|aggregate| aggregate.function.as_ref().map(Accumulator::new)).collect(),
+            accumulators: aggregates
+                .iter()
+                .map(|aggregate| aggregate.function.as_ref().map(Accumulator::new))
+                .collect(),
             counts: vec![0; aggregates.len()],
         });
     }
 
     fn feed_group(&mut self) -> Result<(), Error> {
-        let Some(mut group) = self.group.take() else { return Ok(()) };
+        let Some(mut group) = self.group.take() else {
+            return Ok(());
+        };
         let aggregates: &[Aggregate] = &self.select.selection.aggregates;
         for ((aggregate, accumulator), count) in aggregates.iter().zip(&mut group.accumulators).zip(&mut group.counts) {
             match accumulator {
                 None => *count += 1,
                 Some(accumulator) => {
                     let arguments = self.scope().evaluate_all(&aggregate.arguments)?;
-                    accumulator.add(&arguments).map_err(Error::from)?;
+                    accumulator.add(&arguments)?;
                 }
             }
         }
@@ -404,7 +443,7 @@ impl<'a> Sink<'a> {
         for (accumulator, count) in group.accumulators.into_iter().zip(group.counts) {
             results.push(match accumulator {
                 None => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
-                Some(accumulator) => accumulator.finish().map_err(Error::from)?,
+                Some(accumulator) => accumulator.finish()?,
             });
         }
         let scope = Scope {
@@ -431,16 +470,25 @@ impl<'a> Sink<'a> {
             .map(|(place, descending)| (self.table.columns.get(*place), *descending))
             .collect();
         self.sorted.sort_by(|(a, _), (b, _)| {
-            let orders = columns.iter().zip(a.iter().zip(b)).map(|((column, descending), (a, b))| {
-                let order = match (column, a, b) {
-                    (Some(column), Some(a), Some(b)) => column.ty.compare(a, b),
-                    (_, a, b) => a.is_some().cmp(&b.is_some()),
-                };
-                if *descending { order.reverse() } else { order }
-            });
-            orders.into_iter().find(|order| *order != Ordering::Equal).unwrap_or(Ordering::Equal)
+            let orders = columns
+                .iter()
+                .zip(a.iter().zip(b))
+                .map(|((column, descending), (a, b))| {
+                    let order = match (column, a, b) {
+                        (Some(column), Some(a), Some(b)) => column.ty.compare(a, b),
+                        (_, a, b) => a.is_some().cmp(&b.is_some()),
+                    };
+                    if *descending { order.reverse() } else { order }
+                });
+            orders
+                .into_iter()
+                .find(|order| *order != Ordering::Equal)
+                .unwrap_or(Ordering::Equal)
         });
-        let wanted = self.limits.rows.map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
+        let wanted = self
+            .limits
+            .rows
+            .map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
         self.sorted.truncate(wanted);
         self.rows = u32::try_from(self.sorted.len()).unwrap_or(u32::MAX);
         for (_, row) in &self.sorted {

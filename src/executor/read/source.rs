@@ -39,7 +39,9 @@ pub(crate) async fn run(
             let from = resume.map_or(*lower, |position| Token::of(&position.partition_key).value());
             for partition in partitions.overlapping(from.max(*lower), *upper) {
                 let (lower, upper) = (from.max(*lower).max(partition.lower), partition.upper.min(*upper));
-                let step = Ring::new(&partition.store, select, lower, upper).run(resume, sink).await?;
+                let step = Ring::new(&partition.store, select, lower, upper)
+                    .run(resume, sink)
+                    .await?;
                 if step == Step::Stop {
                     break;
                 }
@@ -101,7 +103,9 @@ impl One<'_> {
     async fn run(&self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
         let table = self.table.storage_id;
         let prefix = key::partition_prefix(table, self.token.value(), self.partition_key);
-        let deletions = self.store.deletions(table, self.token.value(), self.partition_key, self.at);
+        let deletions = self
+            .store
+            .deletions(table, self.token.value(), self.partition_key, self.at);
         let deletions = deletions.await.map_err(|error| storage_read(&error))?;
         sink.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows));
         if sink.wants_static() {
@@ -109,18 +113,25 @@ impl One<'_> {
         }
         let after = resume.and_then(|position| position.clustering.as_deref());
         let step = match &self.select.rows {
-            BoundRows::All if self.table.clustering_count == 0 => self.get(&prefix, &[], after, &deletions, sink).await?,
+            BoundRows::All if self.table.clustering_count == 0 => {
+                self.get(&prefix, &[], after, &deletions, sink).await?
+            }
             BoundRows::All => {
                 let whole = ClusteringRange {
                     start: Vec::new(),
                     end: None,
                 };
-                self.scan(&prefix, std::slice::from_ref(&whole), after, &deletions, sink).await?
+                self.scan(&prefix, std::slice::from_ref(&whole), after, &deletions, sink)
+                    .await?
             }
             BoundRows::Ranges(ranges) => self.scan(&prefix, ranges, after, &deletions, sink).await?,
             BoundRows::Keys(keys) => self.get_all(&prefix, keys, after, &deletions, sink).await?,
         };
-        if step == Step::Stop { Ok(step) } else { sink.end_partition() }
+        if step == Step::Stop {
+            Ok(step)
+        } else {
+            sink.end_partition()
+        }
     }
 
     async fn get_all(
@@ -133,7 +144,11 @@ impl One<'_> {
     ) -> Result<Step, Error> {
         let count = keys.len();
         for number in 0..count {
-            let place = if self.select.reversed { count - 1 - number } else { number };
+            let place = if self.select.reversed {
+                count - 1 - number
+            } else {
+                number
+            };
             let Some(clustering) = keys.get(place) else { break };
             let step = self.get(prefix, clustering, after, deletions, sink).await?;
             if step != Step::Continue {
@@ -152,13 +167,21 @@ impl One<'_> {
         sink: &mut Sink<'_>,
     ) -> Result<Step, Error> {
         let is_before = after.is_some_and(|after| {
-            if self.select.reversed { clustering >= after } else { clustering <= after }
+            if self.select.reversed {
+                clustering >= after
+            } else {
+                clustering <= after
+            }
         });
         if is_before {
             return Ok(Step::Continue);
         }
         let key = key::row_key(prefix, clustering);
-        let found = self.store.get(Space::Rows, &key, self.at).await.map_err(|error| storage_read(&error))?;
+        let found = self
+            .store
+            .get(Space::Rows, &key, self.at)
+            .await
+            .map_err(|error| storage_read(&error))?;
         let Some(found) = found else { return Ok(Step::Continue) };
         let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
         sink.row(clustering, &view, deletions.timestamp_covering(clustering))
@@ -174,13 +197,21 @@ impl One<'_> {
     ) -> Result<Step, Error> {
         let count = ranges.len();
         for number in 0..count {
-            let place = if self.select.reversed { count - 1 - number } else { number };
+            let place = if self.select.reversed {
+                count - 1 - number
+            } else {
+                number
+            };
             let Some(range) = ranges.get(place) else { break };
             let range = self.key_range(prefix, range, after);
             if range.is_empty() {
                 continue;
             }
-            let order = if self.select.reversed { Order::Reverse } else { Order::Forward };
+            let order = if self.select.reversed {
+                Order::Reverse
+            } else {
+                Order::Forward
+            };
             let mut outcome = Ok(Step::Continue);
             let scanned = self
                 .store
@@ -189,7 +220,11 @@ impl One<'_> {
                     outcome = RowView::parse(value)
                         .map_err(|error| storage_read(&error))
                         .and_then(|view| sink.row(clustering, &view, covering(deletions, clustering)));
-                    if matches!(outcome, Ok(Step::Continue)) { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+                    if matches!(outcome, Ok(Step::Continue)) {
+                        ControlFlow::Continue(())
+                    } else {
+                        ControlFlow::Break(())
+                    }
                 })
                 .await;
             scanned.map_err(|error| storage_read(&error))?;
@@ -218,7 +253,11 @@ impl One<'_> {
 }
 
 fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> {
-    if deletions.is_empty() { None } else { deletions.timestamp_covering(clustering) }
+    if deletions.is_empty() {
+        None
+    } else {
+        deletions.timestamp_covering(clustering)
+    }
 }
 
 async fn bring_static(
@@ -229,7 +268,10 @@ async fn bring_static(
     sink: &mut Sink<'_>,
 ) -> Result<(), Error> {
     let key = key::static_row_key(prefix);
-    let found = store.get(Space::Rows, &key, at).await.map_err(|error| storage_read(&error))?;
+    let found = store
+        .get(Space::Rows, &key, at)
+        .await
+        .map_err(|error| storage_read(&error))?;
     if let Some(found) = found {
         let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
         sink.set_static(&view, deletions.timestamp_covering_static())?;
@@ -270,7 +312,10 @@ enum Pause {
     /// Go on behind the partition of this prefix.
     NextPartition(Vec<u8>),
     /// Read deletions from this prefix on, then go on at this key.
-    NeedDeletions { prefix: Vec<u8>, key: Vec<u8> },
+    NeedDeletions {
+        prefix: Vec<u8>,
+        key: Vec<u8>,
+    },
     Failed(Error),
 }
 
@@ -298,12 +343,18 @@ impl<'a> Ring<'a> {
         loop {
             match self.stride(&mut current, sink).await? {
                 Pause::End => {
-                    return if current.is_some() { sink.end_partition() } else { Ok(Step::Continue) };
+                    return if current.is_some() {
+                        sink.end_partition()
+                    } else {
+                        Ok(Step::Continue)
+                    };
                 }
                 Pause::Stop => return Ok(Step::Stop),
                 Pause::NextPartition(prefix) => {
                     current = None;
-                    let Some(next) = key::successor(&prefix) else { return Ok(Step::Continue) };
+                    let Some(next) = key::successor(&prefix) else {
+                        return Ok(Step::Continue);
+                    };
                     self.range.start = Bound::Included(next);
                 }
                 Pause::NeedDeletions { prefix, key } => {
@@ -318,7 +369,11 @@ impl<'a> Ring<'a> {
         }
     }
 
-    async fn resume(&mut self, position: &Position, sink: &mut Sink<'_>) -> Result<Option<(Vec<u8>, Deletions)>, Error> {
+    async fn resume(
+        &mut self,
+        position: &Position,
+        sink: &mut Sink<'_>,
+    ) -> Result<Option<(Vec<u8>, Deletions)>, Error> {
         let token = Token::of(&position.partition_key).value();
         let prefix = key::partition_prefix(self.table.storage_id, token, &position.partition_key);
         if !self.range.contains(&prefix) {
@@ -328,7 +383,9 @@ impl<'a> Ring<'a> {
             self.range.start = key::successor(&prefix).map_or(Bound::Unbounded, Bound::Included);
             return Ok(None);
         };
-        let deletions = self.store.deletions(self.table.storage_id, token, &position.partition_key, &self.at);
+        let deletions = self
+            .store
+            .deletions(self.table.storage_id, token, &position.partition_key, &self.at);
         let deletions = deletions.await.map_err(|error| storage_read(&error))?;
         sink.begin_partition(&position.partition_key, Some(position.partition_limit_rows));
         if sink.wants_static() {
@@ -342,8 +399,12 @@ impl<'a> Ring<'a> {
         let mut pause = Pause::End;
         let scanned = self
             .store
-            .scan(Space::Rows, &self.range, Order::Forward, &self.at, |key, value| {
-                match self.visit(key, value, current, sink) {
+            .scan(
+                Space::Rows,
+                &self.range,
+                Order::Forward,
+                &self.at,
+                |key, value| match self.visit(key, value, current, sink) {
                     Ok(None) => ControlFlow::Continue(()),
                     Ok(Some(why)) => {
                         pause = why;
@@ -353,8 +414,8 @@ impl<'a> Ring<'a> {
                         pause = Pause::Failed(error);
                         ControlFlow::Break(())
                     }
-                }
-            })
+                },
+            )
             .await;
         scanned.map_err(|error| storage_read(&error))?;
         Ok(pause)
@@ -381,7 +442,9 @@ impl<'a> Ring<'a> {
             sink.begin_partition(&parsed.partition_key, None);
             *current = Some((prefix, deletions));
         }
-        let Some((prefix, deletions)) = current else { return Ok(None) };
+        let Some((prefix, deletions)) = current else {
+            return Ok(None);
+        };
         let view = RowView::parse(value).map_err(|error| storage_read(&error))?;
         let malformed = || Error::Server("a stored key cannot be read".to_owned());
         let (kind, clustering) = key::split_row(key, prefix.len()).ok_or_else(malformed)?;
@@ -413,8 +476,12 @@ impl<'a> Ring<'a> {
         let mut outcome = Ok(());
         let scanned = self
             .store
-            .scan(Space::Deletions, &range, Order::Forward, &self.at, |key, value| {
-                match deletion::parse(key, value) {
+            .scan(
+                Space::Deletions,
+                &range,
+                Order::Forward,
+                &self.at,
+                |key, value| match deletion::parse(key, value) {
                     Ok(record) => {
                         let prefix = key.get(..record.prefix_len).unwrap_or_default();
                         if !ahead.by_prefix.contains_key(prefix) && ahead.by_prefix.len() == DELETIONS_AHEAD {
@@ -436,8 +503,8 @@ impl<'a> Ring<'a> {
                         outcome = Err(storage_read(&error));
                         ControlFlow::Break(())
                     }
-                }
-            })
+                },
+            )
             .await;
         scanned.map_err(|error| storage_read(&error))?;
         self.ahead = ahead;

@@ -2,6 +2,7 @@
 
 mod conformance;
 mod files;
+mod fixtures;
 mod mirror;
 
 use std::ops::ControlFlow;

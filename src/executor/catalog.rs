@@ -1,0 +1,315 @@
+//! The catalog: what is defined, where its rows are, and what the server must remember of itself. Persisted in the store's
+//! catalog space, read by requests through one immutable [`Snapshot`].
+//!
+//! ```text
+//! k… y… t… v… f… a…   the schema's records (schema::record)
+//! !host_id            16 bytes, drawn at the first start
+//! !paging_key         16 bytes, the secret of paging states
+//! !next_storage_id    u32: no table has had this number or one above it
+//! !garbage · u32      the rows of this number belong to no table any more and are being removed
+//! ```
+//! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
+//! are removed behind; a crash on the way leaves their `!garbage` record, and the next start goes on.
+
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use foldhash::HashMap;
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+use crate::clock::Clock;
+use crate::executor::paging::PagingKey;
+use crate::executor::{Error, storage_read, storage_write};
+use crate::partition::store::{Batch, KeyRange, Order, Space, Store, key};
+use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
+use crate::planner::ddl::{self, DdlContext, DdlOutcome};
+use crate::schema::{Schema, StorageId, Table, record, system};
+
+const HOST_ID: &[u8] = b"!host_id";
+const PAGING_KEY: &[u8] = b"!paging_key";
+const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
+const GARBAGE: &[u8] = b"!garbage";
+
+/// Everything that requests read of the catalog, at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// What is defined.
+    pub(crate) schema: Arc<Schema>,
+    /// Rises with every change, TRUNCATE included; a plan of another generation is made anew.
+    pub(crate) generation: u64,
+    partitions: HashMap<StorageId, Arc<TablePartitions>>,
+}
+
+impl Snapshot {
+    /// Where a table's rows are.
+    ///
+    /// # Errors
+    /// When the table is not there any more.
+    pub(crate) fn partitions(&self, table: &Table) -> Result<&Arc<TablePartitions>, Error> {
+        self.partitions
+            .get(&table.storage_id)
+            .ok_or_else(|| Error::Invalid(format!("table {}.{} does not exist", table.keyspace, table.name)))
+    }
+}
+
+/// The catalog of one server.
+pub(crate) struct Catalog {
+    current: ArcSwap<Snapshot>,
+    changing: Mutex<Changing>,
+    store: Store,
+    clock: Clock,
+    data_centers: Vec<(String, usize)>,
+    /// This node's identity, the same over restarts.
+    pub(crate) host_id: Uuid,
+    /// The secret of paging states.
+    pub(crate) paging_key: PagingKey,
+}
+
+/// What only changes of the schema touch.
+struct Changing {
+    next_storage_id: StorageId,
+    random: fastrand::Rng,
+    clock_sequence: u16,
+}
+
+/// What the catalog space held.
+#[derive(Default)]
+struct Found {
+    records: Vec<(Vec<u8>, Bytes)>,
+    host_id: Option<[u8; 16]>,
+    paging_key: Option<[u8; 16]>,
+    next_storage_id: Option<u32>,
+    garbage: Vec<StorageId>,
+}
+
+impl Found {
+    async fn read(store: &Store) -> Result<Self, Error> {
+        let mut found = Self::default();
+        let at = store.snapshot();
+        let everything = KeyRange::all();
+        let scanned = store.scan(Space::Catalog, &everything, Order::Forward, &at, |key, value| {
+            if key == HOST_ID {
+                found.host_id = value.try_into().ok();
+            } else if key == PAGING_KEY {
+                found.paging_key = value.try_into().ok();
+            } else if key == NEXT_STORAGE_ID {
+                found.next_storage_id = value.try_into().ok().map(u32::from_be_bytes);
+            } else if let Some(id) = key.strip_prefix(GARBAGE) {
+                found.garbage.extend(id.try_into().ok().map(u32::from_be_bytes));
+            } else {
+                found.records.push((key.to_vec(), Bytes::copy_from_slice(value)));
+            }
+            ControlFlow::Continue(())
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+        Ok(found)
+    }
+}
+
+fn garbage_key(id: StorageId) -> Vec<u8> {
+    [GARBAGE, &id.to_be_bytes()].concat()
+}
+
+impl Catalog {
+    /// Reads the catalog of a store; makes one in an empty store.
+    ///
+    /// # Errors
+    /// When the store fails, or a record cannot be read.
+    pub(crate) async fn open(
+        store: Store,
+        clock: Clock,
+        mut random: fastrand::Rng,
+        data_centers: Vec<(String, usize)>,
+    ) -> Result<Self, Error> {
+        let found = Found::read(&store).await?;
+        let schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
+        let next_storage_id = found
+            .next_storage_id
+            .unwrap_or(system::USER_STORAGE_ID_MIN)
+            .max(schema.storage_id_max().saturating_add(1));
+        let mut batch = Batch::new();
+        let mut kept = |key: &[u8], value: Option<[u8; 16]>, make: &mut dyn FnMut() -> [u8; 16]| {
+            value.unwrap_or_else(|| {
+                let made = make();
+                batch.put(Space::Catalog, key.to_vec(), Bytes::copy_from_slice(&made));
+                made
+            })
+        };
+        let mut draw = || random.u128(..).to_be_bytes();
+        let paging_key = kept(PAGING_KEY, found.paging_key, &mut draw);
+        let host_id = kept(HOST_ID, found.host_id, &mut || {
+            uuid::Builder::from_random_bytes(draw()).into_uuid().into_bytes()
+        });
+        if !batch.is_empty() {
+            commit(&store, batch).await?;
+        }
+        let clock_sequence = random.u16(..);
+        let catalog = Self {
+            current: ArcSwap::from_pointee(snapshot(Arc::new(schema), 0, &store)),
+            changing: Mutex::new(Changing {
+                next_storage_id,
+                random,
+                clock_sequence,
+            }),
+            store,
+            clock,
+            data_centers,
+            host_id: Uuid::from_bytes(host_id),
+            paging_key: PagingKey(paging_key),
+        };
+        for id in found.garbage {
+            catalog.remove_behind(id);
+        }
+        Ok(catalog)
+    }
+
+    /// What is in force now.
+    pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
+        self.current.load()
+    }
+
+    /// Carries out a DDL statement: durable when it returns, and every later request sees it.
+    ///
+    /// # Errors
+    /// When the statement is refused or the store fails; nothing has changed then.
+    pub(crate) async fn change(
+        &self,
+        statement: &grammar::ast::Statement,
+        session_keyspace: Option<&str>,
+    ) -> Result<DdlOutcome, Error> {
+        let mut changing = self.changing.lock().await;
+        let before = Arc::clone(&self.current.load().schema);
+        let context = DdlContext {
+            now_micros: self.clock.wall_micros(),
+            new_id: self.table_id(&mut changing),
+            storage_id: changing.next_storage_id,
+            data_centers: self.data_centers.clone(),
+        };
+        let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
+        if outcome.change.is_none() {
+            return Ok(outcome);
+        }
+        let mut batch = Batch::new();
+        if outcome.storage_id_used {
+            changing.next_storage_id += 1;
+            let next = changing.next_storage_id.to_be_bytes();
+            batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
+        }
+        self.put_in_force(
+            &before,
+            Arc::new(outcome.schema.clone()),
+            &outcome.dropped_storage,
+            batch,
+        )
+        .await?;
+        Ok(outcome)
+    }
+
+    /// TRUNCATE: the table's rows get a new number in the store, those under the old one are removed behind.
+    ///
+    /// # Errors
+    /// When the table is gone or the store fails.
+    pub(crate) async fn truncate(&self, keyspace: &str, name: &str) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        let before = Arc::clone(&self.current.load().schema);
+        let gone = || Error::Invalid(format!("table {keyspace}.{name} does not exist"));
+        let old = before.table_or_view(keyspace, name).ok_or_else(gone)?.storage_id;
+        let id = changing.next_storage_id;
+        changing.next_storage_id += 1;
+        let next = Arc::new(before.with_storage_id(keyspace, name, id).ok_or_else(gone)?);
+        let mut batch = Batch::new();
+        let next_id = changing.next_storage_id.to_be_bytes();
+        batch.put(
+            Space::Catalog,
+            NEXT_STORAGE_ID.to_vec(),
+            Bytes::copy_from_slice(&next_id),
+        );
+        self.put_in_force(&before, next, &[old], batch).await
+    }
+
+    async fn put_in_force(
+        &self,
+        before: &Schema,
+        next: Arc<Schema>,
+        garbage: &[StorageId],
+        mut batch: Batch,
+    ) -> Result<(), Error> {
+        for change in record::changes(before, &next) {
+            match change.value {
+                Some(value) => batch.put(Space::Catalog, change.key, value),
+                None => batch.delete(Space::Catalog, change.key),
+            }
+        }
+        for id in garbage {
+            batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
+        }
+        commit(&self.store, batch).await?;
+        let generation = self.current.load().generation + 1;
+        self.current.store(Arc::new(snapshot(next, generation, &self.store)));
+        for id in garbage {
+            self.remove_behind(*id);
+        }
+        Ok(())
+    }
+
+    /// Removes the rows of a number that no table has any more.
+    fn remove_behind(&self, id: StorageId) {
+        let store = self.store.clone();
+        tokio::spawn(async move {
+            let mut batch = Batch::new();
+            for space in [Space::Rows, Space::Deletions] {
+                batch.delete_range(space, key::table_range(id));
+            }
+            let mut removed = store.commit(batch).await;
+            if removed.is_ok() {
+                let mut batch = Batch::new();
+                batch.delete(Space::Catalog, garbage_key(id));
+                removed = store.commit(batch).await;
+            }
+            if let Err(error) = removed {
+                tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");
+            }
+        });
+    }
+
+    /// A version 1 uuid, as Cassandra's table ids are.
+    fn table_id(&self, changing: &mut Changing) -> Uuid {
+        changing.clock_sequence = changing.clock_sequence.wrapping_add(1);
+        let node = changing.random.u64(..).to_be_bytes();
+        let micros = self.clock.wall_micros();
+        let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
+        let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
+        let timestamp = uuid::Timestamp::from_unix_time(seconds, nanos, u128::from(changing.clock_sequence), 14);
+        let node: [u8; 6] = node.first_chunk().copied().unwrap_or_default();
+        Uuid::new_v1(timestamp, &node)
+    }
+}
+
+async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
+    let committed = store.commit(batch).await;
+    committed
+        .map(|_| ())
+        .map_err(|error| storage_write(&error, Consistency::All, "SIMPLE"))
+}
+
+fn snapshot(schema: Arc<Schema>, generation: u64, store: &Store) -> Snapshot {
+    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.all_tables());
+    let stored = tables.filter(|table| !system::is_local(&table.keyspace));
+    let partitions = stored
+        .map(|table| {
+            let id = PhysicalPartitionId(u64::from(table.storage_id));
+            (
+                table.storage_id,
+                Arc::new(TablePartitions::whole(id, StoreId(0), store.clone())),
+            )
+        })
+        .collect();
+    Snapshot {
+        schema,
+        generation,
+        partitions,
+    }
+}

@@ -1,0 +1,564 @@
+//! The whole database behind one facade: what the server calls, and what tests call without one.
+
+use std::sync::{Arc, OnceLock};
+
+use bytes::Bytes;
+use grammar::ast;
+use uuid::Uuid;
+
+use super::answer::{
+    Answer, AnswerKind, BatchKind, Change, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange, SessionState,
+    Values,
+};
+use super::call::Context;
+use super::catalog::{Catalog, Snapshot};
+use super::error::Error;
+use super::paging::{self, StatementDigest};
+use super::plans::{PlanCache, PlannedAt, Statement};
+use super::read::sink::{Limits, Page, Sink};
+use super::read::{source, virtual_rows};
+use super::value;
+use super::write::clock::{ListKeys, WriteClock};
+use super::write::{Routed, WriteRequest, WriteRoom};
+use crate::clock::Clock;
+use crate::partition::store::{self, Store, Url};
+use crate::partition::{Consistency, Stripes};
+use crate::planner::bound::{
+    BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundSelect, ResultColumn, Value,
+};
+use crate::planner::{self, Plan, ddl};
+use crate::schema::node::{Live, NodeInfo};
+use crate::schema::{Schema, describe, system, views};
+use crate::token::Token;
+
+/// How a database is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Where data is kept.
+    pub url: Url,
+    /// Settings of the store.
+    pub store: store::Options,
+    /// Time.
+    pub clock: Clock,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// This node and its peers, as the system tables tell; its `host_id` is taken from the store.
+    pub node: NodeInfo,
+    /// Bytes of rows after which a page ends, if the client asked for pages at all.
+    pub page_bytes_max: usize,
+}
+
+impl Options {
+    /// Bytes after which a page ends unless set otherwise: enough that a page of 5,000 small rows is whole, little enough that
+    /// many clients' pages fit into memory.
+    pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
+}
+
+/// What only the server knows, asked for when a view shows it.
+pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
+
+/// One statement of a batch.
+#[derive(Clone, Debug)]
+pub enum Member {
+    /// CQL.
+    Text(String),
+    /// A prepared statement.
+    Prepared(Arc<Statement>),
+}
+
+/// A database: schema, stores and everything that answers statements.
+pub struct Database {
+    catalog: Catalog,
+    store: Store,
+    writes: WriteRoom,
+    plans: PlanCache,
+    node: NodeInfo,
+    live: OnceLock<LiveSource>,
+    page_bytes_max: usize,
+}
+
+/// A request as the steps below hand it on.
+pub(super) struct Request<'a> {
+    snapshot: Arc<Snapshot>,
+    keyspace: Option<Arc<str>>,
+    session: &'a SessionState,
+    params: &'a QueryParams,
+    now_seconds: i64,
+}
+
+impl Database {
+    /// Opens the database at a URL; makes one where there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or its catalog cannot be read.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        let opened = Store::open(&options.url, &options.store, options.clock.clone()).await;
+        let store = opened.map_err(|error| Error::Server(error.to_string()))?;
+        let mut random = fastrand::Rng::with_seed(options.seed);
+        let list_keys = ListKeys::new(options.clock.clone(), random.u32(..));
+        let mut node = options.node;
+        let data_centers = data_centers(&node);
+        let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers).await?;
+        node.host_id = catalog.host_id;
+        Ok(Self {
+            catalog,
+            store,
+            writes: WriteRoom {
+                clock: WriteClock::new(options.clock),
+                list_keys,
+                stripes: Stripes::default(),
+            },
+            plans: PlanCache::default(),
+            node,
+            live: OnceLock::new(),
+            page_bytes_max: options.page_bytes_max,
+        })
+    }
+
+    /// Makes everything durable and closes the store. Requests after it fail.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.store
+            .close()
+            .await
+            .map_err(|error| Error::Server(error.to_string()))
+    }
+
+    /// Who is asked for what changes from moment to moment; the first call counts.
+    pub fn set_live_source(&self, source: LiveSource) {
+        // A second source would be a second server on one database, which nobody makes.
+        drop(self.live.set(source));
+    }
+
+    /// What is defined now.
+    #[must_use]
+    pub fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.catalog.load().schema)
+    }
+
+    /// This node.
+    #[must_use]
+    pub const fn node(&self) -> &NodeInfo {
+        &self.node
+    }
+
+    /// Plans a text in a keyspace.
+    ///
+    /// # Errors
+    /// When the text is no CQL or makes no sense.
+    pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
+        let planned = PlannedAt::new(text.into(), keyspace, &self.catalog.load())?;
+        Ok(Statement::new(keyspace.map(Arc::from), planned))
+    }
+
+    /// Runs a text.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being carried out.
+    pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
+        let request = self.request(session, params);
+        let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot)?;
+        self.run(&request, &planned).await
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being carried out.
+    pub async fn execute(
+        &self,
+        session: &SessionState,
+        statement: &Statement,
+        params: &QueryParams,
+    ) -> Result<Answer, Error> {
+        let request = self.request(session, params);
+        let planned = statement.at(&request.snapshot)?;
+        self.run(&request, &planned).await
+    }
+
+    /// Runs a batch of statements, each with its values.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being carried out; then none of it was.
+    pub async fn batch(
+        &self,
+        session: &SessionState,
+        kind: BatchKind,
+        members: Vec<(Member, Vec<Value>)>,
+        params: &QueryParams,
+    ) -> Result<Answer, Error> {
+        let request = self.request(session, params);
+        let kind = match kind {
+            BatchKind::Logged => ast::BatchKind::Logged,
+            BatchKind::Unlogged => ast::BatchKind::Unlogged,
+            BatchKind::Counter => ast::BatchKind::Counter,
+        };
+        let mut plans = Vec::with_capacity(members.len());
+        let mut bound = Vec::with_capacity(members.len());
+        for (member, values) in members {
+            let planned = match member {
+                Member::Text(text) => self.plans.plan(request.keyspace.as_ref(), &text, &request.snapshot)?,
+                Member::Prepared(statement) => statement.at(&request.snapshot)?,
+            };
+            let Plan::Modify(plan) = &planned.planned.plan else {
+                return Err(Error::Invalid(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.".to_owned(),
+                ));
+            };
+            planned.planned.check_values(values.len())?;
+            bound.push(plan.bind(&values)?);
+            plans.push(Arc::clone(plan));
+        }
+        planner::batch::check(kind, &plans, false)?;
+        let batch = planner::batch::finish(kind, bound, None)?;
+        self.run_batch(&request, &batch).await
+    }
+
+    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Request<'a> {
+        Request {
+            snapshot: self.catalog.load().clone(),
+            keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
+            session,
+            params,
+            now_seconds: params
+                .now_seconds
+                .map_or_else(|| self.writes.clock.now_seconds(), i64::from),
+        }
+    }
+
+    async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        let arranged;
+        let values: &[Value] = match &request.params.values {
+            Values::Positional(values) => values,
+            Values::Named(named) => {
+                let (names, values): (Vec<&str>, Vec<Value>) =
+                    named.iter().map(|(name, value)| (name.as_str(), value.clone())).unzip();
+                arranged = planner::arrange(&planned.planned.markers, &names, &values);
+                &arranged
+            }
+        };
+        planned.planned.check_values(values.len())?;
+        match &planned.planned.plan {
+            Plan::Select(plan) => {
+                if request.params.consistency == Consistency::Any {
+                    return Err(Error::Invalid(
+                        "ANY ConsistencyLevel is only supported for writes".to_owned(),
+                    ));
+                }
+                let pages = request.params.page_size_rows.is_some_and(|rows| rows > 0);
+                if pages && plan.sorts_partitions() {
+                    return Err(Error::Invalid(
+                        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
+                         remove the ORDER BY or the IN and sort client side, or disable paging for this query"
+                            .to_owned(),
+                    ));
+                }
+                let bound = plan.bind(values)?;
+                let mut answer = self.select(request, planned, &bound, values).await?;
+                answer.warnings.extend(plan.warning().map(str::to_owned));
+                Ok(answer)
+            }
+            Plan::Modify(plan) => {
+                let bound = plan.bind(values)?;
+                self.modify(request, &bound).await
+            }
+            Plan::Batch(plan) => {
+                let bound = plan.bind(values)?;
+                self.run_batch(request, &bound).await
+            }
+            Plan::Truncate(table) => {
+                refuse_system(&table.keyspace)?;
+                self.catalog.truncate(&table.keyspace, &table.name).await?;
+                Ok(Answer::new(AnswerKind::Void))
+            }
+            Plan::Use(keyspace) => Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone()))),
+            Plan::Ddl(statement) => self.change_schema(request, statement).await,
+            Plan::Describe(statement) => self.describe(request, statement),
+            Plan::Auth(_) => Err(refuse_auth(request.session)),
+        }
+    }
+
+    // Reads.
+
+    async fn select(
+        &self,
+        request: &Request<'_>,
+        planned: &PlannedAt,
+        select: &BoundSelect,
+        values: &[Value],
+    ) -> Result<Answer, Error> {
+        let params = request.params;
+        let shape = planned.shape(select);
+        let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
+        let page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
+        let digest = || statement_digest(planned, select, values);
+        let resume = match &params.paging_state {
+            Some(state) if page_rows.is_some() => Some(self.catalog.paging_key.open(digest(), state)?),
+            _ => None,
+        };
+        let limits = Limits {
+            rows: resume
+                .as_ref()
+                .map_or(select.limit_rows, |position| position.limit_rows),
+            page_rows,
+            page_bytes: self.page_bytes_max,
+        };
+        let context = Context::default();
+        let mut sink = Sink::new(select, shape, &context, request.now_seconds, limits);
+        if system::is_local(&select.table.keyspace) {
+            let rows = self.view_rows(request, select);
+            virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
+        } else {
+            let partitions = request.snapshot.partitions(&select.table)?;
+            for partition in partitions.overlapping(i64::MIN, i64::MAX) {
+                partition.replicas.admit(params.consistency)?;
+            }
+            source::run(partitions, select, resume.as_ref(), &mut sink).await?;
+        }
+        let Page {
+            content,
+            row_count,
+            position,
+        } = sink.finish()?;
+        let metadata = planned.result.clone().unwrap_or_else(|| {
+            let table = &select.table;
+            Arc::new(ResultMetadata::new(
+                &table.keyspace,
+                &table.name,
+                Arc::clone(&select.selection.columns),
+            ))
+        });
+        Ok(Answer::new(AnswerKind::Rows(Rows {
+            metadata,
+            row_count,
+            content,
+            paging_state: position.map(|position| self.catalog.paging_key.seal(digest(), &position)),
+        })))
+    }
+
+    fn view_rows(&self, request: &Request<'_>, select: &BoundSelect) -> Vec<Vec<Option<Bytes>>> {
+        let live = self.live.get().map(|live| live()).unwrap_or_default();
+        let sources = views::Sources {
+            schema: &request.snapshot.schema,
+            node: &self.node,
+            live: &live,
+            token: |key| Token::of(key).value(),
+        };
+        let one_key: Option<Vec<Bytes>> = match &select.partitions {
+            BoundPartitions::Keys(keys) => match keys.as_slice() {
+                [key] => {
+                    let components = value::key_components(key, select.table.partition_key_count);
+                    Some(components.map(Bytes::copy_from_slice).collect())
+                }
+                _ => None,
+            },
+            BoundPartitions::Ring { .. } => None,
+        };
+        views::rows(&select.table, sources, one_key.as_deref()).unwrap_or_default()
+    }
+
+    fn describe(&self, request: &Request<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
+        let keyspace = request.keyspace.as_deref();
+        let description = describe::describe(statement, keyspace, &request.snapshot.schema, &self.node)
+            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
+            name: name.to_owned(),
+            ty,
+        });
+        let (keyspace, table) = describe::RESULT_TABLE;
+        let mut content = Vec::new();
+        for cell in description.rows.iter().flatten() {
+            value::put_bytes(&mut content, cell.as_deref());
+        }
+        Ok(Answer::new(AnswerKind::Rows(Rows {
+            metadata: Arc::new(ResultMetadata::new(keyspace, table, Arc::new(columns.collect()))),
+            row_count: u32::try_from(description.rows.len()).unwrap_or(u32::MAX),
+            content: content.into(),
+            paging_state: None,
+        })))
+    }
+
+    // Writes.
+
+    async fn modify(&self, request: &Request<'_>, modification: &BoundModification) -> Result<Answer, Error> {
+        let is_counter = modification.table.is_counter;
+        let routed = [self.route(request, modification)?];
+        let is_conditional = modification.condition != BoundCondition::Always;
+        let write_type = match (is_conditional, is_counter) {
+            (true, _) => "CAS",
+            (false, true) => "COUNTER",
+            (false, false) => "SIMPLE",
+        };
+        let write = self.write_request(
+            request,
+            write_type,
+            is_conditional,
+            is_counter.then_some(&modification.table.name),
+        )?;
+        if is_conditional {
+            let context = Context::default();
+            return self.writes.apply_conditionally(&routed, &write, &context, false).await;
+        }
+        self.writes.apply(&routed, &write).await?;
+        Ok(Answer::new(AnswerKind::Void))
+    }
+
+    async fn run_batch(&self, request: &Request<'_>, batch: &BoundBatch) -> Result<Answer, Error> {
+        if batch.modifications.is_empty() {
+            return Ok(Answer::new(AnswerKind::Void));
+        }
+        let routed = batch
+            .modifications
+            .iter()
+            .map(|modification| self.route(request, modification));
+        let routed = routed.collect::<Result<Vec<_>, _>>()?;
+        let write_type = match batch.kind {
+            _ if batch.conditional => "CAS",
+            ast::BatchKind::Logged => "BATCH",
+            ast::BatchKind::Unlogged => "UNLOGGED_BATCH",
+            ast::BatchKind::Counter => "COUNTER",
+        };
+        let counters = batch
+            .modifications
+            .iter()
+            .find(|modification| modification.table.is_counter);
+        let counter_table = counters.map(|modification| &modification.table.name);
+        let mut write = self.write_request(request, write_type, batch.conditional, counter_table)?;
+        write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
+        if batch.conditional {
+            let context = Context::default();
+            return self.writes.apply_conditionally(&routed, &write, &context, true).await;
+        }
+        self.writes.apply(&routed, &write).await?;
+        Ok(Answer::new(AnswerKind::Void))
+    }
+
+    fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
+        refuse_system(&modification.table.keyspace)?;
+        Ok(Routed {
+            modification,
+            partitions: request.snapshot.partitions(&modification.table)?,
+        })
+    }
+
+    fn write_request(
+        &self,
+        request: &Request<'_>,
+        write_type: &'static str,
+        is_conditional: bool,
+        counter_table: Option<&String>,
+    ) -> Result<WriteRequest, Error> {
+        let consistency = request.params.consistency;
+        let invalid = |text: String| Err(Error::Invalid(text));
+        if is_conditional && consistency.is_serial() {
+            return invalid(format!(
+                "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is \
+                 accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
+                consistency.name()
+            ));
+        }
+        if let Some(table) = counter_table {
+            if consistency == Consistency::Any {
+                return invalid(format!(
+                    "Consistency level ANY is not yet supported for counter table {table}"
+                ));
+            }
+            if consistency.is_serial() {
+                return invalid("Counter operations are inherently non-serializable".to_owned());
+            }
+        } else if consistency.is_serial() {
+            return invalid("You must use conditional updates for serializable writes".to_owned());
+        }
+        Ok(WriteRequest {
+            timestamp_micros: request.params.timestamp_micros,
+            now_seconds: request.now_seconds,
+            consistency,
+            write_type,
+        })
+    }
+
+    // The schema.
+
+    async fn change_schema(&self, request: &Request<'_>, statement: &ast::Statement) -> Result<Answer, Error> {
+        if let Some(unsupported) = ddl::not_executed(statement) {
+            return Err(Error::Invalid(unsupported.to_string()));
+        }
+        let outcome = self.catalog.change(statement, request.keyspace.as_deref()).await?;
+        let kind = outcome
+            .change
+            .map_or(AnswerKind::Void, |change| AnswerKind::SchemaChange(told(change)));
+        Ok(Answer {
+            kind,
+            warnings: outcome.warnings,
+        })
+    }
+}
+
+fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {
+    let mut names: Vec<&String> = node.peers.iter().map(|peer| &peer.data_center).collect();
+    names.push(&node.data_center);
+    names.sort_unstable();
+    names.dedup();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), node.nodes_in(name)))
+        .collect()
+}
+
+/// Nobody writes to what the server makes itself.
+fn refuse_system(keyspace: &str) -> Result<(), Error> {
+    if system::is_local(keyspace) {
+        return Err(Error::Unauthorized(format!(
+            "{keyspace} keyspace is not user-modifiable."
+        )));
+    }
+    Ok(())
+}
+
+fn refuse_auth(session: &SessionState) -> Error {
+    match &session.user {
+        None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
+        Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
+    }
+}
+
+fn statement_digest(planned: &PlannedAt, select: &BoundSelect, values: &[Value]) -> StatementDigest {
+    let bytes = values.iter().map(|value| match value {
+        Value::Null => &b"\x00null"[..],
+        Value::Unset => &b"\x00unset"[..],
+        Value::Bytes(bytes) => bytes,
+    });
+    let head = [select.table.id.as_bytes().as_slice(), planned.text.as_bytes()];
+    paging::digest(head.into_iter().chain(bytes))
+}
+
+fn told(change: ddl::SchemaChange) -> SchemaChange {
+    SchemaChange {
+        change: match change.kind {
+            ddl::ChangeKind::Created => Change::Created,
+            ddl::ChangeKind::Updated => Change::Updated,
+            ddl::ChangeKind::Dropped => Change::Dropped,
+        },
+        target: match change.target {
+            ddl::ChangeTarget::Keyspace => ChangeTarget::Keyspace,
+            ddl::ChangeTarget::Table => ChangeTarget::Table,
+            ddl::ChangeTarget::Type => ChangeTarget::Type,
+            ddl::ChangeTarget::Function => ChangeTarget::Function,
+            ddl::ChangeTarget::Aggregate => ChangeTarget::Aggregate,
+        },
+        keyspace: change.keyspace,
+        name: change.name,
+        arguments: change.arguments,
+    }
+}
+
+/// The version of what is defined now.
+impl Database {
+    /// Changes with every change of what is defined, and with nothing else.
+    #[must_use]
+    pub fn schema_version(&self) -> Uuid {
+        self.catalog.load().schema.version
+    }
+}

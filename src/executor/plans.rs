@@ -1,0 +1,194 @@
+//! Plans: statements with everything that does not depend on values, made again when the schema moves.
+
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+use arc_swap::ArcSwap;
+use foldhash::HashMap;
+use uuid::Uuid;
+
+use super::answer::ResultMetadata;
+use super::catalog::Snapshot;
+use super::error::Error;
+use super::read::sink::Shape;
+use crate::planner::bound::BoundSelect;
+use crate::planner::{self, MarkerSpec, Plan, Planned};
+
+/// Plans of unprepared texts that are kept; texts with literals in them rarely come again.
+const TEXTS_MAX: usize = 512;
+
+/// Longer texts are not kept.
+const TEXT_BYTES_MAX: usize = 2048;
+
+/// A statement planned in one schema.
+#[derive(Debug)]
+pub(crate) struct PlannedAt {
+    /// CQL.
+    pub(crate) text: Arc<str>,
+    /// The catalog's generation that it was planned in.
+    pub(crate) generation: u64,
+    /// The plan.
+    pub(crate) planned: Planned,
+    /// The columns of its rows.
+    pub(crate) result: Option<Arc<ResultMetadata>>,
+    /// The version of the schema that it was planned in.
+    pub(crate) schema_version: Uuid,
+    fully_qualified: bool,
+    shape: OnceLock<Shape>,
+}
+
+impl PlannedAt {
+    /// Parses and plans a text.
+    ///
+    /// # Errors
+    /// When the text is no CQL or makes no sense in this schema.
+    pub(crate) fn new(text: Arc<str>, keyspace: Option<&str>, snapshot: &Snapshot) -> Result<Self, Error> {
+        let statement = grammar::parse(&text).map_err(|error| Error::Syntax(error.to_string()))?;
+        let planned = planner::plan(&statement, keyspace, &snapshot.schema)?;
+        let result = planned.result.as_ref().map(|result| {
+            Arc::new(ResultMetadata::new(
+                &result.keyspace,
+                &result.table,
+                Arc::clone(&result.columns),
+            ))
+        });
+        Ok(Self {
+            text,
+            generation: snapshot.generation,
+            result,
+            schema_version: snapshot.schema.version,
+            fully_qualified: is_fully_qualified(&statement),
+            planned,
+            shape: OnceLock::new(),
+        })
+    }
+
+    /// What of a SELECT does not depend on its values.
+    pub(crate) fn shape(&self, select: &BoundSelect) -> &Shape {
+        self.shape.get_or_init(|| Shape::of(select))
+    }
+}
+
+/// Whether the keyspace of the session plays no part in what the statement means.
+fn is_fully_qualified(statement: &grammar::ast::Statement) -> bool {
+    use grammar::ast::{Modification, Statement};
+    let modification = |modification: &Modification| match modification {
+        Modification::Insert(insert) => insert.table.keyspace.is_some(),
+        Modification::Update(update) => update.table.keyspace.is_some(),
+        Modification::Delete(delete) => delete.table.keyspace.is_some(),
+    };
+    match statement {
+        Statement::Select(select) => select.table.keyspace.is_some(),
+        Statement::Insert(insert) => insert.table.keyspace.is_some(),
+        Statement::Update(update) => update.table.keyspace.is_some(),
+        Statement::Delete(delete) => delete.table.keyspace.is_some(),
+        Statement::Batch(batch) => batch.modifications.iter().all(modification),
+        Statement::Truncate(name) => name.keyspace.is_some(),
+        _ => false,
+    }
+}
+
+/// A prepared statement: its text and the plan that fits the schema in force.
+#[derive(Debug)]
+pub struct Statement {
+    keyspace: Option<Arc<str>>,
+    current: ArcSwap<PlannedAt>,
+}
+
+impl Statement {
+    pub(crate) fn new(keyspace: Option<Arc<str>>, planned: PlannedAt) -> Self {
+        Self {
+            keyspace,
+            current: ArcSwap::from_pointee(planned),
+        }
+    }
+
+    /// The plan for this moment; made anew when the catalog has changed since.
+    ///
+    /// # Errors
+    /// When the statement makes no sense any more.
+    pub(crate) fn at(&self, snapshot: &Snapshot) -> Result<Arc<PlannedAt>, Error> {
+        let planned = self.current.load_full();
+        if planned.generation == snapshot.generation {
+            return Ok(planned);
+        }
+        let planned = PlannedAt::new(Arc::clone(&planned.text), self.keyspace.as_deref(), snapshot)?;
+        let planned = Arc::new(planned);
+        self.current.store(Arc::clone(&planned));
+        Ok(planned)
+    }
+
+    /// Its bind markers, in order of writing.
+    #[must_use]
+    pub fn markers(&self) -> Arc<Vec<MarkerSpec>> {
+        Arc::clone(&self.current.load().planned.markers)
+    }
+
+    /// For each column of the partition key the marker that gives it; empty unless every one has one.
+    #[must_use]
+    pub fn partition_key_markers(&self) -> Vec<u16> {
+        self.current.load().planned.partition_key_markers.clone()
+    }
+
+    /// The columns of its rows; `None`: no rows, or not always the same.
+    #[must_use]
+    pub fn result(&self) -> Option<Arc<ResultMetadata>> {
+        self.current.load().result.clone()
+    }
+
+    /// The version of the schema that its plan was made in.
+    #[must_use]
+    pub fn schema_version(&self) -> Uuid {
+        self.current.load().schema_version
+    }
+
+    /// Whether every table in it is named with its keyspace.
+    #[must_use]
+    pub fn is_fully_qualified(&self) -> bool {
+        self.current.load().fully_qualified
+    }
+}
+
+/// Plans of texts that came unprepared, by keyspace and text. Forgets everything when it is full, since a full cache of texts
+/// that come once is worth nothing.
+#[derive(Debug, Default)]
+pub(crate) struct PlanCache {
+    plans: Mutex<HashMap<(Option<Arc<str>>, Arc<str>), Arc<PlannedAt>>>,
+}
+
+impl PlanCache {
+    /// The plan of a text.
+    ///
+    /// # Errors
+    /// As [`PlannedAt::new`].
+    pub(crate) fn plan(
+        &self,
+        keyspace: Option<&Arc<str>>,
+        text: &str,
+        snapshot: &Snapshot,
+    ) -> Result<Arc<PlannedAt>, Error> {
+        let key = (keyspace.cloned(), Arc::<str>::from(text));
+        let plans = || self.plans.lock().unwrap_or_else(PoisonError::into_inner);
+        let kept = if text.len() <= TEXT_BYTES_MAX {
+            plans().get(&key).cloned()
+        } else {
+            None
+        };
+        if let Some(planned) = kept.filter(|planned| planned.generation == snapshot.generation) {
+            return Ok(planned);
+        }
+        let planned = Arc::new(PlannedAt::new(
+            Arc::clone(&key.1),
+            keyspace.map(AsRef::as_ref),
+            snapshot,
+        )?);
+        let is_worth_keeping = matches!(planned.planned.plan, Plan::Select(_) | Plan::Modify(_));
+        if is_worth_keeping && text.len() <= TEXT_BYTES_MAX {
+            let mut plans = plans();
+            if plans.len() >= TEXTS_MAX {
+                plans.clear();
+            }
+            plans.insert(key, Arc::clone(&planned));
+        }
+        Ok(planned)
+    }
+}

@@ -1,0 +1,24 @@
+//! SELECT JSON: a row as one text.
+
+use bytes::Bytes;
+
+use crate::planner::bound::ResultColumn;
+use crate::types::{json_string, quoted};
+
+/// A row as Cassandra prints it: names in order of selection, quoted once more where CQL would quote them.
+pub(crate) fn row(columns: &[ResultColumn], values: &[Option<Bytes>]) -> String {
+    let mut text = String::from("{");
+    for (number, (column, value)) in columns.iter().zip(values).enumerate() {
+        if number > 0 {
+            text.push_str(", ");
+        }
+        text.push_str(&json_string(&quoted(&column.name)));
+        text.push_str(": ");
+        match value {
+            None => text.push_str("null"),
+            Some(value) => text.push_str(&column.ty.to_json(value)),
+        }
+    }
+    text.push('}');
+    text
+}

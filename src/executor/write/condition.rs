@@ -1,0 +1,360 @@
+//! Conditional modifications: read, judge, write, all under the stripe lock of the partition.
+//!
+//! Only who holds the lock of a partition decides about it, and a snapshot taken under the lock sees every conditional write
+//! before: so conditional statements on one partition happen one after the other.
+//!
+//! What a refused statement answers with follows Cassandra's `CQL3CasRequest` and `ModificationStatement.buildCasResultSet`.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::executor::answer::{Answer, AnswerKind, ResultMetadata, Rows};
+use crate::executor::call::Context;
+use crate::executor::read::buffer::RowBuffer;
+use crate::executor::read::evaluate::Scope;
+use crate::executor::read::layout::Layout;
+use crate::executor::{Error, storage_read, value};
+use crate::partition::PhysicalPartition;
+use crate::partition::store::{Deletions, Order, RowView, Snapshot, Space, key};
+use crate::planner::bound::{BoundCondition, BoundModification, BoundTarget, ResultColumn};
+use crate::schema::Table;
+use crate::token::Token;
+use crate::types::{CqlType, Native};
+
+use super::{Routed, Staged, WriteRequest, WriteRoom};
+
+/// The rows that conditions look at, as they are now.
+struct Current<'a> {
+    table: &'a Table,
+    layout: Layout,
+    partition_key: &'a [u8],
+    static_row: Option<Bytes>,
+    /// By clustering key; `None`: nothing is stored.
+    rows: BTreeMap<Vec<u8>, Option<Bytes>>,
+    deletions: Deletions,
+    now_seconds: i64,
+    context: &'a Context,
+}
+
+impl WriteRoom {
+    /// Carries out the statements of a conditional batch, or a single conditional statement: all or none.
+    ///
+    /// # Errors
+    /// When the statements are not all of one partition, replicas are missing, or a store fails.
+    pub(crate) async fn apply_conditionally(
+        &self,
+        modifications: &[Routed<'_>],
+        request: &WriteRequest,
+        context: &Context,
+        is_batch: bool,
+    ) -> Result<Answer, Error> {
+        let (first, partition_key) = one_partition(modifications)?;
+        refuse_mixed(modifications)?;
+        let token = Token::of(partition_key);
+        let partition = first.partitions.of(token);
+        partition.replicas.admit(request.consistency)?;
+        let _held = self.lock(modifications).await;
+        let current = Current::read(
+            modifications,
+            partition,
+            token,
+            partition_key,
+            request.now_seconds,
+            context,
+        )
+        .await?;
+        for routed in modifications {
+            if !current.allows(routed.modification)? {
+                return current.refusal(modifications, is_batch);
+            }
+        }
+        let timestamp = self.clock.next_micros();
+        let mut staged = Staged::default();
+        for routed in modifications {
+            self.stage(routed, timestamp, request, &mut staged).await?;
+        }
+        staged.commit(request).await?;
+        Ok(applied(first.table()))
+    }
+}
+
+fn one_partition<'a>(modifications: &'a [Routed<'a>]) -> Result<(&'a Routed<'a>, &'a [u8]), Error> {
+    let invalid = |text: &str| Error::Invalid(text.to_owned());
+    let first = modifications
+        .first()
+        .ok_or_else(|| invalid("Batch with conditions is empty"))?;
+    let key = first.modification.partition_keys.first();
+    let key = key.ok_or_else(|| invalid("IN on the partition key is not supported with conditional updates"))?;
+    for routed in modifications {
+        if routed.table().id != first.table().id {
+            return Err(invalid("Batch with conditions cannot span multiple tables"));
+        }
+        if routed.modification.partition_keys.iter().any(|other| other != key) {
+            return Err(invalid("Batch with conditions cannot span multiple partitions"));
+        }
+    }
+    Ok((first, key))
+}
+
+/// The row that a condition is about; `None`: the static row.
+fn condition_row(modification: &BoundModification) -> Option<&[u8]> {
+    match &modification.target {
+        BoundTarget::Rows(rows) => rows.first().map(Vec::as_slice),
+        BoundTarget::Static | BoundTarget::Ranges(_) | BoundTarget::Partition => None,
+    }
+}
+
+/// One row cannot be asked to be there, not to be there, and to have values.
+fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
+    let mut seen: BTreeMap<Option<&[u8]>, &BoundCondition> = BTreeMap::new();
+    for routed in modifications {
+        let condition = &routed.modification.condition;
+        if *condition == BoundCondition::Always {
+            continue;
+        }
+        let Some(before) = seen.insert(condition_row(routed.modification), condition) else {
+            continue;
+        };
+        let text = match (before, condition) {
+            (BoundCondition::Exists, BoundCondition::NotExists)
+            | (BoundCondition::NotExists, BoundCondition::Exists) => {
+                "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"
+            }
+            (BoundCondition::Columns(_), BoundCondition::Exists) => {
+                "Cannot mix IF conditions and IF EXISTS for the same row"
+            }
+            (BoundCondition::Columns(_), BoundCondition::NotExists)
+            | (BoundCondition::Exists | BoundCondition::NotExists, BoundCondition::Columns(_)) => {
+                "Cannot mix IF conditions and IF NOT EXISTS for the same row"
+            }
+            _ => continue,
+        };
+        return Err(Error::Invalid(text.to_owned()));
+    }
+    Ok(())
+}
+
+fn boolean(name: &str) -> ResultColumn {
+    ResultColumn {
+        name: name.to_owned(),
+        ty: CqlType::Native(Native::Boolean),
+    }
+}
+
+fn answer(table: &Table, columns: Vec<ResultColumn>, content: Vec<u8>, row_count: u32) -> Answer {
+    Answer::new(AnswerKind::Rows(Rows {
+        metadata: Arc::new(ResultMetadata::new(&table.keyspace, &table.name, Arc::new(columns))),
+        row_count,
+        content: content.into(),
+        paging_state: None,
+    }))
+}
+
+fn applied(table: &Table) -> Answer {
+    let mut content = Vec::with_capacity(5);
+    value::put_bytes(&mut content, Some(&[1]));
+    answer(table, vec![boolean("[applied]")], content, 1)
+}
+
+impl<'a> Current<'a> {
+    async fn read(
+        modifications: &'a [Routed<'a>],
+        partition: &PhysicalPartition,
+        token: Token,
+        partition_key: &'a [u8],
+        now_seconds: i64,
+        context: &'a Context,
+    ) -> Result<Self, Error> {
+        #[expect(clippy::expect_used, reason = "the caller took its partition from the first one")]
+        let table = modifications
+            .first()
+            .map(Routed::table)
+            .expect("there is a modification");
+        let store = &partition.store;
+        let at = store.snapshot();
+        let prefix = key::partition_prefix(table.storage_id, token.value(), partition_key);
+        let deletions = store
+            .deletions(table.storage_id, token.value(), partition_key, &at)
+            .await;
+        let mut current = Self {
+            table,
+            layout: Layout::whole(table, false),
+            partition_key,
+            static_row: None,
+            rows: BTreeMap::new(),
+            deletions: deletions.map_err(|error| storage_read(&error))?,
+            now_seconds,
+            context,
+        };
+        if table.has_static() {
+            let found = store.get(Space::Rows, &key::static_row_key(&prefix), &at).await;
+            current.static_row = found.map_err(|error| storage_read(&error))?;
+        }
+        for routed in modifications {
+            if routed.modification.condition == BoundCondition::Always {
+                continue;
+            }
+            if let Some(clustering) = condition_row(routed.modification) {
+                let found = store.get(Space::Rows, &key::row_key(&prefix, clustering), &at).await;
+                current
+                    .rows
+                    .insert(clustering.to_vec(), found.map_err(|error| storage_read(&error))?);
+            }
+        }
+        if current.rows.is_empty() {
+            current.read_first_live(partition, &at, &prefix).await?;
+        }
+        Ok(current)
+    }
+
+    /// With conditions on static columns alone, a partition with rows is told from one without by its first row.
+    async fn read_first_live(
+        &mut self,
+        partition: &PhysicalPartition,
+        at: &Snapshot,
+        prefix: &[u8],
+    ) -> Result<(), Error> {
+        use std::ops::Bound;
+        let range = key::clustering_range(prefix, Bound::Unbounded, Bound::Unbounded);
+        let mut outcome = Ok(());
+        let mut found = None;
+        let scanned = partition
+            .store
+            .scan(Space::Rows, &range, Order::Forward, at, |key, value| {
+                let clustering = key.get(prefix.len() + 1..).unwrap_or_default();
+                match self.fill(Some((clustering, value))) {
+                    Ok((_, true)) => {
+                        found = Some((clustering.to_vec(), Some(Bytes::copy_from_slice(value))));
+                        ControlFlow::Break(())
+                    }
+                    Ok((_, false)) => ControlFlow::Continue(()),
+                    Err(error) => {
+                        outcome = Err(error);
+                        ControlFlow::Break(())
+                    }
+                }
+            });
+        scanned.await.map_err(|error| storage_read(&error))?;
+        self.rows.extend(found);
+        outcome
+    }
+
+    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is there.
+    fn fill(&self, row: Option<(&[u8], &[u8])>) -> Result<(RowBuffer, bool), Error> {
+        let mut buffer = RowBuffer::new(&self.layout);
+        buffer.begin_partition(self.table, &self.layout, self.partition_key);
+        let mut is_there = false;
+        if let Some(bytes) = &self.static_row {
+            let view = RowView::parse(bytes).map_err(|error| storage_read(&error))?;
+            let shadow = self.deletions.timestamp_covering_static();
+            is_there = buffer.set_static(&self.layout, &view, shadow, self.now_seconds)?;
+        }
+        if let Some((clustering, bytes)) = row {
+            let view = RowView::parse(bytes).map_err(|error| storage_read(&error))?;
+            let shadow = self.deletions.timestamp_covering(clustering);
+            buffer.begin_row(self.table, &self.layout);
+            is_there = buffer.set_row(&self.layout, &view, shadow, self.now_seconds)?;
+            if is_there {
+                buffer.set_clustering(self.table, &self.layout, clustering)?;
+            }
+        }
+        Ok((buffer, is_there))
+    }
+
+    fn stored(&self, clustering: &'a [u8]) -> Option<(&'a [u8], &[u8])> {
+        let bytes = self.rows.get(clustering)?.as_ref()?;
+        Some((clustering, bytes))
+    }
+
+    fn allows(&self, modification: &'a BoundModification) -> Result<bool, Error> {
+        let row = condition_row(modification);
+        let about_static = row.is_none();
+        let (buffer, found) = self.fill(row.and_then(|clustering| self.stored(clustering)))?;
+        let is_there = found && (about_static || row.is_some_and(|clustering| self.stored(clustering).is_some()));
+        match &modification.condition {
+            BoundCondition::Always => Ok(true),
+            BoundCondition::Exists => Ok(is_there),
+            BoundCondition::NotExists => Ok(!is_there),
+            BoundCondition::Columns(conditions) => {
+                let scope = Scope {
+                    table: self.table,
+                    row: &buffer,
+                    aggregates: &[],
+                    now_seconds: self.now_seconds,
+                    context: self.context,
+                };
+                for condition in conditions {
+                    if !scope.meets(condition)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn refusal(&self, modifications: &[Routed<'_>], is_batch: bool) -> Result<Answer, Error> {
+        let places = self.columns_shown(modifications, is_batch);
+        let mut content = Vec::new();
+        let mut row_count = 0;
+        let put_row = |buffer: &RowBuffer, content: &mut Vec<u8>| {
+            value::put_bytes(content, Some(&[0]));
+            for place in &places {
+                buffer.encode_into(*place, content);
+            }
+        };
+        for (clustering, stored) in &self.rows {
+            if let Some(bytes) = stored {
+                let (buffer, is_there) = self.fill(Some((clustering, bytes)))?;
+                if is_there {
+                    put_row(&buffer, &mut content);
+                    row_count += 1;
+                }
+            }
+        }
+        let (buffer, has_static) = self.fill(None)?;
+        if row_count == 0 && has_static {
+            put_row(&buffer, &mut content);
+            row_count = 1;
+        }
+        let mut columns = vec![boolean("[applied]")];
+        if row_count == 0 {
+            value::put_bytes(&mut content, Some(&[0]));
+            return Ok(answer(self.table, columns, content, 1));
+        }
+        columns.extend(places.iter().filter_map(|place| {
+            let column = self.table.columns.get(*place)?;
+            Some(ResultColumn {
+                name: column.name.clone(),
+                ty: column.ty.clone(),
+            })
+        }));
+        Ok(answer(self.table, columns, content, row_count))
+    }
+
+    /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.
+    fn columns_shown(&self, modifications: &[Routed<'_>], is_batch: bool) -> Vec<usize> {
+        let asks_existence = |routed: &Routed<'_>| {
+            matches!(
+                routed.modification.condition,
+                BoundCondition::Exists | BoundCondition::NotExists
+            )
+        };
+        if modifications.iter().any(asks_existence) {
+            return (0..self.table.columns.len()).collect();
+        }
+        let keys = self.table.partition_key_count + self.table.clustering_count;
+        let mut places: Vec<usize> = if is_batch { (0..keys).collect() } else { Vec::new() };
+        for routed in modifications {
+            for place in &routed.modification.condition_columns {
+                if !places.contains(place) {
+                    places.push(*place);
+                }
+            }
+        }
+        places
+    }
+}

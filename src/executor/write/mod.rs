@@ -1,0 +1,312 @@
+//! Modifications: bound statements → one batch a store → durable.
+//!
+//! A plain write reads nothing and locks nothing: it becomes fragments that the store merges. Counters, list positions and
+//! discards read first, under the stripe lock of their partitions; conditions too ([`condition`]).
+
+pub(crate) mod clock;
+pub(crate) mod condition;
+pub(crate) mod fragment;
+
+use bytes::Bytes;
+
+use crate::executor::{Error, storage_read, storage_write};
+use crate::partition::store::{Batch, RangeTombstone, Row, Space, Store, key};
+use crate::partition::{Consistency, Held, PhysicalPartition, StoreId, Stripes, TablePartitions};
+use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
+use crate::schema::{ColumnKind, Table};
+use crate::token::Token;
+
+use clock::{ListKeys, WriteClock};
+use fragment::{FragmentWriter, Stamp, reads_before};
+
+/// What all modifications of a server share.
+#[derive(Debug)]
+pub(crate) struct WriteRoom {
+    pub(crate) clock: WriteClock,
+    pub(crate) list_keys: ListKeys,
+    pub(crate) stripes: Stripes,
+}
+
+/// What of a request matters to its writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteRequest {
+    /// µs; `None`: the node's.
+    pub(crate) timestamp_micros: Option<i64>,
+    pub(crate) now_seconds: i64,
+    pub(crate) consistency: Consistency,
+    /// The protocol's name of the kind of write, for errors.
+    pub(crate) write_type: &'static str,
+}
+
+/// A modification and where its table's rows are.
+pub(crate) struct Routed<'a> {
+    pub(crate) modification: &'a BoundModification,
+    pub(crate) partitions: &'a TablePartitions,
+}
+
+impl Routed<'_> {
+    fn table(&self) -> &Table {
+        &self.modification.table
+    }
+
+    fn reads_before(&self) -> bool {
+        self.modification
+            .operations
+            .iter()
+            .any(|(_, operation)| reads_before(operation))
+    }
+
+    fn stripes(&self) -> impl Iterator<Item = (u32, i64)> {
+        let table = self.modification.table.storage_id;
+        self.modification
+            .partition_keys
+            .iter()
+            .map(move |key| (table, Token::of(key).value()))
+    }
+}
+
+/// Changes on their way to their stores.
+#[derive(Default)]
+pub(crate) struct Staged {
+    stores: Vec<(StoreId, Store, Batch)>,
+    /// Rows that were read before written: what later members of a batch must see.
+    read_rows: Vec<(Vec<u8>, Row)>,
+}
+
+impl Staged {
+    fn batch(&mut self, partition: &PhysicalPartition) -> &mut Batch {
+        let found = self.stores.iter().position(|(id, ..)| *id == partition.store_id);
+        let place = found.unwrap_or_else(|| {
+            self.stores
+                .push((partition.store_id, partition.store.clone(), Batch::new()));
+            self.stores.len() - 1
+        });
+        #[expect(clippy::expect_used, reason = "found or pushed just before")]
+        let (.., batch) = self.stores.get_mut(place).expect("the store is there");
+        batch
+    }
+
+    /// Commits what was staged; durable when it returns.
+    pub(crate) async fn commit(self, request: &WriteRequest) -> Result<(), Error> {
+        for (_, store, batch) in self.stores {
+            if !batch.is_empty() {
+                let committed = store.commit(batch).await;
+                committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+            }
+        }
+        Ok(())
+    }
+}
+
+impl WriteRoom {
+    /// Carries out modifications without conditions, all at one timestamp unless they bring their own.
+    ///
+    /// # Errors
+    /// When replicas are missing, an operation cannot be applied, or a store refuses.
+    pub(crate) async fn apply(&self, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
+        let mut staged = Staged::default();
+        let must_read = modifications.iter().any(Routed::reads_before);
+        let _held = if must_read {
+            Some(self.lock(modifications).await)
+        } else {
+            None
+        };
+        let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
+        for routed in modifications {
+            self.stage(routed, timestamp, request, &mut staged).await?;
+        }
+        staged.commit(request).await
+    }
+
+    /// Locks the logical partitions of these modifications.
+    pub(crate) async fn lock(&self, modifications: &[Routed<'_>]) -> Held {
+        self.stripes
+            .lock_all(modifications.iter().flat_map(Routed::stripes))
+            .await
+    }
+
+    /// Adds what a modification writes.
+    pub(crate) async fn stage(
+        &self,
+        routed: &Routed<'_>,
+        timestamp_micros: i64,
+        request: &WriteRequest,
+        staged: &mut Staged,
+    ) -> Result<(), Error> {
+        let modification = routed.modification;
+        let ttl = modification
+            .ttl_seconds
+            .unwrap_or_else(|| u32::try_from(routed.table().options.default_time_to_live).unwrap_or(0));
+        let stamp = Stamp {
+            timestamp_micros: modification.timestamp.unwrap_or(timestamp_micros),
+            now_seconds: request.now_seconds,
+            ttl_seconds: (ttl > 0 && !routed.table().is_counter).then_some(ttl),
+        };
+        for partition_key in &modification.partition_keys {
+            let token = Token::of(partition_key);
+            let partition = routed.partitions.of(token);
+            partition.replicas.admit(request.consistency)?;
+            let one = OnePartition {
+                room: self,
+                routed,
+                partition,
+                partition_key,
+                token,
+                stamp,
+            };
+            one.stage(staged).await?;
+        }
+        Ok(())
+    }
+}
+
+/// One modification of one logical partition.
+struct OnePartition<'a> {
+    room: &'a WriteRoom,
+    routed: &'a Routed<'a>,
+    partition: &'a PhysicalPartition,
+    partition_key: &'a Bytes,
+    token: Token,
+    stamp: Stamp,
+}
+
+impl OnePartition<'_> {
+    async fn stage(&self, staged: &mut Staged) -> Result<(), Error> {
+        let modification = self.routed.modification;
+        let table = self.routed.table();
+        let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
+        match &modification.target {
+            BoundTarget::Partition => {
+                let deletion = self.stamp.deletion();
+                staged.batch(self.partition).put_partition_deletion(
+                    table.storage_id,
+                    self.token.value(),
+                    self.partition_key,
+                    deletion,
+                );
+            }
+            BoundTarget::Ranges(ranges) => {
+                for range in ranges {
+                    staged.batch(self.partition).put_range_tombstone(
+                        table.storage_id,
+                        self.token.value(),
+                        self.partition_key,
+                        tombstone(range, self.stamp),
+                    );
+                }
+            }
+            BoundTarget::Static => {
+                let prefix = self.prefix();
+                self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged)
+                    .await?;
+            }
+            BoundTarget::Rows(rows) => {
+                let prefix = self.prefix();
+                if self.operations(true).next().is_some() {
+                    self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged)
+                        .await?;
+                }
+                for clustering in rows {
+                    let mut row = Row::default();
+                    if deletes_rows {
+                        row.deletion = Some(self.stamp.deletion());
+                    } else if modification.kind == ModificationKind::Insert && !table.is_counter {
+                        row.marker = Some(self.stamp.marker());
+                    }
+                    self.stage_row(key::row_key(&prefix, clustering), false, row, staged)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn prefix(&self) -> Vec<u8> {
+        key::partition_prefix(self.routed.table().storage_id, self.token.value(), self.partition_key)
+    }
+
+    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&crate::schema::Column, &BoundOperation)> {
+        let table = self.routed.table();
+        self.routed
+            .modification
+            .operations
+            .iter()
+            .filter_map(move |(place, operation)| {
+                let column = table.columns.get(*place)?;
+                ((column.kind == ColumnKind::Static) == of_static).then_some((column.as_ref(), operation))
+            })
+    }
+
+    async fn stage_row(&self, key: Vec<u8>, of_static: bool, mut row: Row, staged: &mut Staged) -> Result<(), Error> {
+        let must_read = self.operations(of_static).any(|(_, operation)| reads_before(operation));
+        let stored = if must_read {
+            self.read(&key, of_static, staged).await?
+        } else {
+            None
+        };
+        let writer = FragmentWriter {
+            stamp: self.stamp,
+            list_keys: &self.room.list_keys,
+            stored: stored.as_ref(),
+            deletes: self.routed.modification.kind == ModificationKind::Delete,
+        };
+        for (column, operation) in self.operations(of_static) {
+            writer.apply(&mut row, column, operation)?;
+        }
+        if row.is_empty() {
+            return Ok(());
+        }
+        if must_read {
+            staged.read_rows.push((key.clone(), row.clone().canonical()));
+        }
+        staged.batch(self.partition).upsert(key, row);
+        Ok(())
+    }
+
+    /// The row as it is stored, with what this batch has already said about it.
+    async fn read(&self, key: &[u8], of_static: bool, staged: &Staged) -> Result<Option<Row>, Error> {
+        let store = &self.partition.store;
+        let at = store.snapshot();
+        let table = self.routed.table().storage_id;
+        let found = store
+            .get(Space::Rows, key, &at)
+            .await
+            .map_err(|error| storage_read(&error))?;
+        let mut row = match found {
+            Some(bytes) => Some(Row::decode(&bytes).map_err(|error| storage_read(&error))?),
+            None => None,
+        };
+        if let Some(row) = &mut row {
+            let deletions = store.deletions(table, self.token.value(), self.partition_key, &at);
+            let deletions = deletions.await.map_err(|error| storage_read(&error))?;
+            let covering = if of_static {
+                deletions.timestamp_covering_static()
+            } else {
+                let clustering = key.get(self.prefix().len() + 1..).unwrap_or_default();
+                deletions.timestamp_covering(clustering)
+            };
+            if let Some(timestamp) = covering {
+                row.shadow(timestamp);
+            }
+        }
+        let said = staged
+            .read_rows
+            .iter()
+            .filter(|(at, _)| at == key)
+            .map(|(_, row)| row.clone());
+        Ok(said.fold(row, |row, said| Some(Row::merge(row.unwrap_or_default(), said))))
+    }
+}
+
+fn tombstone(range: &ClusteringRange, stamp: Stamp) -> RangeTombstone {
+    use std::ops::Bound;
+    RangeTombstone {
+        start: if range.start.is_empty() {
+            Bound::Unbounded
+        } else {
+            Bound::Included(range.start.clone())
+        },
+        end: range.end.clone().map_or(Bound::Unbounded, Bound::Excluded),
+        deletion: stamp.deletion(),
+    }
+}

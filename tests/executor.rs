@@ -1,0 +1,389 @@
+//! The database in one process, without a socket: statements in, rows out.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use helenus::clock::Clock;
+use helenus::executor::{Answer, AnswerKind, Database, Error, Options, QueryParams, SessionState, Values};
+use helenus::partition::store;
+use helenus::planner::bound::Value;
+use helenus::schema::node::NodeInfo;
+
+const NOW_MICROS: i64 = 1_700_000_000_000_000;
+
+struct Client {
+    database: Database,
+    session: SessionState,
+    clock: Clock,
+}
+
+impl Client {
+    async fn open(url: &str) -> Self {
+        let clock = Clock::manual(NOW_MICROS);
+        let options = Options {
+            url: url.parse().unwrap(),
+            store: store::Options::default(),
+            clock: clock.clone(),
+            seed: 1,
+            node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+            page_bytes_max: Options::PAGE_BYTES_MAX,
+        };
+        Self {
+            database: Database::open(options).await.unwrap(),
+            session: SessionState::default(),
+            clock,
+        }
+    }
+
+    async fn with_keyspace(url: &str) -> Self {
+        let mut client = Self::open(url).await;
+        client
+            .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            .await;
+        client.session.keyspace = Some("ks".into());
+        client
+    }
+
+    async fn run(&self, text: &str, params: QueryParams) -> Result<Answer, Error> {
+        self.database.query(&self.session, text, &params).await
+    }
+
+    async fn ok(&self, text: &str) -> Answer {
+        match self.run(text, QueryParams::default()).await {
+            Ok(answer) => answer,
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    async fn rows(&self, text: &str) -> Vec<String> {
+        printed(&self.ok(text).await)
+    }
+
+    async fn page(&self, text: &str, rows: u32, state: Option<bytes::Bytes>) -> (Vec<String>, Option<bytes::Bytes>) {
+        let params = QueryParams {
+            page_size_rows: Some(rows),
+            paging_state: state,
+            ..QueryParams::default()
+        };
+        let answer = self.run(text, params).await.unwrap();
+        let state = match &answer.kind {
+            AnswerKind::Rows(rows) => rows.paging_state.clone(),
+            _ => None,
+        };
+        (printed(&answer), state)
+    }
+
+    async fn pages(&self, text: &str, rows: u32) -> Vec<Vec<String>> {
+        let mut pages = Vec::new();
+        let mut state = None;
+        loop {
+            let (page, next) = self.page(text, rows, state).await;
+            pages.push(page);
+            state = next;
+            if state.is_none() {
+                return pages;
+            }
+        }
+    }
+}
+
+fn printed(answer: &Answer) -> Vec<String> {
+    let AnswerKind::Rows(rows) = &answer.kind else {
+        panic!("no rows: {:?}", answer.kind)
+    };
+    let mut content = rows.content.as_ref();
+    let mut lines = Vec::new();
+    for _ in 0..rows.row_count {
+        let mut cells = Vec::new();
+        for column in rows.metadata.columns.iter() {
+            let (length, rest) = content.split_first_chunk::<4>().unwrap();
+            content = rest;
+            let length = i32::from_be_bytes(*length);
+            if length < 0 {
+                cells.push("null".to_owned());
+            } else {
+                let (value, rest) = content.split_at(length as usize);
+                content = rest;
+                cells.push(column.ty.to_json(value));
+            }
+        }
+        lines.push(cells.join(" "));
+    }
+    assert!(content.is_empty());
+    lines
+}
+
+#[tokio::test]
+async fn rows_are_written_and_read_in_clustering_order() {
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int, c int, s text static, v text, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)").await;
+    for c in 1..=3 {
+        client
+            .ok(&format!("INSERT INTO t (k, c, v) VALUES (1, {c}, 'v{c}')"))
+            .await;
+    }
+    client.ok("UPDATE t SET s = 'static' WHERE k = 1").await;
+    client.ok("UPDATE t SET s = 'alone' WHERE k = 2").await;
+    assert_eq!(
+        client.rows("SELECT * FROM t WHERE k = 1").await,
+        [
+            "1 3 \"static\" \"v3\"",
+            "1 2 \"static\" \"v2\"",
+            "1 1 \"static\" \"v1\"",
+        ]
+    );
+    assert_eq!(
+        client.rows("SELECT c FROM t WHERE k = 1 ORDER BY c ASC LIMIT 2").await,
+        ["1", "2"]
+    );
+    assert_eq!(client.rows("SELECT c FROM t WHERE k = 1 AND c > 1").await, ["3", "2"]);
+    assert_eq!(
+        client.rows("SELECT v FROM t WHERE k = 1 AND c IN (1, 3)").await,
+        ["\"v3\"", "\"v1\""]
+    );
+    assert_eq!(
+        client.rows("SELECT k, c, s FROM t WHERE k = 2").await,
+        ["2 null \"alone\""]
+    );
+    assert_eq!(
+        client.rows("SELECT DISTINCT k, s FROM t").await,
+        ["1 \"static\"", "2 \"alone\""]
+    );
+    client.ok("DELETE FROM t WHERE k = 1 AND c >= 2").await;
+    assert_eq!(client.rows("SELECT c FROM t WHERE k = 1").await, ["1"]);
+    client.ok("DELETE FROM t WHERE k = 1").await;
+    assert_eq!(client.rows("SELECT k, c, v FROM t").await, ["2 null null"]);
+    client.ok("TRUNCATE t").await;
+    assert!(client.rows("SELECT * FROM t").await.is_empty());
+}
+
+#[tokio::test]
+async fn collections_keep_their_order() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY, l list<int>, s set<int>, m map<text, int>)")
+        .await;
+    client
+        .ok("INSERT INTO t (k, l, s, m) VALUES (1, [1, 2], {5, -3}, {'b': 2, 'a': 1})")
+        .await;
+    client
+        .ok("UPDATE t SET l = l + [3], s = s + {0}, m = m + {'c': 3} WHERE k = 1")
+        .await;
+    client
+        .ok("UPDATE t SET l = [-1, 0] + l, s = s - {5}, m = m - {'a'} WHERE k = 1")
+        .await;
+    assert_eq!(
+        client.rows("SELECT l, s, m FROM t").await,
+        ["[-1, 0, 1, 2, 3] [-3, 0] {\"b\": 2, \"c\": 3}"]
+    );
+    client.ok("UPDATE t SET l[1] = 10, m['b'] = 20 WHERE k = 1").await;
+    client.ok("UPDATE t SET l = l - [-1, 3] WHERE k = 1").await;
+    assert_eq!(
+        client.rows("SELECT l, m FROM t").await,
+        ["[10, 1, 2] {\"b\": 20, \"c\": 3}"]
+    );
+    client.ok("DELETE l[0], m['b'] FROM t WHERE k = 1").await;
+    assert_eq!(client.rows("SELECT l, m FROM t").await, ["[1, 2] {\"c\": 3}"]);
+    client.ok("UPDATE t SET l = [], s = null WHERE k = 1").await;
+    assert_eq!(client.rows("SELECT l, s, m FROM t").await, ["null null {\"c\": 3}"]);
+}
+
+#[tokio::test]
+async fn what_expires_is_gone_at_its_second() {
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int, w int)").await;
+    client.ok("INSERT INTO t (k, v) VALUES (1, 1) USING TTL 10").await;
+    client.ok("UPDATE t USING TTL 20 SET w = 2 WHERE k = 1").await;
+    assert_eq!(client.rows("SELECT * FROM t").await, ["1 1 2"]);
+    client.clock.advance(std::time::Duration::from_secs(10));
+    assert_eq!(client.rows("SELECT * FROM t").await, ["1 null 2"]);
+    client.clock.advance(std::time::Duration::from_secs(10));
+    assert!(client.rows("SELECT * FROM t").await.is_empty());
+}
+
+#[tokio::test]
+async fn conditions_answer_as_cassandra_does() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE t (k int, c int, s int static, v int, PRIMARY KEY (k, c))")
+        .await;
+    assert_eq!(
+        client
+            .rows("INSERT INTO t (k, c, v) VALUES (1, 1, 1) IF NOT EXISTS")
+            .await,
+        ["true"]
+    );
+    assert_eq!(
+        client
+            .rows("INSERT INTO t (k, c, v) VALUES (1, 1, 2) IF NOT EXISTS")
+            .await,
+        ["false 1 1 null 1"]
+    );
+    assert_eq!(
+        client.rows("UPDATE t SET v = 3 WHERE k = 1 AND c = 1 IF v = 9").await,
+        ["false 1"]
+    );
+    assert_eq!(
+        client.rows("UPDATE t SET v = 3 WHERE k = 1 AND c = 1 IF v = 1").await,
+        ["true"]
+    );
+    assert_eq!(
+        client.rows("UPDATE t SET v = 3 WHERE k = 1 AND c = 2 IF v = 1").await,
+        ["false"]
+    );
+    assert_eq!(
+        client.rows("UPDATE t SET s = 1 WHERE k = 1 IF s = 5").await,
+        ["false null"]
+    );
+    assert_eq!(client.rows("UPDATE t SET s = 1 WHERE k = 7 IF s = 5").await, ["false"]);
+    assert_eq!(
+        client.rows("DELETE FROM t WHERE k = 1 AND c = 1 IF EXISTS").await,
+        ["true"]
+    );
+    assert_eq!(
+        client.rows("DELETE FROM t WHERE k = 1 AND c = 1 IF EXISTS").await,
+        ["false"]
+    );
+}
+
+#[tokio::test]
+async fn counters_count() {
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, n counter)").await;
+    client.ok("UPDATE t SET n = n + 5 WHERE k = 1").await;
+    client.ok("UPDATE t SET n = n - 2 WHERE k = 1").await;
+    client
+        .ok("BEGIN COUNTER BATCH UPDATE t SET n = n + 1 WHERE k = 1; UPDATE t SET n = n + 1 WHERE k = 1; APPLY BATCH")
+        .await;
+    assert_eq!(client.rows("SELECT * FROM t").await, ["1 5"]);
+}
+
+#[tokio::test]
+async fn pages_join_to_the_whole() {
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
+    for k in 0..7 {
+        for c in 0..5 {
+            client.ok(&format!("INSERT INTO t (k, c) VALUES ({k}, {c})")).await;
+        }
+    }
+    for text in [
+        "SELECT * FROM t",
+        "SELECT * FROM t LIMIT 17",
+        "SELECT * FROM t PER PARTITION LIMIT 2",
+        "SELECT * FROM t PER PARTITION LIMIT 3 LIMIT 11",
+        "SELECT DISTINCT k FROM t",
+        "SELECT * FROM t WHERE k IN (5, 1, 3)",
+        "SELECT * FROM t WHERE k = 2 ORDER BY c DESC",
+        "SELECT * FROM t WHERE k IN (1, 2) AND c IN (0, 2, 4)",
+        "SELECT * FROM t WHERE k = 3 AND c > 1",
+        "SELECT k, c, count(*) FROM t GROUP BY k",
+        "SELECT k, c, count(*) FROM t GROUP BY k, c",
+        "SELECT k, c, count(*) FROM t GROUP BY k, c PER PARTITION LIMIT 2",
+        "SELECT keyspace_name, table_name FROM system_schema.tables",
+    ] {
+        let whole = client.rows(text).await;
+        assert!(!whole.is_empty());
+        for rows in [1, 2, 3, 5, 100] {
+            let pages = client.pages(text, rows).await;
+            assert!(pages.iter().all(|page| page.len() <= rows as usize));
+            assert_eq!(pages.concat(), whole, "{text} by {rows}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn paging_outlives_writes_and_refuses_strangers() {
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
+    for c in 0..5 {
+        client.ok(&format!("INSERT INTO t (k, c) VALUES (1, {c})")).await;
+    }
+    let text = "SELECT c FROM t WHERE k = 1";
+    let (first, state) = client.page(text, 2, None).await;
+    assert_eq!(first, ["0", "1"]);
+    client.ok("DELETE FROM t WHERE k = 1 AND c <= 2").await;
+    client.ok("ALTER TABLE t ADD v int").await;
+    client.ok("INSERT INTO t (k, c, v) VALUES (1, 9, 1)").await;
+    let (second, _) = client.page(text, 5, state.clone()).await;
+    assert_eq!(second, ["3", "4", "9"]);
+    let foreign = QueryParams {
+        page_size_rows: Some(2),
+        paging_state: state,
+        ..QueryParams::default()
+    };
+    let error = client.run("SELECT c FROM t WHERE k = 2", foreign).await.unwrap_err();
+    assert_eq!(error, Error::Protocol("Invalid value for the paging state".to_owned()));
+}
+
+#[tokio::test]
+async fn prepared_statements_follow_the_schema() {
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    let insert = client
+        .database
+        .prepare(Some("ks"), "INSERT INTO t (k, v) VALUES (?, ?)")
+        .unwrap();
+    let select = client
+        .database
+        .prepare(Some("ks"), "SELECT * FROM t WHERE k = ?")
+        .unwrap();
+    let int = |value: i32| Value::Bytes(value.to_be_bytes().to_vec().into());
+    let params = |values: Vec<Value>| QueryParams {
+        values: Values::Positional(values),
+        ..QueryParams::default()
+    };
+    let session = &client.session;
+    client
+        .database
+        .execute(session, &insert, &params(vec![int(1), int(2)]))
+        .await
+        .unwrap();
+    let answer = client
+        .database
+        .execute(session, &select, &params(vec![int(1)]))
+        .await
+        .unwrap();
+    assert_eq!(printed(&answer), ["1 2"]);
+    client.ok("ALTER TABLE t ADD w text").await;
+    client.ok("TRUNCATE t").await;
+    client
+        .database
+        .execute(session, &insert, &params(vec![int(1), int(3)]))
+        .await
+        .unwrap();
+    let answer = client
+        .database
+        .execute(session, &select, &params(vec![int(1)]))
+        .await
+        .unwrap();
+    assert_eq!(printed(&answer), ["1 3 null"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn conditional_increments_are_never_lost() {
+    let client = std::sync::Arc::new(Client::with_keyspace("memory:").await);
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    client.ok("INSERT INTO t (k, v) VALUES (1, 0)").await;
+    let tasks: Vec<_> = (0..8)
+        .map(|_| {
+            let client = std::sync::Arc::clone(&client);
+            tokio::spawn(async move {
+                let mut done = 0;
+                while done < 20 {
+                    let now = client.rows("SELECT v FROM t WHERE k = 1").await[0]
+                        .parse::<i32>()
+                        .unwrap();
+                    let text = format!("UPDATE t SET v = {} WHERE k = 1 IF v = {now}", now + 1);
+                    if client.rows(&text).await[0].starts_with("true") {
+                        done += 1;
+                    }
+                    tokio::task::yield_now().await;
+                }
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.unwrap();
+    }
+    assert_eq!(client.rows("SELECT v FROM t").await, ["160"]);
+}
