@@ -5,7 +5,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
 use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::time::Duration;
@@ -353,6 +353,10 @@ impl Values {
         text.parse().map_err(|error| self.wrong(name, text, error))
     }
 
+    fn optional<T: FromStr<Err: fmt::Display>>(&self, name: &'static str) -> Result<Option<T>, ConfigError> {
+        self.text(name).is_some().then(|| self.parsed(name)).transpose()
+    }
+
     fn seconds(&self, name: &'static str) -> Result<Duration, ConfigError> {
         self.parsed(name).map(Duration::from_secs)
     }
@@ -439,6 +443,8 @@ pub struct Config {
     pub durability: String,
     /// Listening, logins, TLS, limits.
     pub server: Options,
+    /// What clients are told to connect to; `None`: the first address listened on.
+    pub broadcast_address: Option<IpAddr>,
     /// As clients see it.
     pub cluster_name: String,
     /// As clients see it.
@@ -475,11 +481,11 @@ impl Config {
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;
         refuse_open_network(&server, open)?;
-        let optional = |name| values.text(name).map(PathBuf::from);
         Ok(Self {
             data: values.text("data").unwrap_or_default().to_owned(),
             durability: values.text("durability").unwrap_or_default().to_owned(),
             server,
+            broadcast_address: values.optional("broadcast-address")?,
             cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),
             data_center: values.text("data-center").unwrap_or_default().to_owned(),
             rack: values.text("rack").unwrap_or_default().to_owned(),
@@ -493,12 +499,8 @@ impl Config {
                 Some("auto") | None => LogFormat::Auto,
                 Some(other) => return Err(values.wrong("log-format", other, "one of human, json, auto")),
             },
-            ready_fd: values
-                .text("ready-fd")
-                .is_some()
-                .then(|| values.parsed("ready-fd"))
-                .transpose()?,
-            ready_file: optional("ready-file"),
+            ready_fd: values.optional("ready-fd")?,
+            ready_file: values.text("ready-file").map(PathBuf::from),
         })
     }
 }

@@ -10,7 +10,10 @@ pub mod planner;
 pub mod schema;
 pub mod server;
 pub mod storage;
+mod test_server;
 pub mod throughput;
 pub mod token;
 pub mod types;
 pub mod wire;
+
+pub use test_server::TestServer;

@@ -1,5 +1,284 @@
-//! The `helenus` program: arguments, configuration, server.
+//! The `helenus` program: arguments → settings → server.
 
-fn main() {
-    println!("helenus");
+use std::collections::BTreeMap;
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Command as Process, ExitCode};
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+use helenus::clock::Clock;
+use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
+use helenus::server::run::Running;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// What went wrong, for the person who started the program.
+type Failure = Box<dyn std::error::Error>;
+
+fn main() -> ExitCode {
+    match run(&command().get_matches()) {
+        Ok(code) => code,
+        Err(error) => {
+            eprintln!("helenus: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn argument(setting: &Setting) -> Arg {
+    let is_flag = setting.value == "BOOL";
+    let mut help = format!("{} [env: {}]", setting.help, variable(setting.name));
+    if let Some(default) = setting.default {
+        help = format!("{help} [default: {default}]");
+    }
+    let argument = Arg::new(setting.name)
+        .long(setting.name)
+        .value_name(setting.value)
+        .help(help)
+        .global(true);
+    if is_flag {
+        return argument
+            .num_args(0..=1)
+            .default_missing_value("true")
+            .require_equals(true);
+    }
+    argument.action(if setting.repeatable {
+        ArgAction::Append
+    } else {
+        ArgAction::Set
+    })
+}
+
+fn command() -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .global(true)
+        .help("Configuration file: TOML, one key for each setting [env: HELENUS_CONFIG]");
+    Command::new("helenus")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(env!("CARGO_PKG_DESCRIPTION"))
+        .arg(config)
+        .args(SETTINGS.iter().map(argument))
+        .subcommand(Command::new("serve").about("Serve CQL; also without a command"))
+        .subcommand(Command::new("check").about("Print the effective settings and where each comes from"))
+        .subcommand(
+            Command::new("shell")
+                .about("Start cqlsh against the server, or print how")
+                .arg(
+                    Arg::new("arguments")
+                        .num_args(0..)
+                        .last(true)
+                        .help("Passed on to cqlsh"),
+                ),
+        )
+        .subcommand(
+            Command::new("completions").about("Print completions for a shell").arg(
+                Arg::new("shell")
+                    .required(true)
+                    .value_parser(clap::value_parser!(clap_complete::Shell)),
+            ),
+        )
+}
+
+fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let (name, inner) = matches.subcommand().unwrap_or(("serve", matches));
+    if name == "completions" {
+        if let Some(shell) = inner.get_one::<clap_complete::Shell>("shell") {
+            clap_complete::generate(*shell, &mut command(), "helenus", &mut std::io::stdout());
+        }
+        return Ok(ExitCode::SUCCESS);
+    }
+    let values = gather(inner)?;
+    match name {
+        "check" => check(&values),
+        "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
+        _ => serve(&Config::new(&values)?),
+    }
+}
+
+fn gather(matches: &ArgMatches) -> Result<Values, Failure> {
+    let mut given = BTreeMap::new();
+    for setting in SETTINGS {
+        if let Some(values) = matches.get_many::<String>(setting.name) {
+            given.insert(setting.name.to_owned(), values.cloned().collect());
+        }
+    }
+    let environment = |name: &str| std::env::var(name).ok();
+    let file = matches
+        .get_one::<String>("config")
+        .cloned()
+        .or_else(|| environment("HELENUS_CONFIG"));
+    Ok(Values::gather(file.as_deref().map(Path::new), &given, environment)?)
+}
+
+/// Prints every setting as TOML, with its origin as a comment, and judges them.
+fn check(values: &Values) -> Result<ExitCode, Failure> {
+    let mut out = std::io::stdout().lock();
+    for (setting, values, origin) in values.iter() {
+        let quoted: Vec<String> = values
+            .iter()
+            .map(|value| toml::Value::from(value.as_str()).to_string())
+            .collect();
+        let value = match (quoted.as_slice(), setting.repeatable) {
+            ([], _) => {
+                writeln!(out, "# {} is not set", setting.name)?;
+                continue;
+            }
+            ([one], false) => one.clone(),
+            (all, _) => format!("[{}]", all.join(", ")),
+        };
+        writeln!(out, "{} = {value}  # {origin}", setting.name)?;
+    }
+    let config = Config::new(values)?;
+    writeln!(
+        out,
+        "# data in {}, served on {}",
+        config.data,
+        list(&config.server.listen)
+    )?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn list(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The first cqlsh on the search path.
+fn find_cqlsh() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join("cqlsh"))
+        .find(|file| file.is_file())
+}
+
+fn shell<'a>(values: &Values, arguments: impl Iterator<Item = &'a String>) -> Result<ExitCode, Failure> {
+    let config = Config::new(values)?;
+    let address = config
+        .server
+        .listen
+        .first()
+        .copied()
+        .ok_or("no address to connect to")?;
+    let host = if address.ip().is_unspecified() {
+        "127.0.0.1".to_owned()
+    } else {
+        address.ip().to_string()
+    };
+    let mut words = vec![host, address.port().to_string()];
+    if let Some(credentials) = &config.server.credentials {
+        words.extend(["-u".to_owned(), credentials.user.clone()]);
+    }
+    words.extend(arguments.cloned());
+    let Some(cqlsh) = find_cqlsh() else {
+        println!(
+            "cqlsh is not on the search path. To use it:\n\n    pip install cqlsh\n    cqlsh {}",
+            words.join(" ")
+        );
+        return Ok(ExitCode::FAILURE);
+    };
+    let status = Process::new(cqlsh).args(words).status()?;
+    Ok(status
+        .code()
+        .and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+fn log(config: &Config) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log)?;
+    let human = match config.log_format {
+        LogFormat::Human => true,
+        LogFormat::Json => false,
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr);
+    if human {
+        builder.init();
+    } else {
+        builder.json().init();
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let backtrace = std::backtrace::Backtrace::capture();
+        tracing::error!(%panic, %backtrace, "panic");
+    }));
+    Ok(())
+}
+
+fn serve(config: &Config) -> Result<ExitCode, Failure> {
+    log(config)?;
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if config.threads > 0 {
+        builder.worker_threads(config.threads);
+    }
+    let runtime = builder.enable_all().build()?;
+    runtime.block_on(async {
+        // Registered before anything is opened, so that a signal at any moment closes what is open.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let running = Running::start(config, Clock::system(), seed()?).await?;
+        announce(config, &running)?;
+        tokio::select! {
+            _ = terminate.recv() => {}
+            _ = interrupt.recv() => {}
+        }
+        tracing::info!(connections = running.server().connections(), "stopping");
+        running.stop().await?;
+        tracing::info!("stopped");
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// The one draw from the system's randomness.
+fn seed() -> Result<u64, Failure> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}
+
+/// Says that the server answers: the banner, then those who wait for it.
+fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
+    let server = running.server();
+    let login = if config.server.credentials.is_some() {
+        "required"
+    } else {
+        "none"
+    };
+    println!(
+        "helenus {} serves CQL on {}{}\n  data {}, durability {}, login {login}",
+        env!("CARGO_PKG_VERSION"),
+        list(server.addresses()),
+        match server.tls_addresses() {
+            [] => String::new(),
+            addresses => format!(", with TLS on {}", list(addresses)),
+        },
+        config.data,
+        config.durability,
+    );
+    std::io::stdout().flush()?;
+    tracing::info!(
+        addresses = %list(server.addresses()),
+        tls_addresses = %list(server.tls_addresses()),
+        data = %config.data,
+        durability = %config.durability,
+        "serving"
+    );
+    let Some(first) = server.addresses().first().or_else(|| server.tls_addresses().first()) else {
+        return Ok(());
+    };
+    if let Some(number) = config.ready_fd {
+        // By its path, since taking over a number that someone else has opened is not safe code.
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(format!("/dev/fd/{number}"))?;
+        writeln!(file, "{first}")?;
+    }
+    if let Some(path) = &config.ready_file {
+        // Renamed into place, so that whoever waits for the file finds the whole address in it.
+        let part = path.with_extension("part");
+        std::fs::write(&part, format!("{first}\n"))?;
+        std::fs::rename(&part, path)?;
+    }
+    Ok(())
 }

@@ -77,6 +77,15 @@ pub struct Database {
     page_bytes_max: usize,
 }
 
+impl std::fmt::Debug for Database {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Database")
+            .field("node", &self.node)
+            .finish_non_exhaustive()
+    }
+}
+
 /// A request as the steps below hand it on.
 pub(super) struct Request<'a> {
     snapshot: Arc<Snapshot>,

@@ -13,7 +13,6 @@
 mod admission;
 mod auth;
 mod connection;
-mod database;
 mod events;
 mod handshake;
 mod inflight;
@@ -22,8 +21,10 @@ mod listener;
 mod prepared;
 mod refusal;
 mod requests;
+pub mod run;
 mod session;
 mod tls;
+mod trace;
 
 use std::sync::Arc;
 
@@ -34,6 +35,7 @@ pub use events::{Events, Subscription};
 pub use handshake::CQL_VERSION;
 pub use limits::Limits;
 pub use listener::{Bound, Options, Server, StartError, TlsOptions};
+pub use requests::Requests;
 pub use session::Session;
 pub use tls::TlsError;
 

@@ -14,7 +14,7 @@ use dashmap::DashMap;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
-use crate::executor::ResultMetadata;
+use crate::executor::{ResultMetadata, Statement};
 use crate::metrics;
 use crate::wire::response::{Metadata, Prepared};
 
@@ -31,13 +31,13 @@ pub(super) fn id(keyspace: Option<&str>, text: &str) -> Id {
 
 /// A prepared statement with its plan.
 #[derive(Debug)]
-pub(super) struct Entry<S> {
+pub(super) struct Entry {
     /// CQL.
     pub(super) text: Arc<str>,
     /// The keyspace of its unqualified names.
     pub(super) keyspace: Option<Arc<str>>,
     /// The plan.
-    pub(super) statement: Arc<S>,
+    pub(super) statement: Arc<Statement>,
     /// The schema that it was planned in.
     pub(super) schema_version: Uuid,
     /// What PREPARED says.
@@ -49,11 +49,11 @@ pub(super) struct Entry<S> {
     used: AtomicBool,
 }
 
-impl<S> Entry<S> {
+impl Entry {
     pub(super) const fn new(
         text: Arc<str>,
         keyspace: Option<Arc<str>>,
-        statement: Arc<S>,
+        statement: Arc<Statement>,
         schema_version: Uuid,
         prepared: Prepared,
         result: Option<Arc<ResultMetadata>>,
@@ -79,8 +79,8 @@ impl<S> Entry<S> {
 
 /// All prepared statements of a server.
 #[derive(Debug)]
-pub(super) struct Statements<S> {
-    entries: DashMap<Id, Arc<Entry<S>>>,
+pub(super) struct Statements {
+    entries: DashMap<Id, Arc<Entry>>,
     /// Every id once, in the order in which the hand passes.
     order: Mutex<VecDeque<Id>>,
     bytes: AtomicUsize,
@@ -88,7 +88,7 @@ pub(super) struct Statements<S> {
     bytes_max: usize,
 }
 
-impl<S> Statements<S> {
+impl Statements {
     pub(super) fn new(entries_max: usize, bytes_max: usize) -> Self {
         Self {
             entries: DashMap::new(),
@@ -100,7 +100,7 @@ impl<S> Statements<S> {
     }
 
     /// The statement of this id.
-    pub(super) fn get(&self, id: &Id) -> Option<Arc<Entry<S>>> {
+    pub(super) fn get(&self, id: &Id) -> Option<Arc<Entry>> {
         let entry = Arc::clone(self.entries.get(id)?.value());
         // Written only when it changes, so that the statement that everyone uses stays in every core's cache.
         if !entry.used.load(Ordering::Relaxed) {
@@ -110,7 +110,7 @@ impl<S> Statements<S> {
     }
 
     /// Keeps a statement, in place of the one of the same id; makes room if it must.
-    pub(super) fn insert(&self, mut entry: Entry<S>) -> Arc<Entry<S>> {
+    pub(super) fn insert(&self, mut entry: Entry) -> Arc<Entry> {
         let id = entry.prepared.id;
         if let Some(before) = self.entries.get(&id) {
             let changed = before.prepared.result_metadata_id() != entry.prepared.result_metadata_id();
@@ -169,16 +169,21 @@ impl<S> Statements<S> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::requests::tests::memory;
     use super::*;
 
-    fn entry(text: &str) -> Entry<()> {
+    async fn some_statement() -> Arc<Statement> {
+        Arc::new(memory().await.prepare(None, "SELECT key FROM system.local").unwrap())
+    }
+
+    fn entry(statement: &Arc<Statement>, text: &str) -> Entry {
         let prepared = Prepared {
             id: id(None, text),
             markers: Arc::new(Metadata::new(vec![])),
             partition_key_markers: vec![],
             result: None,
         };
-        Entry::new(text.into(), None, Arc::new(()), Uuid::nil(), prepared, None)
+        Entry::new(text.into(), None, Arc::clone(statement), Uuid::nil(), prepared, None)
     }
 
     #[test]
@@ -190,28 +195,30 @@ mod tests {
         );
     }
 
-    #[test]
-    fn the_unused_are_forgotten_first() {
+    #[tokio::test]
+    async fn the_unused_are_forgotten_first() {
+        let statement = some_statement().await;
         let statements = Statements::new(3, usize::MAX);
         for text in ["a", "b", "c"] {
-            statements.insert(entry(text));
+            statements.insert(entry(&statement, text));
         }
         assert!(statements.get(&id(None, "a")).is_some());
-        statements.insert(entry("d"));
+        statements.insert(entry(&statement, "d"));
         assert_eq!(statements.len(), 3);
         assert!(statements.get(&id(None, "b")).is_none());
         assert!(statements.get(&id(None, "a")).is_some());
         for number in 0..100 {
-            statements.insert(entry(&number.to_string()));
+            statements.insert(entry(&statement, &number.to_string()));
         }
         assert_eq!(statements.len(), 3);
     }
 
-    #[test]
-    fn bytes_are_bounded() {
+    #[tokio::test]
+    async fn bytes_are_bounded() {
+        let statement = some_statement().await;
         let statements = Statements::new(usize::MAX, 20_000);
         for number in 0..100 {
-            statements.insert(entry(&number.to_string().repeat(100)));
+            statements.insert(entry(&statement, &number.to_string().repeat(100)));
         }
         assert!(statements.len() < 20 && statements.bytes.load(Ordering::Relaxed) <= 20_000);
     }

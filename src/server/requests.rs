@@ -3,16 +3,15 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
-use uuid::Uuid;
 
-use super::database::{Database, Member, Planned};
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::{level, refusal};
+use super::trace::{Trace, Tracer};
 use super::{Handler, Limits, Session};
 use crate::clock::Clock;
 use crate::executor::{
-    Answer, AnswerKind, BatchKind, Change, ChangeTarget as Target, QueryParams, ResultMetadata, Rows as AnswerRows,
-    SchemaChange as Changed, Values,
+    Answer, AnswerKind, BatchKind, Change, ChangeTarget as Target, Database, Member, QueryParams, ResultMetadata,
+    Rows as AnswerRows, SchemaChange as Changed, Values,
 };
 use crate::metrics;
 use crate::planner::bound::Value;
@@ -25,10 +24,11 @@ use crate::wire::response::{
 use crate::wire::{BatchType, Value as WireValue, Version, flags};
 
 /// Answers requests with a database.
-pub(super) struct Requests<D: Database> {
-    database: Arc<D>,
-    statements: Statements<D::Statement>,
-    traces: TraceIds,
+#[derive(Debug)]
+pub struct Requests {
+    database: Arc<Database>,
+    statements: Statements,
+    tracer: Tracer,
 }
 
 /// Why a request was not answered as asked; boxed, since most are.
@@ -38,39 +38,97 @@ fn refused(error: &crate::executor::Error) -> Refused {
     Box::new(refusal(error))
 }
 
-impl<D: Database> Requests<D> {
-    /// `node` makes trace ids differ from those of other servers.
-    pub(super) fn new(database: Arc<D>, limits: &Limits, clock: Clock, node: [u8; 6]) -> Self {
+impl Requests {
+    /// Answers with this database.
+    #[must_use]
+    pub fn new(database: Arc<Database>, limits: &Limits, clock: Clock) -> Self {
+        let tracer = Tracer::new(Arc::clone(&database), clock);
         Self {
             database,
             statements: Statements::new(limits.prepared_max, limits.prepared_bytes_max),
-            traces: TraceIds::new(clock, node),
+            tracer,
         }
     }
 
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
         let request =
             Request::parse(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
-        let trace = (header.flags & flags::TRACING != 0).then(|| self.traces.next());
-        let mut response = match request {
-            Request::Execute(execute) => self.execute(session, header.version, execute, trace).await?,
-            Request::Query(query) => self.query(session, query, trace).await?,
-            Request::Batch(batch) => self.batch(session, batch, trace).await?,
-            // Differs: Cassandra traces PREPARE too; a plan has no steps worth a trace.
-            Request::Prepare(prepare) => return self.prepare(session, &prepare),
+        if header.flags & flags::TRACING != 0 {
+            return self.traced(session, header.version, request).await;
+        }
+        self.untraced(session, header.version, request).await
+    }
+
+    async fn untraced(&self, session: &Session, version: Version, request: Request<'_>) -> Result<Response, Refused> {
+        match request {
+            Request::Execute(execute) => self.execute(session, version, execute).await,
+            Request::Query(query) => self.query(session, query).await,
+            Request::Batch(batch) => self.batch(session, batch).await,
+            Request::Prepare(prepare) => self.prepare(session, &prepare),
             Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
-                return Err(Box::new(ErrorBody::protocol("Not a request of the database")));
+                Err(Box::new(ErrorBody::protocol("Not a request of the database")))
             }
-        };
-        response.tracing_id = trace.map(Uuid::into_bytes);
+        }
+    }
+
+    /// As [`Requests::untraced`], and tells `system_traces` of it before the answer goes out: boxed, since it is rare and long.
+    async fn traced(&self, session: &Session, version: Version, request: Request<'_>) -> Result<Response, Refused> {
+        let mut trace = self.begin_trace(&request);
+        let response = Box::pin(self.untraced(session, version, request)).await;
+        match &response {
+            Ok(_) => trace.event("Request complete"),
+            Err(error) => trace.event(&format!("Request failed: {}", error.message())),
+        }
+        let id = trace.id();
+        Box::pin(self.tracer.store(trace, session.client())).await;
+        let mut response = response.unwrap_or_else(|error| Body::Error(error).into());
+        response.tracing_id = Some(id.into_bytes());
         Ok(response)
     }
 
-    async fn query(&self, session: &Session, query: Query<'_>, trace: Option<Uuid>) -> Result<Response, Refused> {
-        let params = query_params(query.params, trace);
+    fn begin_trace(&self, request: &Request<'_>) -> Trace {
+        let mut trace = match request {
+            Request::Query(query) => {
+                let mut trace = self.tracer.begin("Execute CQL3 query");
+                trace.parameter("query", query.text);
+                trace.params(&query.params);
+                trace.event(&format!("Parsing {}", query.text));
+                trace
+            }
+            Request::Execute(execute) => {
+                let mut trace = self.tracer.begin("Execute CQL3 prepared query");
+                let entry = <&Id>::try_from(execute.id).ok().and_then(|id| self.statements.get(id));
+                if let Some(entry) = entry {
+                    trace.parameter("query", &entry.text);
+                }
+                trace.params(&execute.params);
+                trace
+            }
+            Request::Batch(batch) => {
+                let mut trace = self.tracer.begin("Execute batch of CQL3 queries");
+                trace.parameter("consistency_level", batch.consistency.name());
+                trace.parameter("statements", &batch.statements.len().to_string());
+                trace
+            }
+            Request::Prepare(prepare) => {
+                let mut trace = self.tracer.begin("Preparing CQL3 query");
+                trace.parameter("query", prepare.text);
+                trace.event(&format!("Parsing {}", prepare.text));
+                trace
+            }
+            Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
+                self.tracer.begin("")
+            }
+        };
+        trace.event("Executing the statement");
+        trace
+    }
+
+    async fn query(&self, session: &Session, query: Query<'_>) -> Result<Response, Refused> {
+        let params = query_params(query.params);
         let answer = self
             .database
-            .query(&session.state(), query.text, params)
+            .query(&session.state(), query.text, &params)
             .await
             .map_err(|error| refused(&error))?;
         Ok(respond(session, answer, |rows| {
@@ -102,33 +160,35 @@ impl<D: Database> Requests<D> {
     }
 
     /// Plans a text and keeps it.
-    fn plan(
-        &self,
-        keyspace: Option<Arc<str>>,
-        text: Arc<str>,
-    ) -> Result<Arc<Entry<D::Statement>>, crate::executor::Error> {
-        let Planned {
-            statement,
-            schema_version,
-            markers,
-            partition_key_markers,
-            result,
-            fully_qualified,
-        } = self.database.prepare(keyspace.as_deref(), &text)?;
-        let keyspace = if fully_qualified { None } else { keyspace };
+    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Arc<Entry>, crate::executor::Error> {
+        let statement = self.database.prepare(keyspace.as_deref(), &text)?;
+        let keyspace = if statement.is_fully_qualified() { None } else { keyspace };
+        let result = statement.result();
+        let spec = |marker: &crate::planner::MarkerSpec| ColumnSpec {
+            keyspace: Arc::clone(&marker.keyspace),
+            table: Arc::clone(&marker.table),
+            name: marker.name.clone(),
+            ty: marker.ty.clone(),
+        };
         let prepared = Prepared {
             id: prepared::id(keyspace.as_deref(), &text),
-            markers: Arc::new(Metadata::new(markers)),
-            partition_key_markers,
+            markers: Arc::new(Metadata::new(statement.markers().iter().map(spec).collect())),
+            partition_key_markers: statement.partition_key_markers(),
             result: result.as_deref().map(|result| Arc::new(wire_metadata(result))),
         };
-        Ok(self
-            .statements
-            .insert(Entry::new(text, keyspace, statement, schema_version, prepared, result)))
+        let version = statement.schema_version();
+        Ok(self.statements.insert(Entry::new(
+            text,
+            keyspace,
+            Arc::new(statement),
+            version,
+            prepared,
+            result,
+        )))
     }
 
     /// The statement of an id, with a plan for the schema in force.
-    fn statement(&self, id: &[u8]) -> Result<Arc<Entry<D::Statement>>, Refused> {
+    fn statement(&self, id: &[u8]) -> Result<Arc<Entry>, Refused> {
         let unprepared = || {
             metrics::STATEMENTS_UNKNOWN.increment();
             Box::new(ErrorBody::unprepared(id))
@@ -145,19 +205,13 @@ impl<D: Database> Requests<D> {
         })
     }
 
-    async fn execute(
-        &self,
-        session: &Session,
-        version: Version,
-        execute: Execute<'_>,
-        trace: Option<Uuid>,
-    ) -> Result<Response, Refused> {
+    async fn execute(&self, session: &Session, version: Version, execute: Execute<'_>) -> Result<Response, Refused> {
         let entry = self.statement(execute.id)?;
         let skip = execute.params.skip_metadata;
-        let params = query_params(execute.params, trace);
+        let params = query_params(execute.params);
         let answer = self
             .database
-            .execute(&session.state(), &entry.statement, params)
+            .execute(&session.state(), &entry.statement, &params)
             .await
             .map_err(|error| refused(&error))?;
         Ok(respond(session, answer, |rows| {
@@ -178,12 +232,12 @@ impl<D: Database> Requests<D> {
         }))
     }
 
-    async fn batch(&self, session: &Session, batch: Batch<'_>, trace: Option<Uuid>) -> Result<Response, Refused> {
+    async fn batch(&self, session: &Session, batch: Batch<'_>) -> Result<Response, Refused> {
         let mut members = Vec::with_capacity(batch.statements.len());
         for statement in batch.statements {
             let member = match statement.subject {
                 Subject::Text(text) => Member::Text(text.to_owned()),
-                Subject::Prepared(id) => Member::Planned(Arc::clone(&self.statement(id)?.statement)),
+                Subject::Prepared(id) => Member::Prepared(Arc::clone(&self.statement(id)?.statement)),
             };
             members.push((member, bound_values(statement.values)));
         }
@@ -198,12 +252,11 @@ impl<D: Database> Requests<D> {
             timestamp_micros: batch.default_timestamp_micros,
             keyspace: batch.keyspace.map(Arc::from),
             now_seconds: batch.now_in_seconds,
-            trace,
             ..QueryParams::default()
         };
         let answer = self
             .database
-            .batch(&session.state(), kind, members, params)
+            .batch(&session.state(), kind, members, &params)
             .await
             .map_err(|error| refused(&error))?;
         Ok(respond(session, answer, |rows| {
@@ -212,7 +265,7 @@ impl<D: Database> Requests<D> {
     }
 }
 
-impl<D: Database> Handler for Requests<D> {
+impl Handler for Requests {
     async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Response {
         match self.answer(&session, &header, &body).await {
             Ok(response) => response,
@@ -234,7 +287,7 @@ fn bound_value(value: WireValue) -> Value {
     }
 }
 
-fn query_params(params: Params<'_>, trace: Option<Uuid>) -> QueryParams {
+fn query_params(params: Params<'_>) -> QueryParams {
     QueryParams {
         consistency: level(params.consistency),
         serial_consistency: params.serial_consistency.map(|serial| level(serial.level())),
@@ -252,7 +305,7 @@ fn query_params(params: Params<'_>, trace: Option<Uuid>) -> QueryParams {
         timestamp_micros: params.default_timestamp_micros,
         keyspace: params.keyspace.map(Arc::from),
         now_seconds: params.now_in_seconds,
-        trace,
+        trace: None,
     }
 }
 
@@ -329,7 +382,7 @@ fn is_about_tables(text: &str) -> bool {
         .any(|known| known.eq_ignore_ascii_case(verb))
 }
 
-fn use_warning<S>(session: Option<&str>, entry: &Entry<S>) -> String {
+fn use_warning(session: Option<&str>, entry: &Entry) -> String {
     let id: String = entry.prepared.id.iter().map(|byte| format!("{byte:02x}")).collect();
     format!(
         "`USE <keyspace>` with prepared statements is considered to be an anti-pattern due to ambiguity in non-qualified \
@@ -341,30 +394,6 @@ fn use_warning<S>(session: Option<&str>, entry: &Entry<S>) -> String {
     )
 }
 
-/// Makes the ids of traces: version 1 uuids, since `system_traces` sorts by time.
-struct TraceIds {
-    clock: Clock,
-    node: [u8; 6],
-    context: uuid::timestamp::context::ContextV1,
-}
-
-impl TraceIds {
-    const fn new(clock: Clock, node: [u8; 6]) -> Self {
-        Self {
-            clock,
-            node,
-            context: uuid::timestamp::context::ContextV1::new(0),
-        }
-    }
-
-    fn next(&self) -> Uuid {
-        let micros = self.clock.wall_micros();
-        let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
-        let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
-        Uuid::new_v1(uuid::Timestamp::from_unix(&self.context, seconds, nanos), &self.node)
-    }
-}
-
 #[cfg(test)]
 #[path = "requests_tests.rs"]
-mod tests;
+pub(super) mod tests;

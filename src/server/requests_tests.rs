@@ -1,114 +1,47 @@
-use std::sync::Mutex;
+use std::net::{IpAddr, Ipv4Addr};
+
+use uuid::Uuid;
 
 use super::*;
-use crate::executor::{Error, SessionState};
-use crate::planner::bound::ResultColumn;
+use crate::executor::Options;
+use crate::partition::store;
+use crate::schema::node::NodeInfo;
 use crate::server::Events;
-use crate::types::{CqlType, Native};
 use crate::wire::Consistency;
 
-/// A database with one table whose columns can be changed, and nothing in it.
-struct Mock {
-    version: Mutex<Uuid>,
-    columns: Mutex<Vec<&'static str>>,
-}
-
-impl Mock {
-    fn metadata(&self) -> Arc<ResultMetadata> {
-        let column = |name: &&str| ResultColumn {
-            name: (*name).to_owned(),
-            ty: CqlType::Native(Native::Int),
-        };
-        let columns = self.columns.lock().unwrap().iter().map(column).collect();
-        Arc::new(ResultMetadata::new("ks", "t", Arc::new(columns)))
-    }
-
-    fn change(&self, columns: &[&'static str]) {
-        *self.columns.lock().unwrap() = columns.to_vec();
-        let mut version = self.version.lock().unwrap();
-        *version = Uuid::from_u128(version.as_u128() + 1);
-    }
-}
-
-impl Database for Mock {
-    type Statement = Arc<ResultMetadata>;
-
-    fn schema_version(&self) -> Uuid {
-        *self.version.lock().unwrap()
-    }
-
-    fn prepare(&self, _keyspace: Option<&str>, text: &str) -> Result<Planned<Self::Statement>, Error> {
-        if self.columns.lock().unwrap().is_empty() {
-            return Err(Error::Invalid("table t does not exist".into()));
-        }
-        let metadata = self.metadata();
-        Ok(Planned {
-            statement: Arc::new(Arc::clone(&metadata)),
-            schema_version: self.schema_version(),
-            markers: vec![],
-            partition_key_markers: vec![],
-            result: Some(metadata),
-            fully_qualified: text.contains("ks.t"),
-        })
-    }
-
-    async fn query(&self, _session: &SessionState, text: &str, params: QueryParams) -> Result<Answer, Error> {
-        match text.split_once(' ') {
-            Some(("USE", keyspace)) => Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.to_owned()))),
-            _ => {
-                assert_eq!(params.trace.is_some(), text == "traced");
-                Ok(Answer::new(AnswerKind::Void))
-            }
-        }
-    }
-
-    async fn execute(
-        &self,
-        _session: &SessionState,
-        statement: &Arc<Self::Statement>,
-        _params: QueryParams,
-    ) -> Result<Answer, Error> {
-        Ok(Answer::new(AnswerKind::Rows(AnswerRows {
-            metadata: Arc::clone(statement),
-            row_count: 0,
-            content: Bytes::new(),
-            paging_state: None,
-        })))
-    }
-
-    async fn batch(
-        &self,
-        _session: &SessionState,
-        _kind: BatchKind,
-        members: Vec<(Member<Self::Statement>, Vec<Value>)>,
-        _params: QueryParams,
-    ) -> Result<Answer, Error> {
-        assert!(
-            members
-                .iter()
-                .all(|(member, _)| matches!(member, Member::Planned(_) | Member::Text(_)))
-        );
-        Ok(Answer::new(AnswerKind::Void))
-    }
+/// An empty database in memory.
+pub(in crate::server) async fn memory() -> Database {
+    let options = Options {
+        url: "memory:".parse().unwrap(),
+        store: store::Options::default(),
+        clock: Clock::manual(1_700_000_000_000_000),
+        seed: 1,
+        node: NodeInfo::single(Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+        page_bytes_max: Options::PAGE_BYTES_MAX,
+    };
+    Database::open(options).await.unwrap()
 }
 
 struct Bench {
-    requests: Arc<Requests<Mock>>,
+    requests: Arc<Requests>,
     session: Arc<Session>,
 }
 
 impl Bench {
-    fn new() -> Self {
-        let mock = Mock {
-            version: Mutex::new(Uuid::nil()),
-            columns: Mutex::new(vec!["a"]),
-        };
-        let requests = Requests::new(Arc::new(mock), &Limits::default(), Clock::manual(0), [0; 6]);
+    /// With a table `ks.t`.
+    async fn new() -> Self {
+        let clock = Clock::manual(1_700_000_000_000_000);
+        let requests = Requests::new(Arc::new(memory().await), &Limits::default(), clock);
         let session = Session::new("127.0.0.1:1".parse().unwrap(), Arc::new(Events::default()));
-        Self {
+        let bench = Self {
             requests: Arc::new(requests),
             session: Arc::new(session),
-        }
+        };
+        bench
+            .done("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            .await;
+        bench.done("CREATE TABLE ks.t (a int PRIMARY KEY)").await;
+        bench
     }
 
     async fn send(&self, version: Version, frame_flags: u8, request: Request<'_>) -> Response {
@@ -127,15 +60,13 @@ impl Bench {
     }
 
     async fn query(&self, text: &str) -> Response {
-        self.send(
-            Version::V4,
-            0,
-            Request::Query(Query {
-                text,
-                params: Params::default(),
-            }),
-        )
-        .await
+        let params = Params::default();
+        self.send(Version::V4, 0, Request::Query(Query { text, params })).await
+    }
+
+    async fn done(&self, text: &str) {
+        let response = self.query(text).await;
+        assert!(!matches!(response.body, Body::Error(_)), "{text}: {response:?}");
     }
 
     async fn prepare(&self, text: &str) -> (Prepared, Vec<String>) {
@@ -157,12 +88,13 @@ impl Bench {
             consistency: Consistency::One,
             ..Params::default()
         };
+        let result_metadata_id = Some(metadata_id);
         self.send(
             version,
             0,
             Request::Execute(Execute {
                 id,
-                result_metadata_id: Some(metadata_id),
+                result_metadata_id,
                 params,
             }),
         )
@@ -170,11 +102,15 @@ impl Bench {
     }
 }
 
-fn mode(response: &Response) -> MetadataMode {
+fn rows(response: &Response) -> &Rows {
     match &response.body {
-        Body::Rows(rows) => rows.mode,
+        Body::Rows(rows) => rows,
         other => panic!("{other:?}"),
     }
+}
+
+fn mode(response: &Response) -> MetadataMode {
+    rows(response).mode
 }
 
 fn code(response: &Response) -> u16 {
@@ -186,14 +122,15 @@ fn code(response: &Response) -> u16 {
 
 #[tokio::test]
 async fn preparing_after_use_warns_once_and_ids_follow_keyspace_and_text() {
-    let bench = Bench::new();
-    bench.query("USE golden").await;
-    let (prepared, warnings) = bench.prepare("SELECT * FROM simple").await;
-    assert!(warnings[0].ends_with(
-        "Keyspace used: golden, statement keyspace: golden, statement id: 83607d8941ccc2315ce19efdb722e3fc"
-    ));
-    assert_eq!(prepared.id, prepared::id(Some("golden"), "SELECT * FROM simple"));
-    let (again, warnings) = bench.prepare("SELECT * FROM simple").await;
+    let bench = Bench::new().await;
+    bench.done("USE ks").await;
+    let (prepared, warnings) = bench.prepare("SELECT * FROM t").await;
+    let id: String = prepared.id.iter().map(|byte| format!("{byte:02x}")).collect();
+    assert!(warnings[0].ends_with(&format!(
+        "Keyspace used: ks, statement keyspace: ks, statement id: {id}"
+    )));
+    assert_eq!(prepared.id, prepared::id(Some("ks"), "SELECT * FROM t"));
+    let (again, warnings) = bench.prepare("SELECT * FROM t").await;
     assert_eq!((again.id, warnings.len()), (prepared.id, 0));
     let (qualified, _) = bench.prepare("SELECT * FROM ks.t").await;
     assert_eq!(qualified.id, prepared::id(None, "SELECT * FROM ks.t"));
@@ -201,7 +138,7 @@ async fn preparing_after_use_warns_once_and_ids_follow_keyspace_and_text() {
 
 #[tokio::test]
 async fn metadata_is_skipped_only_where_the_client_has_it() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     let (prepared, _) = bench.prepare("SELECT * FROM ks.t").await;
     let known = prepared.result_metadata_id();
     assert_eq!(
@@ -216,7 +153,7 @@ async fn metadata_is_skipped_only_where_the_client_has_it() {
         mode(&bench.execute(Version::V5, &prepared.id, &[0; 16]).await),
         MetadataMode::Changed
     );
-    bench.requests.database.change(&["a", "b"]);
+    bench.done("ALTER TABLE ks.t ADD b int").await;
     assert_eq!(
         mode(&bench.execute(Version::V5, &prepared.id, &known).await),
         MetadataMode::Changed
@@ -236,25 +173,51 @@ async fn metadata_is_skipped_only_where_the_client_has_it() {
 
 #[tokio::test]
 async fn what_is_not_known_must_be_prepared() {
-    let bench = Bench::new();
+    let bench = Bench::new().await;
     assert_eq!(code(&bench.execute(Version::V4, &[1; 16], &[]).await), 0x2500);
     assert_eq!(code(&bench.execute(Version::V4, &[], &[]).await), 0x2500);
     let (prepared, _) = bench.prepare("SELECT * FROM ks.t").await;
-    bench.requests.database.change(&[]);
+    bench.done("DROP TABLE ks.t").await;
     assert_eq!(code(&bench.execute(Version::V4, &prepared.id, &[]).await), 0x2500);
 }
 
 #[tokio::test]
-async fn traced_requests_have_an_id() {
-    let bench = Bench::new();
+async fn traced_requests_are_found_in_system_traces() {
+    let bench = Bench::new().await;
     let query = |text| {
         Request::Query(Query {
             text,
             params: Params::default(),
         })
     };
-    let traced = bench.send(Version::V4, flags::TRACING, query("traced")).await;
+    let traced = bench
+        .send(Version::V4, flags::TRACING, query("SELECT * FROM ks.t"))
+        .await;
     let id = Uuid::from_bytes(traced.tracing_id.unwrap());
     assert_eq!(id.get_version_num(), 1);
-    assert!(bench.send(Version::V4, 0, query("plain")).await.tracing_id.is_none());
+    let found = |table: &str| format!("SELECT * FROM system_traces.{table} WHERE session_id = {id}");
+    assert_eq!(rows(&bench.query(&found("sessions")).await).row_count, 1);
+    assert_eq!(rows(&bench.query(&found("events")).await).row_count, 3);
+    assert!(
+        bench
+            .send(Version::V4, 0, query("SELECT * FROM ks.t"))
+            .await
+            .tracing_id
+            .is_none()
+    );
+}
+
+#[tokio::test]
+async fn changes_of_the_schema_are_told() {
+    let bench = Bench::new().await;
+    let mut subscription = bench.session.events().subscribe(4);
+    subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
+    bench.done("CREATE TABLE ks.u (a int PRIMARY KEY)").await;
+    let event = subscription.receiver.try_recv().unwrap();
+    let expected = SchemaChange {
+        kind: ChangeKind::Created,
+        keyspace: "ks".into(),
+        target: ChangeTarget::Table("u".into()),
+    };
+    assert_eq!(*event, Event::Schema(expected));
 }

@@ -1,0 +1,128 @@
+//! From settings to a server that runs: the only place where the parts are put together.
+
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::{Bound, Events, Requests, Server, StartError};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::executor::{self, Database};
+use crate::partition::store;
+use crate::schema::node::NodeInfo;
+
+/// Why a server does not start.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The data URL or the durability means nothing.
+    #[error(transparent)]
+    Setting(#[from] store::Error),
+    /// The data cannot be opened.
+    #[error("cannot open {url}: {source}")]
+    Open {
+        /// Where the data is.
+        url: String,
+        /// Why.
+        source: Box<executor::Error>,
+    },
+    /// The addresses cannot be served.
+    #[error(transparent)]
+    Start(#[from] StartError),
+}
+
+/// A server and its database.
+#[derive(Debug)]
+pub struct Running {
+    server: Server,
+    database: Arc<Database>,
+}
+
+impl Running {
+    /// Opens the data, takes the addresses and serves. `seed` is where all randomness comes from.
+    ///
+    /// # Errors
+    /// The data cannot be opened or an address cannot be taken.
+    pub async fn start(config: &Config, clock: Clock, seed: u64) -> Result<Self, RunError> {
+        let url: store::Url = config.data.parse()?;
+        let durability: store::Durability = config.durability.parse()?;
+        let bound = Bound::bind(config.server.clone()).await?;
+        let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
+        let node = node(config, address, &clock);
+        let options = executor::Options {
+            url,
+            store: store::Options {
+                durability,
+                row_cache_bytes_max: config.row_cache_bytes_max,
+                block_cache_bytes_max: config.block_cache_bytes_max,
+                ..store::Options::default()
+            },
+            clock: clock.clone(),
+            seed,
+            node,
+            page_bytes_max: executor::Options::PAGE_BYTES_MAX,
+        };
+        let open = |source| RunError::Open {
+            url: config.data.clone(),
+            source: Box::new(source),
+        };
+        let database = Arc::new(Database::open(options).await.map_err(open)?);
+        let requests = Arc::new(Requests::new(
+            Arc::clone(&database),
+            &config.server.limits,
+            clock.clone(),
+        ));
+        let server = bound.serve(&requests, Arc::new(Events::default()), clock);
+        Ok(Self { server, database })
+    }
+
+    /// The server.
+    #[must_use]
+    pub const fn server(&self) -> &Server {
+        &self.server
+    }
+
+    /// The database.
+    #[must_use]
+    pub const fn database(&self) -> &Arc<Database> {
+        &self.database
+    }
+
+    /// Lets requests in work be answered, then makes everything durable and closes the data.
+    ///
+    /// # Errors
+    /// The medium fails.
+    pub async fn stop(self) -> Result<(), executor::Error> {
+        self.server.drain().await;
+        self.database.close().await
+    }
+}
+
+/// This node as the system tables show it.
+fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeInfo {
+    let listening = listening.unwrap_or_else(|| SocketAddr::from((Ipv4Addr::LOCALHOST, 9042)));
+    let address = config.broadcast_address.unwrap_or_else(|| reachable(listening.ip()));
+    let mut node = NodeInfo::single(Uuid::nil(), address, listening.port());
+    node.cluster_name.clone_from(&config.cluster_name);
+    node.data_center.clone_from(&config.data_center);
+    node.rack.clone_from(&config.rack);
+    node.generation = i32::try_from(clock.wall_seconds()).unwrap_or(i32::MAX);
+    node
+}
+
+/// An address that clients can connect to; they must never be told 0.0.0.0.
+fn reachable(listening: IpAddr) -> IpAddr {
+    if !listening.is_unspecified() {
+        return listening;
+    }
+    // Connecting a datagram socket sends nothing; it only chooses the address that packets to there would come from.
+    let probe = || {
+        let socket = UdpSocket::bind((Ipv4Addr::UNSPECIFIED, 0))?;
+        socket.connect((Ipv4Addr::new(192, 0, 2, 1), 9))?;
+        socket.local_addr()
+    };
+    match probe() {
+        Ok(local) if !local.ip().is_unspecified() => local.ip(),
+        Ok(_) | Err(_) => IpAddr::V4(Ipv4Addr::LOCALHOST),
+    }
+}

@@ -1,0 +1,201 @@
+//! Tracing: what a request did, for `system_traces`.
+//!
+//! A traced request collects its events; when it is done, session and events are written as rows like any others, before the
+//! answer goes out, so that a client that asks at once finds them. They live for a day, as in Cassandra.
+//!
+//! Differs: the events are those of the coordinator's steps; what Cassandra's replicas, memtables and caches say is absent.
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use uuid::Uuid;
+use uuid::timestamp::context::ContextV1;
+
+use crate::clock::Clock;
+use crate::executor::{Database, QueryParams, SessionState, Values};
+use crate::planner::bound::Value;
+use crate::wire::request::Params;
+use crate::wire::write;
+
+const INSERT_SESSION: &str = "INSERT INTO system_traces.sessions (session_id, client, command, coordinator, \
+    coordinator_port, duration, parameters, request, started_at) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?) USING TTL 86400";
+
+const INSERT_EVENT: &str = "INSERT INTO system_traces.events (session_id, event_id, activity, source, source_port, \
+    source_elapsed, thread) VALUES (?, ?, ?, ?, ?, ?, ?) USING TTL 86400";
+
+/// Begins and stores traces.
+pub(super) struct Tracer {
+    database: Arc<Database>,
+    clock: Clock,
+    context: ContextV1,
+}
+
+impl std::fmt::Debug for Tracer {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Tracer").finish_non_exhaustive()
+    }
+}
+
+/// One request's trace.
+pub(super) struct Trace {
+    id: Uuid,
+    request: &'static str,
+    parameters: Vec<(&'static str, String)>,
+    events: Vec<(Duration, String)>,
+    started_micros: i64,
+    started: Duration,
+    clock: Clock,
+}
+
+impl Trace {
+    /// What the client asks for it by.
+    pub(super) const fn id(&self) -> Uuid {
+        self.id
+    }
+
+    /// Notes what has been reached.
+    pub(super) fn event(&mut self, activity: &str) {
+        self.events
+            .push((self.clock.monotonic().saturating_sub(self.started), activity.to_owned()));
+    }
+
+    /// Notes something about the request.
+    pub(super) fn parameter(&mut self, name: &'static str, value: &str) {
+        self.parameters.push((name, value.to_owned()));
+    }
+
+    /// Notes a request's parameters, under Cassandra's names.
+    pub(super) fn params(&mut self, params: &Params<'_>) {
+        self.parameter("consistency_level", params.consistency.name());
+        self.parameter(
+            "serial_consistency_level",
+            params.serial_consistency.unwrap_or_default().level().name(),
+        );
+        if let Some(rows) = params.page_size_rows {
+            self.parameter("page_size", &rows.to_string());
+        }
+    }
+}
+
+impl Tracer {
+    pub(super) const fn new(database: Arc<Database>, clock: Clock) -> Self {
+        Self {
+            database,
+            clock,
+            context: ContextV1::new(0),
+        }
+    }
+
+    /// Begins the trace of a request.
+    pub(super) fn begin(&self, request: &'static str) -> Trace {
+        Trace {
+            id: self.time_uuid(self.clock.wall_micros()),
+            request,
+            parameters: Vec::new(),
+            events: Vec::new(),
+            started_micros: self.clock.wall_micros(),
+            started: self.clock.monotonic(),
+            clock: self.clock.clone(),
+        }
+    }
+
+    /// A version 1 uuid of this moment that no other call gives.
+    fn time_uuid(&self, micros: i64) -> Uuid {
+        let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
+        let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
+        let [.., a, b, c, d, e, f] = self.database.node().host_id.into_bytes();
+        Uuid::new_v1(
+            uuid::Timestamp::from_unix(&self.context, seconds, nanos),
+            &[a, b, c, d, e, f],
+        )
+    }
+
+    /// Writes the trace. A trace that cannot be written is only missed, so that is logged and nothing else.
+    pub(super) async fn store(&self, trace: Trace, client: SocketAddr) {
+        let node = self.database.node();
+        let (address, port) = (node.native_address, i32::from(node.native_port));
+        let duration = int_micros(trace.clock.monotonic().saturating_sub(trace.started));
+        let session = vec![
+            uuid(trace.id),
+            inet(client.ip()),
+            text("QUERY"),
+            inet(address),
+            int(port),
+            duration,
+            parameters(&trace.parameters),
+            text(trace.request),
+            long(trace.started_micros.div_euclid(1000)),
+        ];
+        for (elapsed, activity) in &trace.events {
+            let elapsed_micros = i64::try_from(elapsed.as_micros()).unwrap_or(i64::MAX);
+            let event = vec![
+                uuid(trace.id),
+                uuid(self.time_uuid(trace.started_micros.saturating_add(elapsed_micros))),
+                text(activity),
+                inet(address),
+                int(port),
+                int_micros(*elapsed),
+                text("native-transport"),
+            ];
+            self.insert(INSERT_EVENT, event).await;
+        }
+        // Last, since a client takes a session with a duration for complete.
+        self.insert(INSERT_SESSION, session).await;
+    }
+
+    async fn insert(&self, statement: &str, values: Vec<Value>) {
+        let params = QueryParams {
+            values: Values::Positional(values),
+            ..QueryParams::default()
+        };
+        if let Err(error) = self.database.query(&SessionState::default(), statement, &params).await {
+            tracing::warn!(%error, "a trace cannot be stored");
+        }
+    }
+}
+
+fn bytes(bytes: impl Into<Vec<u8>>) -> Value {
+    Value::Bytes(Bytes::from(bytes.into()))
+}
+
+fn uuid(uuid: Uuid) -> Value {
+    bytes(*uuid.as_bytes())
+}
+
+fn inet(address: IpAddr) -> Value {
+    match address {
+        IpAddr::V4(address) => bytes(address.octets()),
+        IpAddr::V6(address) => bytes(address.octets()),
+    }
+}
+
+fn text(text: &str) -> Value {
+    bytes(text)
+}
+
+fn int(number: i32) -> Value {
+    bytes(number.to_be_bytes())
+}
+
+fn int_micros(duration: Duration) -> Value {
+    int(i32::try_from(duration.as_micros()).unwrap_or(i32::MAX))
+}
+
+fn long(number: i64) -> Value {
+    bytes(number.to_be_bytes())
+}
+
+/// A `map<text, text>`.
+fn parameters(parameters: &[(&'static str, String)]) -> Value {
+    let mut sorted: Vec<_> = parameters.iter().collect();
+    sorted.sort();
+    let mut out = Vec::new();
+    write::count(&mut out, sorted.len());
+    for (name, value) in sorted {
+        write::bytes(&mut out, Some(name.as_bytes()));
+        write::bytes(&mut out, Some(value.as_bytes()));
+    }
+    bytes(out)
+}

@@ -1,0 +1,124 @@
+//! A whole server inside a test.
+
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::time::Duration;
+
+use crate::clock::Clock;
+use crate::config::{Config, Values};
+use crate::executor::Database;
+use crate::server::run::{RunError, Running};
+
+/// A server on a free port of this machine, with its data in memory and a clock that stands still until the test moves it.
+///
+/// Ends with the value. Each is alone: tests may have as many at once as they like.
+///
+/// ```
+/// use std::time::Duration;
+/// use helenus::executor::{QueryParams, SessionState};
+///
+/// # let runtime = tokio::runtime::Runtime::new().unwrap();
+/// # runtime.block_on(async {
+/// let server = helenus::TestServer::start().await.unwrap();
+/// // Any driver connects here …
+/// assert!(server.address().port() > 0);
+/// // … and a test may also ask directly.
+/// let (session, params) = (SessionState::default(), QueryParams::default());
+/// for statement in [
+///     "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+///     "CREATE TABLE ks.t (k int PRIMARY KEY, v text)",
+///     "INSERT INTO ks.t (k, v) VALUES (1, 'soon gone') USING TTL 60",
+/// ] {
+///     server.database().query(&session, statement, &params).await.unwrap();
+/// }
+/// let count = async || match server.database().query(&session, "SELECT k FROM ks.t", &params).await.unwrap().kind {
+///     helenus::executor::AnswerKind::Rows(rows) => rows.row_count,
+///     other => panic!("{other:?}"),
+/// };
+/// assert_eq!(count().await, 1);
+/// server.advance(Duration::from_secs(61));
+/// assert_eq!(count().await, 0);
+/// # });
+/// ```
+#[derive(Debug)]
+pub struct TestServer {
+    running: Running,
+    clock: Clock,
+    address: SocketAddr,
+}
+
+/// 2023-11-14 22:13:20 UTC: when a test's clock begins.
+const STARTED_MICROS: i64 = 1_700_000_000_000_000;
+
+impl TestServer {
+    /// Starts one over `memory:`. Needs a tokio runtime, which serves it.
+    ///
+    /// # Errors
+    /// No port is free.
+    pub async fn start() -> Result<Self, RunError> {
+        Self::over("memory:").await
+    }
+
+    /// Starts one over another data URL, for tests that open the same data again.
+    ///
+    /// # Errors
+    /// The data cannot be opened, or no port is free.
+    ///
+    /// # Panics
+    /// Never: the settings are the defaults.
+    pub async fn over(data: &str) -> Result<Self, RunError> {
+        let given = [("data", data), ("listen", "127.0.0.1:0")].map(|(name, value)| (name.into(), vec![value.into()]));
+        let values = Values::gather(None, &given.into(), |_| None).expect("no file is read");
+        let config = Config::new(&values).expect("the defaults are sound");
+        Self::with(&config).await
+    }
+
+    /// Starts one with settings of the test's own.
+    ///
+    /// # Errors
+    /// The data cannot be opened, or an address is taken.
+    ///
+    /// # Panics
+    /// The settings have no address for plain connections.
+    pub async fn with(config: &Config) -> Result<Self, RunError> {
+        let clock = Clock::manual(STARTED_MICROS);
+        let running = Running::start(config, clock.clone(), 1).await?;
+        let address = *running.server().addresses().first().expect("a test server listens");
+        Ok(Self {
+            running,
+            clock,
+            address,
+        })
+    }
+
+    /// Where drivers connect.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// The database itself, for tests that need no connection.
+    #[must_use]
+    pub const fn database(&self) -> &Arc<Database> {
+        self.running.database()
+    }
+
+    /// The server's clock; a clone of it moves together with it.
+    #[must_use]
+    pub const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// Moves the server's time.
+    pub fn advance(&self, by: Duration) {
+        self.clock.advance(by);
+    }
+
+    /// Ends as the program does on SIGTERM: what is in work is answered, the data is closed.
+    ///
+    /// # Errors
+    /// The medium fails.
+    pub async fn stop(self) -> Result<(), crate::executor::Error> {
+        self.running.stop().await
+    }
+}
