@@ -1,120 +1,80 @@
-//! The database in one process, without a socket: statements in, rows out.
+//! The database in one process, without a socket: statements in, rows out, on each engine.
 
-use std::net::{IpAddr, Ipv4Addr};
+mod support;
 
-use helenus::clock::Clock;
-use helenus::executor::{Answer, AnswerKind, Database, Error, Options, QueryParams, SessionState, Values};
-use helenus::partition::store;
+use helenus::executor::{Error, QueryParams, Values};
 use helenus::planner::bound::Value;
-use helenus::schema::node::NodeInfo;
+use support::{Client, printed};
 
-const NOW_MICROS: i64 = 1_700_000_000_000_000;
-
-struct Client {
-    database: Database,
-    session: SessionState,
-    clock: Clock,
-}
-
-impl Client {
-    async fn open(url: &str) -> Self {
-        let clock = Clock::manual(NOW_MICROS);
-        let options = Options {
-            url: url.parse().unwrap(),
-            store: store::Options::default(),
-            clock: clock.clone(),
-            seed: 1,
-            node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
-            page_bytes_max: Options::PAGE_BYTES_MAX,
-        };
-        Self {
-            database: Database::open(options).await.unwrap(),
-            session: SessionState::default(),
-            clock,
+/// Each test on each engine.
+macro_rules! on_each_engine {
+    ($($name:ident),* $(,)?) => {
+        mod memory {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(super::Client::with_keyspace("memory:").await).await;
+            })*
         }
-    }
-
-    async fn with_keyspace(url: &str) -> Self {
-        let mut client = Self::open(url).await;
-        client
-            .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-            .await;
-        client.session.keyspace = Some("ks".into());
-        client
-    }
-
-    async fn run(&self, text: &str, params: QueryParams) -> Result<Answer, Error> {
-        self.database.query(&self.session, text, &params).await
-    }
-
-    async fn ok(&self, text: &str) -> Answer {
-        match self.run(text, QueryParams::default()).await {
-            Ok(answer) => answer,
-            Err(error) => panic!("{text}: {error}"),
+        mod file {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                let directory = tempfile::tempdir().unwrap();
+                let url = format!("file:{}", directory.path().display());
+                super::$name(super::Client::with_keyspace(&url).await).await;
+            })*
         }
-    }
-
-    async fn rows(&self, text: &str) -> Vec<String> {
-        printed(&self.ok(text).await)
-    }
-
-    async fn page(&self, text: &str, rows: u32, state: Option<bytes::Bytes>) -> (Vec<String>, Option<bytes::Bytes>) {
-        let params = QueryParams {
-            page_size_rows: Some(rows),
-            paging_state: state,
-            ..QueryParams::default()
-        };
-        let answer = self.run(text, params).await.unwrap();
-        let state = match &answer.kind {
-            AnswerKind::Rows(rows) => rows.paging_state.clone(),
-            _ => None,
-        };
-        (printed(&answer), state)
-    }
-
-    async fn pages(&self, text: &str, rows: u32) -> Vec<Vec<String>> {
-        let mut pages = Vec::new();
-        let mut state = None;
-        loop {
-            let (page, next) = self.page(text, rows, state).await;
-            pages.push(page);
-            state = next;
-            if state.is_none() {
-                return pages;
-            }
+        mod slate {
+            $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $name() {
+                super::$name(super::Client::with_keyspace("slate+memory:").await).await;
+            })*
         }
-    }
-}
-
-fn printed(answer: &Answer) -> Vec<String> {
-    let AnswerKind::Rows(rows) = &answer.kind else {
-        panic!("no rows: {:?}", answer.kind)
     };
-    let mut content = rows.content.as_ref();
-    let mut lines = Vec::new();
-    for _ in 0..rows.row_count {
-        let mut cells = Vec::new();
-        for column in rows.metadata.columns.iter() {
-            let (length, rest) = content.split_first_chunk::<4>().unwrap();
-            content = rest;
-            let length = i32::from_be_bytes(*length);
-            if length < 0 {
-                cells.push("null".to_owned());
-            } else {
-                let (value, rest) = content.split_at(length as usize);
-                content = rest;
-                cells.push(column.ty.to_json(value));
-            }
-        }
-        lines.push(cells.join(" "));
-    }
-    assert!(content.is_empty());
-    lines
 }
+
+on_each_engine!(
+    rows_are_written_and_read_in_clustering_order,
+    collections_keep_their_order,
+    what_expires_is_gone_at_its_second,
+    conditions_answer_as_cassandra_does,
+    counters_count,
+    pages_join_to_the_whole,
+    paging_outlives_writes_and_refuses_strangers,
+    prepared_statements_follow_the_schema,
+    conditional_increments_are_never_lost,
+);
 
 #[tokio::test]
-async fn rows_are_written_and_read_in_clustering_order() {
-    let client = Client::with_keyspace("memory:").await;
+async fn everything_outlives_a_restart() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().display());
+    let client = Client::with_keyspace(&url).await;
+    client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
+    client.ok("CREATE TABLE gone (k int PRIMARY KEY)").await;
+    client.ok("INSERT INTO gone (k) VALUES (1)").await;
+    for c in 0..4 {
+        client.ok(&format!("INSERT INTO t (k, c) VALUES (1, {c})")).await;
+    }
+    client.ok("DROP TABLE gone").await;
+    let text = "SELECT c FROM t WHERE k = 1";
+    let (first, state) = client.page(text, 2, None).await;
+    let (version, host) = (client.database.schema_version(), client.database.node().host_id);
+    client.database.close().await.unwrap();
+    drop(client);
+
+    let mut client = Client::open(&url).await;
+    client.session.keyspace = Some("ks".into());
+    assert_eq!(
+        (client.database.schema_version(), client.database.node().host_id),
+        (version, host)
+    );
+    let (second, _) = client.page(text, 5, state).await;
+    assert_eq!([first, second].concat(), ["0", "1", "2", "3"]);
+    client.ok("CREATE TABLE gone (k int PRIMARY KEY)").await;
+    assert!(client.rows("SELECT * FROM gone").await.is_empty());
+}
+
+async fn rows_are_written_and_read_in_clustering_order(client: Client) {
     client.ok("CREATE TABLE t (k int, c int, s text static, v text, PRIMARY KEY (k, c)) WITH CLUSTERING ORDER BY (c DESC)").await;
     for c in 1..=3 {
         client
@@ -156,9 +116,7 @@ async fn rows_are_written_and_read_in_clustering_order() {
     assert!(client.rows("SELECT * FROM t").await.is_empty());
 }
 
-#[tokio::test]
-async fn collections_keep_their_order() {
-    let client = Client::with_keyspace("memory:").await;
+async fn collections_keep_their_order(client: Client) {
     client
         .ok("CREATE TABLE t (k int PRIMARY KEY, l list<int>, s set<int>, m map<text, int>)")
         .await;
@@ -187,9 +145,7 @@ async fn collections_keep_their_order() {
     assert_eq!(client.rows("SELECT l, s, m FROM t").await, ["null null {\"c\": 3}"]);
 }
 
-#[tokio::test]
-async fn what_expires_is_gone_at_its_second() {
-    let client = Client::with_keyspace("memory:").await;
+async fn what_expires_is_gone_at_its_second(client: Client) {
     client.ok("CREATE TABLE t (k int PRIMARY KEY, v int, w int)").await;
     client.ok("INSERT INTO t (k, v) VALUES (1, 1) USING TTL 10").await;
     client.ok("UPDATE t USING TTL 20 SET w = 2 WHERE k = 1").await;
@@ -200,9 +156,7 @@ async fn what_expires_is_gone_at_its_second() {
     assert!(client.rows("SELECT * FROM t").await.is_empty());
 }
 
-#[tokio::test]
-async fn conditions_answer_as_cassandra_does() {
-    let client = Client::with_keyspace("memory:").await;
+async fn conditions_answer_as_cassandra_does(client: Client) {
     client
         .ok("CREATE TABLE t (k int, c int, s int static, v int, PRIMARY KEY (k, c))")
         .await;
@@ -245,9 +199,7 @@ async fn conditions_answer_as_cassandra_does() {
     );
 }
 
-#[tokio::test]
-async fn counters_count() {
-    let client = Client::with_keyspace("memory:").await;
+async fn counters_count(client: Client) {
     client.ok("CREATE TABLE t (k int PRIMARY KEY, n counter)").await;
     client.ok("UPDATE t SET n = n + 5 WHERE k = 1").await;
     client.ok("UPDATE t SET n = n - 2 WHERE k = 1").await;
@@ -257,9 +209,7 @@ async fn counters_count() {
     assert_eq!(client.rows("SELECT * FROM t").await, ["1 5"]);
 }
 
-#[tokio::test]
-async fn pages_join_to_the_whole() {
-    let client = Client::with_keyspace("memory:").await;
+async fn pages_join_to_the_whole(client: Client) {
     client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
     for k in 0..7 {
         for c in 0..5 {
@@ -291,9 +241,7 @@ async fn pages_join_to_the_whole() {
     }
 }
 
-#[tokio::test]
-async fn paging_outlives_writes_and_refuses_strangers() {
-    let client = Client::with_keyspace("memory:").await;
+async fn paging_outlives_writes_and_refuses_strangers(client: Client) {
     client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
     for c in 0..5 {
         client.ok(&format!("INSERT INTO t (k, c) VALUES (1, {c})")).await;
@@ -315,9 +263,7 @@ async fn paging_outlives_writes_and_refuses_strangers() {
     assert_eq!(error, Error::Protocol("Invalid value for the paging state".to_owned()));
 }
 
-#[tokio::test]
-async fn prepared_statements_follow_the_schema() {
-    let client = Client::with_keyspace("memory:").await;
+async fn prepared_statements_follow_the_schema(client: Client) {
     client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
     let insert = client
         .database
@@ -359,9 +305,8 @@ async fn prepared_statements_follow_the_schema() {
     assert_eq!(printed(&answer), ["1 3 null"]);
 }
 
-#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn conditional_increments_are_never_lost() {
-    let client = std::sync::Arc::new(Client::with_keyspace("memory:").await);
+async fn conditional_increments_are_never_lost(client: Client) {
+    let client = std::sync::Arc::new(client);
     client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
     client.ok("INSERT INTO t (k, v) VALUES (1, 0)").await;
     let tasks: Vec<_> = (0..8)

@@ -1,0 +1,129 @@
+//! A client of a database in the same process, for tests.
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use helenus::clock::Clock;
+use helenus::executor::{Answer, AnswerKind, Database, Error, Options, QueryParams, SessionState};
+use helenus::partition::store;
+use helenus::schema::node::NodeInfo;
+
+const NOW_MICROS: i64 = 1_700_000_000_000_000;
+
+pub struct Client {
+    pub database: Database,
+    pub session: SessionState,
+    pub clock: Clock,
+}
+
+impl Client {
+    /// Opens a database with a clock that only the test moves.
+    pub async fn open(url: &str) -> Self {
+        Self::open_at(url, Clock::manual(NOW_MICROS)).await
+    }
+
+    /// Opens a database with this clock.
+    pub async fn open_at(url: &str, clock: Clock) -> Self {
+        let options = Options {
+            url: url.parse().unwrap(),
+            store: store::Options::default(),
+            clock: clock.clone(),
+            seed: 1,
+            node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+            page_bytes_max: Options::PAGE_BYTES_MAX,
+        };
+        Self {
+            database: Database::open(options).await.unwrap(),
+            session: SessionState::default(),
+            clock,
+        }
+    }
+
+    /// Opens a database and makes the keyspace `ks`, in which it then is.
+    pub async fn with_keyspace(url: &str) -> Self {
+        let mut client = Self::open(url).await;
+        client
+            .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            .await;
+        client.session.keyspace = Some("ks".into());
+        client
+    }
+
+    /// Runs a statement.
+    pub async fn run(&self, text: &str, params: QueryParams) -> Result<Answer, Error> {
+        self.database.query(&self.session, text, &params).await
+    }
+
+    /// Runs a statement that must succeed.
+    pub async fn ok(&self, text: &str) -> Answer {
+        match self.run(text, QueryParams::default()).await {
+            Ok(answer) => answer,
+            Err(error) => panic!("{text}: {error}"),
+        }
+    }
+
+    /// The rows of a query, printed.
+    pub async fn rows(&self, text: &str) -> Vec<String> {
+        printed(&self.ok(text).await)
+    }
+
+    /// One page of a query, and where the next starts.
+    pub async fn page(
+        &self,
+        text: &str,
+        rows: u32,
+        state: Option<bytes::Bytes>,
+    ) -> (Vec<String>, Option<bytes::Bytes>) {
+        let params = QueryParams {
+            page_size_rows: Some(rows),
+            paging_state: state,
+            ..QueryParams::default()
+        };
+        let answer = self.run(text, params).await.unwrap();
+        let state = match &answer.kind {
+            AnswerKind::Rows(rows) => rows.paging_state.clone(),
+            _ => None,
+        };
+        (printed(&answer), state)
+    }
+
+    /// All pages of a query.
+    pub async fn pages(&self, text: &str, rows: u32) -> Vec<Vec<String>> {
+        let mut pages = Vec::new();
+        let mut state = None;
+        loop {
+            let (page, next) = self.page(text, rows, state).await;
+            pages.push(page);
+            state = next;
+            if state.is_none() {
+                return pages;
+            }
+        }
+    }
+}
+
+/// Rows as lines, values as JSON.
+pub fn printed(answer: &Answer) -> Vec<String> {
+    let AnswerKind::Rows(rows) = &answer.kind else {
+        panic!("no rows: {:?}", answer.kind)
+    };
+    let mut content = rows.content.as_ref();
+    let mut lines = Vec::new();
+    for _ in 0..rows.row_count {
+        let mut cells = Vec::new();
+        for column in rows.metadata.columns.iter() {
+            let (length, rest) = content.split_first_chunk::<4>().unwrap();
+            content = rest;
+            let length = i32::from_be_bytes(*length);
+            if length < 0 {
+                cells.push("null".to_owned());
+            } else {
+                let (value, rest) = content.split_at(length as usize);
+                content = rest;
+                cells.push(column.ty.to_json(value));
+            }
+        }
+        lines.push(cells.join(" "));
+    }
+    assert!(content.is_empty());
+    lines
+}
