@@ -1,0 +1,191 @@
+//! The program from outside: its commands, its files, its signals.
+#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+
+mod raw;
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use helenus::wire::Version;
+use raw::Client;
+
+fn helenus(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_helenus"));
+    command
+        .args(arguments)
+        .env_remove("HELENUS_CONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn output(arguments: &[&str]) -> (bool, String, String) {
+    let output = helenus(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+/// Waits for the address in a ready file.
+fn ready(file: &Path, child: &mut Child) -> String {
+    let begun = std::time::Instant::now();
+    loop {
+        if let Ok(text) = std::fs::read_to_string(file) {
+            return text.trim().to_owned();
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        assert!(begun.elapsed() < Duration::from_secs(20), "it is not ready");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn terminate(child: &mut Child) -> (bool, String) {
+    assert!(
+        Command::new("kill")
+            .arg(child.id().to_string())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let begun = Instant::now();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(begun.elapsed() < Duration::from_secs(20), "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    (status.success(), text)
+}
+
+#[tokio::test]
+async fn it_serves_until_it_is_told_to_stop_and_keeps_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    for round in 0..2 {
+        let file = folder.path().join(format!("ready{round}"));
+        let arguments = [
+            "--data",
+            &data,
+            "--listen",
+            "127.0.0.1:0",
+            "--ready-file",
+            file.to_str().unwrap(),
+        ];
+        let mut child = helenus(&arguments).spawn().unwrap();
+        let address = ready(&file, &mut child);
+        let mut client = Client::ready(address.parse().unwrap(), Version::V4).await;
+        let statements: &[&str] = if round == 0 {
+            &[
+                "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                "CREATE TABLE ks.t (k int PRIMARY KEY, v text)",
+                "INSERT INTO ks.t (k, v) VALUES (1, 'kept')",
+            ]
+        } else {
+            &["SELECT v FROM ks.t WHERE k = 1"]
+        };
+        let mut last = Vec::new();
+        for statement in statements {
+            client.query(1, statement).await;
+            let frame = client.frame().await.unwrap();
+            assert_eq!(frame.opcode, 8, "{statement}: {frame:?}");
+            last = frame.body;
+        }
+        if round == 1 {
+            assert!(last.ends_with(b"\0\0\0\x04kept"), "{last:?}");
+        }
+        let (success, banner) = terminate(&mut child);
+        assert!(success);
+        assert!(
+            banner.contains(&address) && banner.contains(&data) && banner.contains("durability group"),
+            "{banner}"
+        );
+    }
+}
+
+#[test]
+fn two_servers_do_not_share_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let file = folder.path().join("ready");
+    let mut first = helenus(&[
+        "--data",
+        &data,
+        "--listen",
+        "127.0.0.1:0",
+        "--ready-file",
+        file.to_str().unwrap(),
+    ])
+    .spawn()
+    .unwrap();
+    ready(&file, &mut first);
+    let (success, _, error) = output(&["--data", &data, "--listen", "127.0.0.1:0"]);
+    assert!(!success && error.contains("cannot open"), "{error}");
+    terminate(&mut first);
+}
+
+#[test]
+fn check_tells_values_and_origins() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helenus.toml");
+    std::fs::write(&file, "rack = \"r9\"\n").unwrap();
+    let mut command = helenus(&["check", "--config", file.to_str().unwrap(), "--data", "memory:"]);
+    let output = command.env("HELENUS_DATA_CENTER", "dc9").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for line in [
+        "data = \"memory:\"  # command line".to_owned(),
+        "data-center = \"dc9\"  # environment HELENUS_DATA_CENTER".to_owned(),
+        format!("rack = \"r9\"  # {}", file.display()),
+        "listen = [\"127.0.0.1:9042\"]  # default".to_owned(),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn bad_settings_are_named() {
+    for (arguments, says) in [
+        (
+            &["--listen", "0.0.0.0:0", "--data", "memory:"][..],
+            "allow-unauthenticated-network",
+        ),
+        (&["--data", "nowhere:", "--listen", "127.0.0.1:0"], "nowhere"),
+        (
+            &[
+                "--durability",
+                "sometimes",
+                "--data",
+                "memory:",
+                "--listen",
+                "127.0.0.1:0",
+            ],
+            "sometimes",
+        ),
+        (&["--user", "u"], "password-file"),
+    ] {
+        let (success, _, error) = output(arguments);
+        assert!(!success && error.contains(says), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn the_other_commands() {
+    let (success, text, _) = output(&["--version"]);
+    assert!(success && text.starts_with("helenus "));
+    let (success, text, _) = output(&["completions", "bash"]);
+    assert!(success && text.contains("--ready-file"));
+    let output = helenus(&["shell", "--listen", "127.0.0.1:9999"])
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("cqlsh 127.0.0.1 9999")
+    );
+}
