@@ -1,5 +1,266 @@
-//! The `functions` room: built-in scalars and aggregates.
+//! The `functions` room: built-in scalars, operators, casts and aggregates.
+//!
+//! Life of a function: the planner has a name and arguments ([`Argument`]: how each fits a type, and which type it has by
+//! itself); [`resolve`] finds the overload as Cassandra does and gives a [`Function`], whose argument types then type the
+//! literals and markers. For each row [`Function::call`] turns wire bytes into wire bytes; an aggregate is fed to an
+//! [`Accumulator`] instead.
+//!
+//! Each family is a file with a `find`: what its names mean. Adding a function is a line there and a body.
+//!
+//! Invariants: no call panics, whatever the bytes; a function gives the same result for the same arguments and [`Context`].
+//! Absent on purpose: `token`, `writetime` and `ttl`, which know tables; user-defined functions. Source: Cassandra 5.0's
+//! `cql3.functions` as they answer.
 
-/// A built-in function, resolved for its argument types.
-#[derive(Clone, Debug)]
-pub struct Function;
+mod aggregate;
+mod argument;
+mod arithmetic;
+mod blob;
+mod cast;
+mod collection;
+mod context;
+mod decimal;
+mod error;
+mod json;
+mod mask;
+mod math;
+mod resolve;
+mod similarity;
+mod time;
+
+pub use aggregate::Accumulator;
+pub use argument::{Argument, fit};
+pub use context::{Context, Timeuuids};
+pub use error::Error;
+pub use resolve::{is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
+
+use crate::types::CqlType;
+use aggregate::Aggregate;
+use bytes::Bytes;
+use error::Problem;
+use std::fmt;
+use std::sync::Arc;
+
+/// The keyspace of all built-in functions.
+pub const KEYSPACE: &str = "system";
+
+/// What a call works on.
+struct Call<'a> {
+    arguments: &'a [Option<Bytes>],
+    context: &'a Context,
+    function: &'a Definition,
+}
+
+impl Call<'_> {
+    /// An argument's bytes; none for null, which only functions that ask for it see.
+    fn bytes(&self, index: usize) -> &[u8] {
+        self.arguments.get(index).and_then(Option::as_deref).unwrap_or_default()
+    }
+
+    fn is_null(&self, index: usize) -> bool {
+        !matches!(self.arguments.get(index), Some(Some(_)))
+    }
+
+    fn argument_type(&self, index: usize) -> Option<&CqlType> {
+        self.function.arguments.get(index)
+    }
+}
+
+/// `None` is null.
+type Outcome = Result<Option<Bytes>, Problem>;
+type Scalar = Arc<dyn Fn(&Call<'_>) -> Outcome + Send + Sync>;
+
+#[derive(Clone)]
+enum Body {
+    Scalar(Scalar),
+    Aggregate(Aggregate),
+}
+
+/// How a call looks as the name of a column.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Look {
+    /// `system.f(a, b)`
+    Call,
+    /// `a + b`
+    Infix(&'static str),
+    /// `-a`
+    Prefix,
+    /// `cast(a as text)`
+    Cast,
+}
+
+/// One overload.
+struct Definition {
+    name: String,
+    arguments: Vec<CqlType>,
+    returns: CqlType,
+    body: Body,
+    look: Look,
+    /// The same for the same arguments, always.
+    pure: bool,
+    /// Called even if an argument is null; otherwise the result is null then.
+    takes_null: bool,
+}
+
+/// A built-in function, resolved for its argument types. Cheap to clone.
+#[derive(Clone)]
+pub struct Function(Arc<Definition>);
+
+impl fmt::Debug for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{self}")
+    }
+}
+
+/// `system.sum : (int) -> int`
+impl fmt::Display for Function {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let definition = &self.0;
+        let arguments: Vec<String> = definition.arguments.iter().map(CqlType::cql_name).collect();
+        // A name that starts with an underscore must be quoted.
+        let quote = if definition.name.starts_with('_') { "\"" } else { "" };
+        write!(
+            f,
+            "{KEYSPACE}.{quote}{}{quote} : ({}) -> {}",
+            definition.name,
+            arguments.join(", "),
+            definition.returns.cql_name()
+        )
+    }
+}
+
+impl PartialEq for Function {
+    fn eq(&self, other: &Self) -> bool {
+        self.0.name == other.0.name && self.0.arguments == other.0.arguments && self.0.returns == other.0.returns
+    }
+}
+
+impl Function {
+    /// A pure scalar that is null when an argument is.
+    fn scalar(
+        name: impl Into<String>,
+        arguments: impl Into<Vec<CqlType>>,
+        returns: CqlType,
+        body: impl Fn(&Call<'_>) -> Outcome + Send + Sync + 'static,
+    ) -> Self {
+        Self(Arc::new(Definition {
+            name: name.into(),
+            arguments: arguments.into(),
+            returns,
+            body: Body::Scalar(Arc::new(body)),
+            look: Look::Call,
+            pure: true,
+            takes_null: false,
+        }))
+    }
+
+    fn aggregate(
+        name: impl Into<String>,
+        arguments: impl Into<Vec<CqlType>>,
+        returns: CqlType,
+        kind: Aggregate,
+    ) -> Self {
+        Self(Arc::new(Definition {
+            name: name.into(),
+            arguments: arguments.into(),
+            returns,
+            body: Body::Aggregate(kind),
+            look: Look::Call,
+            pure: true,
+            takes_null: true,
+        }))
+    }
+
+    /// Changes what has just been made.
+    fn with(self, change: impl FnOnce(&mut Definition)) -> Self {
+        // Only a function that is being made is changed, so nobody else holds it.
+        match Arc::try_unwrap(self.0) {
+            Ok(mut definition) => {
+                change(&mut definition);
+                Self(Arc::new(definition))
+            }
+            Err(shared) => Self(shared),
+        }
+    }
+
+    fn impure(self) -> Self {
+        self.with(|definition| definition.pure = false)
+    }
+
+    fn taking_null(self) -> Self {
+        self.with(|definition| definition.takes_null = true)
+    }
+
+    fn looking(self, look: Look) -> Self {
+        self.with(|definition| definition.look = look)
+    }
+
+    /// Its name without the keyspace, folded: `todate`, `_add`, `cast_as_text`.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        &self.0.name
+    }
+
+    /// The types its arguments must have.
+    #[must_use]
+    pub fn argument_types(&self) -> &[CqlType] {
+        &self.0.arguments
+    }
+
+    /// The type of its result.
+    #[must_use]
+    pub fn return_type(&self) -> &CqlType {
+        &self.0.returns
+    }
+
+    /// Whether it is fed rows by an [`Accumulator`] rather than called.
+    #[must_use]
+    pub fn is_aggregate(&self) -> bool {
+        matches!(self.0.body, Body::Aggregate(_))
+    }
+
+    /// Whether it gives the same result for the same arguments whenever it is called, so that a call of constants is one.
+    #[must_use]
+    pub fn is_pure(&self) -> bool {
+        self.0.pure
+    }
+
+    /// Whether it is an operator (`a + b`, `-a`), which messages call so.
+    #[must_use]
+    pub fn is_operation(&self) -> bool {
+        matches!(self.0.look, Look::Infix(_) | Look::Prefix)
+    }
+
+    /// What the result's column is called, given its arguments' texts.
+    #[must_use]
+    pub fn result_name<T: AsRef<str>>(&self, arguments: &[T]) -> String {
+        let argument = |index: usize| arguments.get(index).map_or("", AsRef::as_ref);
+        match self.0.look {
+            Look::Infix(operator) => format!("{} {operator} {}", argument(0), argument(1)),
+            Look::Prefix => format!("-{}", argument(0)),
+            Look::Cast => format!("cast({} as {})", argument(0), self.0.returns.cql_name()),
+            Look::Call => {
+                let arguments: Vec<&str> = arguments.iter().map(AsRef::as_ref).collect();
+                format!("{KEYSPACE}.{}({})", self.0.name, arguments.join(", "))
+            }
+        }
+    }
+
+    /// Calls a scalar; `arguments` are values of [`Function::argument_types`], `None` being null.
+    ///
+    /// # Errors
+    /// When the function fails on these values, in Cassandra's words.
+    pub fn call(&self, arguments: &[Option<Bytes>], context: &Context) -> Result<Option<Bytes>, Error> {
+        let Body::Scalar(body) = &self.0.body else {
+            return Err(Error::NotScalar(self.0.name.clone()));
+        };
+        if !self.0.takes_null && arguments.iter().any(Option::is_none) {
+            return Ok(None);
+        }
+        let call = Call {
+            arguments,
+            context,
+            function: &self.0,
+        };
+        body(&call).map_err(|problem| problem.of(self))
+    }
+}

@@ -144,7 +144,7 @@ rows! {
     Double DOUBLE = "double" "DoubleType" 0x07, vector Some(8), constants [Integer Float], equal_forms true, Bare,
         number::validate_f64, number::compare_f64, number::order_f64, number::read_f64, number::parse_f64,
         |b| number::decode_f64(b).map(number::java_f64);
-    Duration DURATION = "duration" "DurationType" 0x15, vector None, constants [Duration], equal_forms false, QuotedInJson,
+    Duration DURATION = "duration" "DurationType" 0x15, vector None, constants [Duration Integer], equal_forms false, QuotedInJson,
         duration::validate_duration, text::compare_bytes, text::order_bytes, text::read_bytes, duration::parse_duration,
         |b| duration::Duration::decode(b).ok().map(|v| v.to_string());
     Empty EMPTY = "empty" "EmptyType" 0x00, vector Some(0), constants [], equal_forms false, Bare,

@@ -1,0 +1,133 @@
+//! What resolution knows of an argument: how it is written, how it fits a type, which type it has by itself.
+
+use crate::types::{Assignment, CqlType, Native};
+use std::fmt;
+
+/// An argument of a call that is to be resolved.
+pub struct Argument<'a> {
+    /// As messages quote it.
+    pub text: String,
+    /// The type it has by itself; `None` for null, markers and whatever only its receiver can tell.
+    pub natural: Option<CqlType>,
+    /// How well it fits a type.
+    fits: Fits<'a>,
+    /// Whether it is a marker, or has one that decides its type.
+    pub is_marker: bool,
+    /// How many elements a list literal has, which may become a vector.
+    pub elements: Option<u32>,
+}
+
+enum Fits<'a> {
+    Natural,
+    Anything,
+    Ask(Box<dyn Fn(&CqlType) -> Assignment + 'a>),
+}
+
+impl fmt::Debug for Argument<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}: {:?}", self.text, self.natural)
+    }
+}
+
+impl<'a> Argument<'a> {
+    /// A column, a call, or anything else of a certain type.
+    #[must_use]
+    pub fn typed(text: impl Into<String>, natural: CqlType) -> Self {
+        Self {
+            text: text.into(),
+            natural: Some(natural),
+            fits: Fits::Natural,
+            is_marker: false,
+            elements: None,
+        }
+    }
+
+    /// A marker.
+    #[must_use]
+    pub fn marker(text: impl Into<String>) -> Self {
+        Self {
+            text: text.into(),
+            natural: None,
+            fits: Fits::Anything,
+            is_marker: true,
+            elements: None,
+        }
+    }
+
+    /// A literal or anything else whose type depends on the receiver; `natural` is its type where nothing says otherwise
+    /// ([`crate::types::preferred_type`]).
+    pub fn open(text: impl Into<String>, natural: Option<CqlType>, fits: impl Fn(&CqlType) -> Assignment + 'a) -> Self {
+        Self {
+            text: text.into(),
+            natural,
+            fits: Fits::Ask(Box::new(fits)),
+            is_marker: false,
+            elements: None,
+        }
+    }
+
+    /// Says that it is a list literal of so many elements.
+    #[must_use]
+    pub fn with_elements(mut self, elements: u32) -> Self {
+        self.elements = Some(elements);
+        self
+    }
+
+    /// How well it fits a type.
+    #[must_use]
+    pub fn fit(&self, receiver: &CqlType) -> Assignment {
+        match &self.fits {
+            Fits::Anything => Assignment::Weak,
+            Fits::Ask(fits) => fits(receiver),
+            Fits::Natural => self
+                .natural
+                .as_ref()
+                .map_or(Assignment::Weak, |natural| fit(natural, receiver)),
+        }
+    }
+}
+
+/// How well a value of type `given` fits `receiver`: exactly, by having the same bytes, or not at all (Cassandra's
+/// `isValueCompatibleWith`). Frozen or not makes no difference.
+#[must_use]
+pub fn fit(given: &CqlType, receiver: &CqlType) -> Assignment {
+    let (given, receiver) = (given.unfrozen(), receiver.unfrozen());
+    if given == receiver {
+        return Assignment::Exact;
+    }
+    let both = |pairs: &[(&CqlType, &CqlType)]| {
+        if pairs
+            .iter()
+            .all(|(given, receiver)| fit(given, receiver).is_assignable())
+        {
+            Assignment::Weak
+        } else {
+            Assignment::No
+        }
+    };
+    match (given, receiver) {
+        (_, CqlType::Native(Native::Blob)) => Assignment::Weak,
+        (CqlType::Native(given), CqlType::Native(receiver)) if same_bytes(*given, *receiver) => Assignment::Weak,
+        (CqlType::List(a), CqlType::List(b)) | (CqlType::Set(a), CqlType::Set(b)) => both(&[(a, b)]),
+        (CqlType::Map(k, v), CqlType::Map(other_k, other_v)) => both(&[(k, other_k), (v, other_v)]),
+        (CqlType::Vector(a, n), CqlType::Vector(b, m)) if n == m => both(&[(a, b)]),
+        (CqlType::Tuple(a), CqlType::Tuple(b)) if a.len() <= b.len() => {
+            both(&a.iter().zip(b.iter()).collect::<Vec<_>>())
+        }
+        (CqlType::User(a), CqlType::User(b)) if a.keyspace == b.keyspace && a.name == b.name => Assignment::Exact,
+        _ => Assignment::No,
+    }
+}
+
+/// Whether a value of one native type is one of the other, byte for byte.
+fn same_bytes(given: Native, receiver: Native) -> bool {
+    matches!(
+        (receiver, given),
+        (Native::Text, Native::Ascii)
+            | (Native::Bigint, Native::Timestamp)
+            | (Native::Timestamp | Native::Time, Native::Bigint)
+            | (Native::Date, Native::Int)
+            | (Native::Varint, Native::Int | Native::Bigint | Native::Timestamp)
+            | (Native::Uuid, Native::Timeuuid)
+    )
+}

@@ -1,0 +1,258 @@
+//! `+ - * / %` between numbers, strings, and times and durations; unary minus.
+
+use super::cast::{Number, truncated};
+use super::error::Problem;
+use super::{Call, Function, Look, Outcome, decimal};
+use crate::types::{self, Civil, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
+use bytes::Bytes;
+use grammar::ast::ArithmeticOperator;
+use num_bigint::BigInt;
+use num_traits::Zero;
+
+const NUMBERS: [Native; 9] = [
+    Native::Tinyint,
+    Native::Smallint,
+    Native::Int,
+    Native::Bigint,
+    Native::Counter,
+    Native::Float,
+    Native::Double,
+    Native::Varint,
+    Native::Decimal,
+];
+
+/// What the function of an operator is called; the spelling is Cassandra's.
+fn function_name(operator: ArithmeticOperator) -> &'static str {
+    match operator {
+        ArithmeticOperator::Add => "_add",
+        ArithmeticOperator::Subtract => "_substract",
+        ArithmeticOperator::Multiply => "_multiply",
+        ArithmeticOperator::Divide => "_divide",
+        ArithmeticOperator::Modulo => "_modulo",
+    }
+}
+
+/// The type of the result: the wider one; floating point wins over integers of 32 bits at most, doubles over all but the
+/// unbounded, decimal over everything.
+fn promoted(left: Native, right: Native) -> Native {
+    let is_float = |native| matches!(native, Native::Float | Native::Double);
+    let both = [left, right];
+    let any = |wanted: Native| both.contains(&wanted);
+    if any(Native::Decimal) || (any(Native::Varint) && both.into_iter().any(is_float)) {
+        Native::Decimal
+    } else if any(Native::Varint) {
+        Native::Varint
+    } else if any(Native::Double) || (any(Native::Float) && (any(Native::Bigint) || any(Native::Counter))) {
+        Native::Double
+    } else if any(Native::Float) {
+        Native::Float
+    } else if any(Native::Bigint) || any(Native::Counter) {
+        Native::Bigint
+    } else if any(Native::Int) {
+        Native::Int
+    } else if any(Native::Smallint) {
+        Native::Smallint
+    } else {
+        Native::Tinyint
+    }
+}
+
+/// All overloads of an operator.
+pub(super) fn operations(operator: ArithmeticOperator) -> Vec<Function> {
+    let make = |left: Native, right: Native, returns: Native, body: fn(&Call<'_>, ArithmeticOperator) -> Outcome| {
+        let arguments = [CqlType::Native(left), CqlType::Native(right)];
+        let body = move |call: &Call<'_>| body(call, operator);
+        Function::scalar(function_name(operator), arguments, CqlType::Native(returns), body)
+            .looking(Look::Infix(operator_text(operator)))
+    };
+    let mut functions = Vec::with_capacity(NUMBERS.len() * NUMBERS.len() + 6);
+    for left in NUMBERS {
+        for right in NUMBERS {
+            functions.push(make(left, right, promoted(left, right), numbers));
+        }
+    }
+    if matches!(operator, ArithmeticOperator::Add | ArithmeticOperator::Subtract) {
+        functions.push(make(Native::Timestamp, Native::Duration, Native::Timestamp, moment));
+        functions.push(make(Native::Date, Native::Duration, Native::Date, moment));
+    }
+    if operator == ArithmeticOperator::Add {
+        functions.push(make(Native::Ascii, Native::Ascii, Native::Ascii, concatenation));
+        for (left, right) in [
+            (Native::Text, Native::Text),
+            (Native::Ascii, Native::Text),
+            (Native::Text, Native::Ascii),
+        ] {
+            functions.push(make(left, right, Native::Text, concatenation));
+        }
+    }
+    functions
+}
+
+fn native(value_type: Option<&CqlType>) -> Native {
+    match value_type {
+        Some(CqlType::Native(native)) => *native,
+        _ => Native::Blob,
+    }
+}
+
+fn concatenation(call: &Call<'_>, _: ArithmeticOperator) -> Outcome {
+    Ok(Some([call.bytes(0), call.bytes(1)].concat().into()))
+}
+
+fn overflow() -> Problem {
+    Problem::Operation("Overflow".to_owned())
+}
+
+fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
+    let number = |index| Number::decode(native(call.argument_type(index)), call.bytes(index));
+    let (Some(left), Some(right)) = (number(0), number(1)) else {
+        return Ok(None);
+    };
+    let returns = native(Some(&call.function.returns));
+    let bytes = match returns {
+        // Java computes tinyint and smallint as int and cuts the result, which is the same as wrapping.
+        Native::Tinyint | Native::Smallint | Native::Int | Native::Bigint => {
+            truncated(integers(left.to_i64(), right.to_i64(), operator)?, returns)
+        }
+        Native::Float => {
+            let (x, y) = (types::narrow(left.to_f64()), types::narrow(right.to_f64()));
+            floats(x, y, operator).to_be_bytes().to_vec()
+        }
+        Native::Double => floats(left.to_f64(), right.to_f64(), operator).to_be_bytes().to_vec(),
+        Native::Varint => types::encode_varint(&varints(&left.to_varint(), &right.to_varint(), operator)?),
+        _ => {
+            let not_a_number = || Problem::Operation("Infinite or NaN".to_owned());
+            let (x, y) = (
+                left.to_decimal().ok_or_else(not_a_number)?,
+                right.to_decimal().ok_or_else(not_a_number)?,
+            );
+            decimals(&x, &y, operator)?.encode()
+        }
+    };
+    Ok(Some(bytes.into()))
+}
+
+fn integers(x: i64, y: i64, operator: ArithmeticOperator) -> Result<i64, Problem> {
+    let by_zero = || Problem::Operation("/ by zero".to_owned());
+    Ok(match operator {
+        ArithmeticOperator::Add => x.wrapping_add(y),
+        ArithmeticOperator::Subtract => x.wrapping_sub(y),
+        ArithmeticOperator::Multiply => x.wrapping_mul(y),
+        ArithmeticOperator::Divide if y == 0 => return Err(by_zero()),
+        ArithmeticOperator::Divide => x.wrapping_div(y),
+        ArithmeticOperator::Modulo if y == 0 => return Err(by_zero()),
+        ArithmeticOperator::Modulo => x.wrapping_rem(y),
+    })
+}
+
+fn floats<T>(x: T, y: T, operator: ArithmeticOperator) -> T
+where
+    T: std::ops::Add<Output = T>
+        + std::ops::Sub<Output = T>
+        + std::ops::Mul<Output = T>
+        + std::ops::Div<Output = T>
+        + std::ops::Rem<Output = T>,
+{
+    match operator {
+        ArithmeticOperator::Add => x + y,
+        ArithmeticOperator::Subtract => x - y,
+        ArithmeticOperator::Multiply => x * y,
+        ArithmeticOperator::Divide => x / y,
+        ArithmeticOperator::Modulo => x % y,
+    }
+}
+
+fn varints(x: &BigInt, y: &BigInt, operator: ArithmeticOperator) -> Result<BigInt, Problem> {
+    let by_zero = || Problem::Operation("BigInteger divide by zero".to_owned());
+    Ok(match operator {
+        ArithmeticOperator::Add => x + y,
+        ArithmeticOperator::Subtract => x - y,
+        ArithmeticOperator::Multiply => x * y,
+        ArithmeticOperator::Divide if y.is_zero() => return Err(by_zero()),
+        ArithmeticOperator::Divide => x / y,
+        ArithmeticOperator::Modulo if y.is_zero() => return Err(by_zero()),
+        ArithmeticOperator::Modulo => x % y,
+    })
+}
+
+fn decimals(x: &Decimal, y: &Decimal, operator: ArithmeticOperator) -> Result<Decimal, Problem> {
+    match operator {
+        ArithmeticOperator::Add => decimal::add(x, y),
+        ArithmeticOperator::Subtract => decimal::subtract(x, y),
+        ArithmeticOperator::Multiply => decimal::multiply(x, y),
+        ArithmeticOperator::Divide if y.unscaled.is_zero() => {
+            return Err(Problem::Operation("BigInteger divide by zero".to_owned()));
+        }
+        ArithmeticOperator::Divide => decimal::divide(x, y),
+        ArithmeticOperator::Modulo if y.unscaled.is_zero() => {
+            return Err(Problem::Operation("Division by zero".to_owned()));
+        }
+        ArithmeticOperator::Modulo => decimal::remainder(x, y),
+    }
+    .ok_or_else(overflow)
+}
+
+/// A timestamp or date and a duration: months by the calendar, then days and time.
+fn moment(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
+    let is_date = native(call.argument_type(0)) == Native::Date;
+    let millis = if is_date {
+        types::decode_date(call.bytes(0)).map(|days| days * DAY_MILLIS)
+    } else {
+        types::decode_i64(call.bytes(0))
+    };
+    let (Some(millis), Ok(duration)) = (millis, Duration::decode(call.bytes(1))) else {
+        return Ok(None);
+    };
+    let (unit, name) = if is_date {
+        (types::DAY_NANOS, "day")
+    } else {
+        (1_000_000, "millisecond")
+    };
+    if duration.nanoseconds % unit != 0 {
+        return Err(Problem::Operation(format!(
+            "The duration must have a {name} precision. Was: {duration}"
+        )));
+    }
+    let duration = if operator == ArithmeticOperator::Subtract {
+        duration.negated()
+    } else {
+        duration
+    };
+    let civil = Civil::from_days(millis.div_euclid(DAY_MILLIS)).plus_months(duration.months.into());
+    let moved = (civil.to_days() + i64::from(duration.days))
+        .checked_mul(DAY_MILLIS)
+        .and_then(|day| day.checked_add(millis.rem_euclid(DAY_MILLIS)))
+        .and_then(|moved| moved.checked_add(duration.nanoseconds / 1_000_000))
+        .ok_or_else(overflow)?;
+    if !is_date {
+        return Ok(Some(Bytes::copy_from_slice(&moved.to_be_bytes())));
+    }
+    let days = types::encode_date(moved.div_euclid(DAY_MILLIS)).ok_or_else(overflow)?;
+    Ok(Some(Bytes::copy_from_slice(&days)))
+}
+
+/// Overloads of unary minus.
+pub(super) fn negations() -> Vec<Function> {
+    let overload = |native: Native| {
+        let value_type = CqlType::Native(native);
+        let body =
+            move |call: &Call<'_>| Ok(Number::decode(native, call.bytes(0)).map(|number| negated(number, native)));
+        Function::scalar("_negate", [value_type.clone()], value_type, body).looking(Look::Prefix)
+    };
+    NUMBERS.into_iter().map(overload).collect()
+}
+
+fn negated(number: Number, native: Native) -> Bytes {
+    match number {
+        Number::Integer(value) => truncated(value.wrapping_neg(), native),
+        Number::Float(value) => (-value).to_be_bytes().to_vec(),
+        Number::Double(value) => (-value).to_be_bytes().to_vec(),
+        Number::Varint(value) => types::encode_varint(&-value),
+        Number::Decimal(value) => Decimal {
+            unscaled: -value.unscaled,
+            scale: value.scale,
+        }
+        .encode(),
+    }
+    .into()
+}

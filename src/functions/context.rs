@@ -1,0 +1,75 @@
+//! What a call may see besides its arguments: the time, and chance, both handed in.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, AtomicU64, Ordering};
+
+/// Makes timeuuids that are distinct and increasing. One for a server.
+#[derive(Debug)]
+pub struct Timeuuids {
+    /// 100 ns steps since 1970-01-01 of the last one made.
+    last_100ns: AtomicI64,
+    /// Variant, clock sequence and node.
+    clock_and_node: u64,
+}
+
+impl Timeuuids {
+    /// `random` gives the clock sequence and node, which tell servers apart.
+    #[must_use]
+    pub fn new(random: u64) -> Self {
+        // Variant 10 in front; the node's multicast bit says that it is no hardware address (RFC 4122 §4.5).
+        let clock_and_node = (random & 0x3fff_ffff_ffff_ffff) | 0x8000_0100_0000_0000;
+        Self {
+            last_100ns: AtomicI64::new(i64::MIN),
+            clock_and_node,
+        }
+    }
+
+    /// A timeuuid of this time, or of the first moment after the last one.
+    #[must_use]
+    pub fn next(&self, now_micros: i64) -> [u8; 16] {
+        let wanted = now_micros.saturating_mul(10);
+        let step = |last: i64| Some(wanted.max(last.saturating_add(1)));
+        // The update cannot fail, since `step` always gives something; both arms hold the value before it.
+        let (Ok(last) | Err(last)) = self.last_100ns.fetch_update(Ordering::Relaxed, Ordering::Relaxed, step);
+        crate::types::timeuuid(wanted.max(last.saturating_add(1)), self.clock_and_node)
+    }
+}
+
+/// What the calls of one request share.
+#[derive(Debug)]
+pub struct Context {
+    /// The request's time, µs since 1970-01-01 UTC.
+    pub now_micros: i64,
+    /// The server's source of timeuuids.
+    timeuuids: Arc<Timeuuids>,
+    /// State of the generator of random numbers.
+    random: AtomicU64,
+}
+
+impl Context {
+    /// A request at that time; `seed` must be unpredictable where `uuid()` must be.
+    #[must_use]
+    pub fn new(now_micros: i64, timeuuids: Arc<Timeuuids>, seed: u64) -> Self {
+        Self {
+            now_micros,
+            timeuuids,
+            random: AtomicU64::new(seed),
+        }
+    }
+
+    /// A fresh timeuuid.
+    #[must_use]
+    pub fn timeuuid(&self) -> [u8; 16] {
+        self.timeuuids.next(self.now_micros)
+    }
+
+    /// 64 random bits (SplitMix64).
+    #[must_use]
+    pub fn random(&self) -> u64 {
+        const STEP: u64 = 0x9e37_79b9_7f4a_7c15;
+        let mut z = self.random.fetch_add(STEP, Ordering::Relaxed).wrapping_add(STEP);
+        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+        z ^ (z >> 31)
+    }
+}

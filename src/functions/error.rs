@@ -1,0 +1,148 @@
+//! Why a function cannot be found, or fails.
+
+use super::{Function, KEYSPACE, Look};
+use crate::types::CqlType;
+use thiserror::Error;
+
+/// Why a call means nothing, or failed. All but [`Error::Failed`] are invalid requests.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Error {
+    /// No such function; its name as written. The planner words it for the place where it stands.
+    #[error("Unknown function '{0}'")]
+    Unknown(String),
+    /// Too few or too many arguments.
+    #[error("Invalid number of arguments in call to function {function}: {required} required but {provided} provided")]
+    Count {
+        /// With its keyspace.
+        function: String,
+        /// How many it takes.
+        required: usize,
+        /// How many came.
+        provided: usize,
+    },
+    /// Too few or too many arguments of a generic function: its signature.
+    #[error("Invalid number of arguments for function {0}")]
+    GenericCount(String),
+    /// An argument of a wrong type.
+    #[error("Type error: {argument} cannot be passed as argument {index} of function {function} of type {expected}")]
+    Argument {
+        /// As written.
+        argument: String,
+        /// From 0.
+        index: usize,
+        /// With its keyspace.
+        function: String,
+        /// What it must be.
+        expected: String,
+    },
+    /// No overload fits: the name as written, those that there are.
+    #[error("Invalid call to function {0}, none of its type signatures match (known type signatures: {1})")]
+    NoMatch(String, String),
+    /// Several overloads fit.
+    #[error(
+        "Ambiguous call to function {0} (can be matched by following signatures: {1}): use type casts to disambiguate"
+    )]
+    Ambiguous(String, String),
+    /// No such operation for these operands.
+    #[error("the '{operator}' operation is not supported between {left} and {right}")]
+    Operation {
+        /// `+` and so on.
+        operator: &'static str,
+        /// As written.
+        left: String,
+        /// As written.
+        right: String,
+    },
+    /// Several such operations.
+    #[error(
+        "Ambiguous '{operator}' operation with args {left} and {right}: use type hint to disambiguate, example '(int) ?'"
+    )]
+    AmbiguousOperation {
+        /// `+` and so on.
+        operator: &'static str,
+        /// As written.
+        left: String,
+        /// As written.
+        right: String,
+    },
+    /// `-?`
+    #[error("Ambiguous negation: use type casts to disambiguate")]
+    AmbiguousNegation,
+    /// An argument whose type nothing tells: as written, the function's signature.
+    #[error("Cannot infer type of argument {0} in call to function {1}: use type casts to disambiguate")]
+    Inference(String, String),
+    /// A generic function given something that it does not take.
+    #[error("Function {function} requires {required} argument{of}, but found argument {argument} of type {found}")]
+    Requirement {
+        /// With its keyspace.
+        function: String,
+        /// `a map`, `a collection`, `an`.
+        required: &'static str,
+        /// ` of type int`, or nothing.
+        of: String,
+        /// As written.
+        argument: String,
+        /// Its type.
+        found: String,
+    },
+    /// `CAST` between types that it does not know: what is cast as written, the target as written.
+    #[error("{0} cannot be cast to {1}")]
+    Cast(String, String),
+    /// Vectors of different sizes.
+    #[error("All arguments must have the same vector dimensions")]
+    Dimensions,
+    /// `fromJson` where nothing says what type it makes.
+    #[error("{0}() cannot be used in the selection clause of a SELECT statement")]
+    NoReceiver(String),
+    /// An aggregate where a scalar must stand.
+    #[error("{0} is an aggregate")]
+    NotScalar(String),
+    /// Values that the function refuses.
+    #[error("{0}")]
+    Invalid(String),
+    /// The function failed on these values: code 0x1400 with the function's keyspace, name and argument types.
+    #[error("{message}")]
+    Failed {
+        /// Always [`KEYSPACE`].
+        keyspace: &'static str,
+        /// Its name.
+        name: String,
+        /// CQL names of its argument types.
+        arguments: Vec<String>,
+        /// In Cassandra's words.
+        message: String,
+    },
+}
+
+/// What a body reports; [`Error`] adds the function to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// An invalid request, whole text; `{f}` stands for the function with its keyspace.
+    Invalid(String),
+    /// A failed execution, whole text.
+    Failed(String),
+    /// A failed operator: only what went wrong.
+    Operation(String),
+}
+
+impl Problem {
+    pub(super) fn of(self, function: &Function) -> Error {
+        let types: Vec<String> = function.argument_types().iter().map(CqlType::cql_name).collect();
+        let failed = |message| Error::Failed {
+            keyspace: KEYSPACE,
+            name: function.name().to_owned(),
+            arguments: types.clone(),
+            message,
+        };
+        match self {
+            Self::Invalid(text) => Error::Invalid(text.replace("{f}", &format!("{KEYSPACE}.{}", function.name()))),
+            Self::Failed(text) => failed(text),
+            Self::Operation(what) => match (function.0.look, types.as_slice()) {
+                (Look::Infix(operator), [left, right]) => {
+                    failed(format!("the operation '{left} {operator} {right}' failed: {what}"))
+                }
+                _ => failed(what),
+            },
+        }
+    }
+}

@@ -1,0 +1,191 @@
+//! Dynamic data masking: mask_null, mask_default, mask_replace, mask_inner, mask_outer, mask_hash.
+
+use super::argument::Argument;
+use super::error::{Error, Problem};
+use super::resolve::{Candidates, natural, requires};
+use super::{Call, Function, KEYSPACE, Outcome};
+use crate::types::{self, CqlType, Native, encode_list, encode_tuple};
+use bytes::Bytes;
+use md5::Md5;
+use sha1::Sha1;
+use sha2::{Digest, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+
+pub(super) fn find(name: &str) -> Option<Candidates> {
+    Some(Candidates::Generic(match name {
+        "mask_null" | "mask_default" => whole,
+        "mask_replace" => replace,
+        "mask_inner" | "mask_outer" => partial,
+        "mask_hash" => hash,
+        _ => return None,
+    }))
+}
+
+fn signature(name: &str, parameters: &str) -> String {
+    format!("{KEYSPACE}.{name}({parameters})")
+}
+
+fn whole(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
+    let signature = signature(name, "any");
+    let [argument] = arguments else {
+        return Err(Error::GenericCount(signature));
+    };
+    let given = natural(argument, &signature)?.clone();
+    let masked = if name == "mask_null" {
+        None
+    } else {
+        Some(Bytes::from(masked_value(&given)))
+    };
+    let function = Function::scalar(name, [given.clone()], given, move |_: &Call<'_>| Ok(masked.clone()));
+    Ok(function.taking_null())
+}
+
+/// What stands for any value of the type.
+fn masked_value(value_type: &CqlType) -> Vec<u8> {
+    let fields = |types: &mut dyn Iterator<Item = &CqlType>| {
+        let values: Vec<Vec<u8>> = types.map(masked_value).collect();
+        encode_tuple(values.iter().map(|value| Some(value.as_slice()))).to_vec()
+    };
+    match value_type {
+        CqlType::Frozen(inner) => masked_value(inner),
+        CqlType::Custom(_) => Vec::new(),
+        CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) => encode_list([]).to_vec(),
+        CqlType::Tuple(types) => fields(&mut types.iter()),
+        CqlType::User(user) => fields(&mut user.fields.iter().map(|(_, field)| field)),
+        CqlType::Vector(element, count) => {
+            let value = masked_value(element);
+            element.encode_vector((0..*count).map(|_| value.as_slice())).to_vec()
+        }
+        CqlType::Native(native) => match native {
+            Native::Ascii | Native::Text => b"****".to_vec(),
+            Native::Blob | Native::Empty => Vec::new(),
+            Native::Boolean | Native::Tinyint | Native::Varint => vec![0],
+            Native::Smallint => vec![0; 2],
+            Native::Int | Native::Float | Native::Inet => vec![0; 4],
+            Native::Date => types::DATE_EPOCH.to_be_bytes().to_vec(),
+            Native::Decimal => vec![0; 5],
+            Native::Duration => vec![0; 3],
+            Native::Bigint | Native::Counter | Native::Double | Native::Time | Native::Timestamp => vec![0; 8],
+            Native::Timeuuid => types::min_timeuuid(0).to_vec(),
+            Native::Uuid => vec![0; 16],
+        },
+    }
+}
+
+fn replace(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
+    let signature = signature(name, "any, any");
+    let [value, _] = arguments else {
+        return Err(Error::GenericCount(signature));
+    };
+    let given = natural(value, &signature)?.clone();
+    let function = Function::scalar(name, [given.clone(), given.clone()], given, |call| {
+        Ok(call.arguments.get(1).cloned().flatten())
+    });
+    Ok(function.taking_null())
+}
+
+/// Checks an argument that must be of one type.
+fn require(name: &str, argument: &Argument<'_>, native: Native) -> Result<CqlType, Error> {
+    let required = CqlType::Native(native);
+    let exact = match &argument.natural {
+        Some(given) => super::fit(given, &required).is_assignable(),
+        None => argument.fit(&required).is_assignable(),
+    };
+    if exact {
+        Ok(required)
+    } else {
+        Err(requires(name, "an", &required.cql_name(), argument))
+    }
+}
+
+fn partial(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
+    let signature = signature(name, "[text|varchar|ascii], int, int, [text]");
+    let (value, bounds, padding) = match arguments {
+        [value, begin, end] => (value, [begin, end], None),
+        [value, begin, end, padding] => (value, [begin, end], Some(padding)),
+        _ => return Err(Error::GenericCount(signature)),
+    };
+    let given = natural(value, &signature)?.clone();
+    if !matches!(given, CqlType::Native(Native::Text | Native::Ascii)) {
+        return Err(requires(name, "an", "[text|varchar|ascii]", value));
+    }
+    let mut types = vec![given.clone()];
+    for bound in bounds {
+        types.push(require(name, bound, Native::Int)?);
+    }
+    if let Some(padding) = padding {
+        types.push(require(name, padding, Native::Text)?);
+    }
+    let inner = name == "mask_inner";
+    Ok(Function::scalar(name, types, given, move |call: &Call<'_>| mask_part(call, inner)).taking_null())
+}
+
+/// Masks all but the ends of a text, or its ends.
+fn mask_part(call: &Call<'_>, inner: bool) -> Outcome {
+    if call.is_null(0) {
+        return Ok(None);
+    }
+    let padding = String::from_utf8_lossy(call.bytes(3));
+    let mut characters = padding.chars();
+    let padding = match (call.is_null(3), characters.next(), characters.next()) {
+        (true, ..) => '*',
+        (false, Some(only), None) => only,
+        _ => {
+            let count = padding.chars().count();
+            return Err(Problem::Invalid(format!(
+                "The padding argument for function {{f}} should be single-character, but '{padding}' has {count} characters."
+            )));
+        }
+    };
+    // Null and negative ends have no length.
+    let end = |index| usize::try_from(types::decode_i32(call.bytes(index)).unwrap_or(0)).unwrap_or(0);
+    let text = String::from_utf8_lossy(call.bytes(0));
+    let (begin, last) = (end(1), text.chars().count().saturating_sub(end(2)));
+    let masked: String = text
+        .chars()
+        .enumerate()
+        .map(|(index, c)| {
+            let inside = index >= begin && index < last;
+            if inside == inner { padding } else { c }
+        })
+        .collect();
+    Ok(Some(masked.into_bytes().into()))
+}
+
+fn hash(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
+    let signature = signature(name, "any, [text]");
+    let (value, algorithm) = match arguments {
+        [value] => (value, None),
+        [value, algorithm] => (value, Some(algorithm)),
+        _ => return Err(Error::GenericCount(signature)),
+    };
+    let mut types = vec![natural(value, &signature)?.clone()];
+    if let Some(algorithm) = algorithm {
+        types.push(require(name, algorithm, Native::Text)?);
+    }
+    Ok(Function::scalar(name, types, CqlType::Native(Native::Blob), digest).taking_null())
+}
+
+/// Differs: Cassandra knows the digests of its runtime, MD2 and SHA-3 among them; we know MD5, SHA-1 and SHA-2.
+fn digest(call: &Call<'_>) -> Outcome {
+    if call.is_null(0) {
+        return Ok(None);
+    }
+    let value = call.bytes(0);
+    let written = if call.is_null(1) {
+        "SHA-256".into()
+    } else {
+        String::from_utf8_lossy(call.bytes(1))
+    };
+    let digest = match written.to_uppercase().as_str() {
+        "MD5" => Md5::digest(value).to_vec(),
+        "SHA" | "SHA-1" | "SHA1" => Sha1::digest(value).to_vec(),
+        "SHA-224" | "SHA224" => Sha224::digest(value).to_vec(),
+        "SHA-256" | "SHA256" => Sha256::digest(value).to_vec(),
+        "SHA-384" | "SHA384" => Sha384::digest(value).to_vec(),
+        "SHA-512" | "SHA512" => Sha512::digest(value).to_vec(),
+        "SHA-512/224" => Sha512_224::digest(value).to_vec(),
+        "SHA-512/256" => Sha512_256::digest(value).to_vec(),
+        _ => return Err(Problem::Invalid(format!("Hash algorithm not found: {written}"))),
+    };
+    Ok(Some(digest.into()))
+}

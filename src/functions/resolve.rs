@@ -1,0 +1,260 @@
+//! Which overload a call means, as Cassandra's `FunctionResolver` decides.
+
+use super::argument::{Argument, fit};
+use super::{Error, Function, KEYSPACE};
+use super::{aggregate, arithmetic, blob, cast, collection, json, mask, math, similarity, time};
+use crate::types::{Assignment, CqlType};
+use grammar::ast::{ArithmeticOperator, QualifiedName};
+
+/// What a name means.
+pub(super) enum Candidates {
+    /// Overloads of which the arguments choose.
+    Overloads(Vec<Function>),
+    /// One function, made for its arguments.
+    Generic(Generic),
+}
+
+/// Makes a function for these arguments and this receiver; gets the function's own name first.
+pub(super) type Generic = fn(&str, &[Argument<'_>], Option<&CqlType>) -> Result<Function, Error>;
+
+/// Families, each knowing its names.
+const FAMILIES: &[fn(&str) -> Option<Candidates>] = &[
+    aggregate::find,
+    time::find,
+    math::find,
+    collection::find,
+    blob::find,
+    json::find,
+    mask::find,
+    similarity::find,
+    cast::find,
+];
+
+fn find(name: &str) -> Option<Candidates> {
+    FAMILIES.iter().find_map(|family| family(name))
+}
+
+/// Whether there is a built-in function of that name, given without a keyspace or with `system`.
+#[must_use]
+pub fn is_builtin(name: &QualifiedName) -> bool {
+    name.keyspace
+        .as_ref()
+        .is_none_or(|keyspace| keyspace.as_str() == KEYSPACE)
+        && find(name.name.as_str()).is_some()
+}
+
+/// Finds the function that a call means. `receiver` is the type that the result must fit, if that is known.
+///
+/// # Errors
+/// In Cassandra's words; [`Error::Unknown`] when there is no built-in function of that name.
+pub fn resolve(
+    name: &QualifiedName,
+    arguments: &[Argument<'_>],
+    receiver: Option<&CqlType>,
+) -> Result<Function, Error> {
+    let written = match &name.keyspace {
+        Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
+        None => name.name.as_str().to_owned(),
+    };
+    if !is_builtin(name) {
+        return Err(Error::Unknown(written));
+    }
+    match find(name.name.as_str()) {
+        None => Err(Error::Unknown(written)),
+        Some(Candidates::Generic(make)) => {
+            let function = make(name.name.as_str(), arguments, receiver)?;
+            check(&function, arguments)?;
+            Ok(function)
+        }
+        Some(Candidates::Overloads(candidates)) => pick(candidates, arguments, receiver, |compatible, candidates| {
+            if compatible.is_empty() {
+                Error::NoMatch(written.clone(), list(candidates))
+            } else {
+                Error::Ambiguous(written.clone(), list(compatible))
+            }
+        }),
+    }
+}
+
+/// Finds what `left operator right` means.
+///
+/// # Errors
+/// When there is no such operation, or several.
+pub fn resolve_operation(
+    operator: ArithmeticOperator,
+    arguments: &[Argument<'_>; 2],
+    receiver: Option<&CqlType>,
+) -> Result<Function, Error> {
+    let candidates = arithmetic::operations(operator);
+    let [left, right] = arguments;
+    let symbol = crate::types::operator_text(operator);
+    let compatible = match matching(&candidates, arguments, receiver) {
+        Match::Exact(function) => return Ok(function),
+        Match::Weak(compatible) => compatible,
+    };
+    let (left_text, right_text) = (left.text.clone(), right.text.clone());
+    match compatible.as_slice() {
+        [] => Err(Error::Operation {
+            operator: symbol,
+            left: left_text,
+            right: right_text,
+        }),
+        [only] => Ok(only.clone()),
+        several => {
+            // Literals become what they are assigned to.
+            let like_receiver = receiver
+                .filter(|_| !left.is_marker && !right.is_marker)
+                .and_then(|receiver| {
+                    let same =
+                        |function: &&Function| function.argument_types().iter().all(|argument| argument == receiver);
+                    several.iter().find(same).cloned()
+                });
+            like_receiver.ok_or(Error::AmbiguousOperation {
+                operator: symbol,
+                left: left_text,
+                right: right_text,
+            })
+        }
+    }
+}
+
+/// Finds what `-argument` means.
+///
+/// # Errors
+/// When the argument is no number, or could be several.
+pub fn resolve_negation(argument: &Argument<'_>, receiver: Option<&CqlType>) -> Result<Function, Error> {
+    let argument = std::slice::from_ref(argument);
+    pick(arithmetic::negations(), argument, receiver, |compatible, candidates| {
+        if compatible.is_empty() {
+            Error::NoMatch(format!("{KEYSPACE}._negate"), list(candidates))
+        } else {
+            Error::AmbiguousNegation
+        }
+    })
+}
+
+/// Finds what `CAST(argument AS target)` means; `None`: the value is of that type already and remains as it is.
+///
+/// # Errors
+/// When there is no such cast.
+pub fn resolve_cast(target: &str, argument: &Argument<'_>) -> Result<Option<Function>, Error> {
+    let known = crate::types::Native::named(target).map(CqlType::Native);
+    if known.is_some() && known == argument.natural {
+        return Ok(None);
+    }
+    let candidates = cast::casts(target);
+    if candidates.is_empty() {
+        return Err(Error::Cast(argument.text.clone(), target.to_owned()));
+    }
+    let written = format!("{KEYSPACE}.cast_as_{target}");
+    pick(
+        candidates,
+        std::slice::from_ref(argument),
+        None,
+        |compatible, candidates| {
+            if compatible.is_empty() {
+                Error::NoMatch(written.clone(), list(candidates))
+            } else {
+                Error::Ambiguous(written.clone(), list(compatible))
+            }
+        },
+    )
+    .map(Some)
+}
+
+fn list(functions: &[Function]) -> String {
+    functions.iter().map(Function::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// The one that fits: if there is but one it must, otherwise the exact one, otherwise the only one that fits at all.
+fn pick(
+    candidates: Vec<Function>,
+    arguments: &[Argument<'_>],
+    receiver: Option<&CqlType>,
+    fail: impl Fn(&[Function], &[Function]) -> Error,
+) -> Result<Function, Error> {
+    if let [only] = candidates.as_slice() {
+        check(only, arguments)?;
+        return Ok(only.clone());
+    }
+    match matching(&candidates, arguments, receiver) {
+        Match::Exact(function) => Ok(function),
+        Match::Weak(compatible) => match compatible.as_slice() {
+            [only] => Ok(only.clone()),
+            several => Err(fail(several, &candidates)),
+        },
+    }
+}
+
+enum Match {
+    Exact(Function),
+    Weak(Vec<Function>),
+}
+
+fn matching(candidates: &[Function], arguments: &[Argument<'_>], receiver: Option<&CqlType>) -> Match {
+    let mut weak = Vec::new();
+    for candidate in candidates {
+        let returns = receiver.is_none_or(|receiver| fit(candidate.return_type(), receiver).is_assignable());
+        let types = candidate.argument_types();
+        if !returns || types.len() != arguments.len() {
+            continue;
+        }
+        match Assignment::all(
+            types
+                .iter()
+                .zip(arguments)
+                .map(|(expected, argument)| argument.fit(expected)),
+        ) {
+            Assignment::Exact => return Match::Exact(candidate.clone()),
+            Assignment::Weak => weak.push(candidate.clone()),
+            Assignment::No => {}
+        }
+    }
+    Match::Weak(weak)
+}
+
+/// Checks number and types of the arguments of the only function that there is.
+fn check(function: &Function, arguments: &[Argument<'_>]) -> Result<(), Error> {
+    let types = function.argument_types();
+    if types.len() != arguments.len() {
+        return Err(Error::Count {
+            function: format!("{KEYSPACE}.{}", function.name()),
+            required: types.len(),
+            provided: arguments.len(),
+        });
+    }
+    for (index, (expected, argument)) in types.iter().zip(arguments).enumerate() {
+        if !argument.fit(expected).is_assignable() {
+            return Err(Error::Argument {
+                argument: argument.text.clone(),
+                index,
+                function: format!("{KEYSPACE}.{}", function.name()),
+                expected: expected.cql_name(),
+            });
+        }
+    }
+    Ok(())
+}
+
+/// The type of an argument of a generic function, which must be known.
+pub(super) fn natural<'a>(argument: &'a Argument<'_>, signature: &str) -> Result<&'a CqlType, Error> {
+    argument
+        .natural
+        .as_ref()
+        .ok_or_else(|| Error::Inference(argument.text.clone(), signature.to_owned()))
+}
+
+/// Refuses an argument of a generic function: `requires a map argument`.
+pub(super) fn requires(function: &str, required: &'static str, of: &str, argument: &Argument<'_>) -> Error {
+    Error::Requirement {
+        function: format!("{KEYSPACE}.{function}"),
+        required,
+        of: if of.is_empty() {
+            String::new()
+        } else {
+            format!(" of type {of}")
+        },
+        argument: argument.text.clone(),
+        found: argument.natural.as_ref().map(CqlType::cql_name).unwrap_or_default(),
+    }
+}

@@ -1,0 +1,86 @@
+//! How alike two vectors of floats are, as numbers of which a greater one means more alike.
+
+use super::argument::Argument;
+use super::error::{Error, Problem};
+use super::resolve::{Candidates, requires};
+use super::{Call, Function, KEYSPACE, Outcome};
+use crate::types::{self, CqlType, Native};
+use bytes::Bytes;
+use std::sync::Arc;
+
+const NAMES: [&str; 3] = ["similarity_cosine", "similarity_euclidean", "similarity_dot_product"];
+
+pub(super) fn find(name: &str) -> Option<Candidates> {
+    NAMES.contains(&name).then_some(Candidates::Generic(make))
+}
+
+/// The number of floats in an argument, if anything tells it.
+fn dimension(name: &str, argument: &Argument<'_>) -> Result<Option<u32>, Error> {
+    if argument.elements.is_some() {
+        return Ok(argument.elements);
+    }
+    match argument.natural.as_ref().map(CqlType::unfrozen) {
+        None => Ok(None),
+        Some(CqlType::Vector(element, count)) if **element == CqlType::Native(Native::Float) => Ok(Some(*count)),
+        Some(_) => Err(requires(name, "a float vector", "", argument)),
+    }
+}
+
+fn make(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {
+    let signature = || format!("{KEYSPACE}.{name}(vector<float, n>, vector<float, n>)");
+    let [left, right] = arguments else {
+        return Err(Error::GenericCount(signature()));
+    };
+    let count = match (dimension(name, left)?, dimension(name, right)?) {
+        (Some(a), Some(b)) if a != b => return Err(Error::Dimensions),
+        (Some(count), _) | (None, Some(count)) => count,
+        (None, None) => return Err(Error::Inference(left.text.clone(), signature())),
+    };
+    let vector = CqlType::Vector(Arc::new(CqlType::Native(Native::Float)), count);
+    let similarity: fn(&[f32], &[f32]) -> Result<f32, Problem> = match name {
+        "similarity_cosine" => cosine,
+        "similarity_euclidean" => euclidean,
+        _ => dot_product,
+    };
+    let body = move |call: &Call<'_>| -> Outcome {
+        let (x, y) = (floats(call.bytes(0)), floats(call.bytes(1)));
+        let value = similarity(&x, &y)?;
+        Ok(Some(Bytes::copy_from_slice(&value.to_be_bytes())))
+    };
+    Ok(Function::scalar(
+        name,
+        [vector.clone(), vector],
+        CqlType::Native(Native::Float),
+        body,
+    ))
+}
+
+fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).filter_map(types::decode_f32).collect()
+}
+
+fn dot(x: &[f32], y: &[f32]) -> f32 {
+    x.iter().zip(y).map(|(a, b)| a * b).sum()
+}
+
+fn cosine(x: &[f32], y: &[f32]) -> Result<f32, Problem> {
+    let (xx, yy) = (dot(x, x), dot(y, y));
+    if xx == 0.0 || yy == 0.0 {
+        return Err(Problem::Invalid(
+            "Function {f} doesn't support all-zero vectors.".to_owned(),
+        ));
+    }
+    let cosine = types::narrow(f64::from(dot(x, y)) / (f64::from(xx) * f64::from(yy)).sqrt());
+    Ok((1.0 + cosine) / 2.0)
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all similarities have one shape")]
+fn euclidean(x: &[f32], y: &[f32]) -> Result<f32, Problem> {
+    let distance: f32 = x.iter().zip(y).map(|(a, b)| (a - b) * (a - b)).sum();
+    Ok(1.0 / (1.0 + distance))
+}
+
+#[expect(clippy::unnecessary_wraps, reason = "all similarities have one shape")]
+fn dot_product(x: &[f32], y: &[f32]) -> Result<f32, Problem> {
+    Ok((1.0 + dot(x, y)) / 2.0)
+}

@@ -1,0 +1,114 @@
+//! Times: now and current…, uuid, conversions between timeuuid, timestamp and date, bounds of timeuuids.
+
+use super::resolve::Candidates;
+use super::{Call, Function, Outcome};
+use crate::types::{self, CqlType, DAY_MILLIS, Native};
+use bytes::Bytes;
+
+const TIMEUUID: CqlType = CqlType::Native(Native::Timeuuid);
+const TIMESTAMP: CqlType = CqlType::Native(Native::Timestamp);
+const DATE: CqlType = CqlType::Native(Native::Date);
+const BIGINT: CqlType = CqlType::Native(Native::Bigint);
+
+/// What the current moment is given as.
+type Now = fn(&Call<'_>) -> Outcome;
+
+/// Names of functions without arguments, their result, their body.
+const NOW: &[(&[&str], CqlType, Now)] = &[
+    (&["now", "current_timeuuid", "currenttimeuuid"], TIMEUUID, now),
+    (&["current_timestamp", "currenttimestamp"], TIMESTAMP, |call| {
+        millis(Some(call.context.now_micros.div_euclid(1000)))
+    }),
+    (&["current_date", "currentdate"], DATE, |call| {
+        date(Some(call.context.now_micros.div_euclid(1000)))
+    }),
+    (
+        &["current_time", "currenttime"],
+        CqlType::Native(Native::Time),
+        |call| {
+            let micros = call.context.now_micros.rem_euclid(DAY_MILLIS * 1000);
+            millis(Some(micros * 1000))
+        },
+    ),
+    (&["uuid"], CqlType::Native(Native::Uuid), random_uuid),
+];
+
+/// Names of conversions, what they make of milliseconds since 1970-01-01, what they are made from.
+const CONVERSIONS: &[(&[&str], CqlType, fn(Option<i64>) -> Outcome, &[Native])] = &[
+    (
+        &["todate", "to_date"],
+        DATE,
+        date,
+        &[Native::Timeuuid, Native::Timestamp],
+    ),
+    (
+        &["totimestamp", "to_timestamp"],
+        TIMESTAMP,
+        millis,
+        &[Native::Timeuuid, Native::Date],
+    ),
+    (
+        &["tounixtimestamp", "to_unix_timestamp"],
+        BIGINT,
+        millis,
+        &[Native::Timeuuid, Native::Timestamp, Native::Date],
+    ),
+];
+
+pub(super) fn find(name: &str) -> Option<Candidates> {
+    let one = |function| Some(Candidates::Overloads(vec![function]));
+    if let Some((_, returns, body)) = NOW.iter().find(|(names, ..)| names.contains(&name)) {
+        return one(Function::scalar(name, [], returns.clone(), body).impure());
+    }
+    if let Some((_, returns, make, from)) = CONVERSIONS.iter().find(|(names, ..)| names.contains(&name)) {
+        let overload = |native: &Native| {
+            let native = *native;
+            Function::scalar(
+                name,
+                [CqlType::Native(native)],
+                returns.clone(),
+                move |call: &Call<'_>| make(unix_millis(native, call.bytes(0))),
+            )
+        };
+        return Some(Candidates::Overloads(from.iter().map(overload).collect()));
+    }
+    let bound: fn(i64) -> [u8; 16] = match name {
+        "mintimeuuid" | "min_timeuuid" => types::min_timeuuid,
+        "maxtimeuuid" | "max_timeuuid" => types::max_timeuuid,
+        _ => return None,
+    };
+    one(Function::scalar(name, [TIMESTAMP], TIMEUUID, move |call| {
+        Ok(types::decode_i64(call.bytes(0)).map(|millis| Bytes::copy_from_slice(&bound(millis))))
+    }))
+}
+
+/// Milliseconds since 1970-01-01; `None` for an empty value.
+pub(super) fn unix_millis(native: Native, bytes: &[u8]) -> Option<i64> {
+    match native {
+        Native::Timeuuid => types::unix_millis(bytes),
+        Native::Date => types::decode_date(bytes).map(|days| days * DAY_MILLIS),
+        _ => types::decode_i64(bytes),
+    }
+}
+
+fn millis(value: Option<i64>) -> Outcome {
+    Ok(value.map(|value| Bytes::copy_from_slice(&value.to_be_bytes())))
+}
+
+/// The day of a moment; days outside the range of dates are null.
+pub(super) fn date(value: Option<i64>) -> Outcome {
+    Ok(value
+        .and_then(|millis| types::encode_date(millis.div_euclid(DAY_MILLIS)))
+        .map(|days| Bytes::copy_from_slice(&days)))
+}
+
+fn now(call: &Call<'_>) -> Outcome {
+    Ok(Some(Bytes::copy_from_slice(&call.context.timeuuid())))
+}
+
+/// Version 4, variant 10 (RFC 4122 §4.4).
+fn random_uuid(call: &Call<'_>) -> Outcome {
+    let high = (call.context.random() & 0xffff_ffff_ffff_0fff) | 0x4000;
+    let low = (call.context.random() & 0x3fff_ffff_ffff_ffff) | 0x8000_0000_0000_0000;
+    Ok(Some([high.to_be_bytes(), low.to_be_bytes()].concat().into()))
+}
