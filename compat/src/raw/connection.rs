@@ -44,8 +44,10 @@ pub struct Connection {
     version: u8,
     /// Whether segments surround envelopes by now.
     framed: bool,
-    /// Bytes received and not yet taken.
+    /// Bytes received.
     pending: Vec<u8>,
+    /// How many of them have been taken; they go when more are received, so that taking many costs no copies.
+    taken: usize,
 }
 
 impl Connection {
@@ -153,7 +155,7 @@ impl Connection {
             opcode,
             body: body.to_vec(),
         };
-        self.pending.drain(..9 + len);
+        self.taken += 9 + len;
         Ok(Some(envelope))
     }
 
@@ -162,6 +164,8 @@ impl Connection {
     /// # Errors
     /// When the server has gone, is silent too long, or a checksum is wrong.
     pub fn fill(&mut self) -> Outcome<()> {
+        self.pending.drain(..self.taken);
+        self.taken = 0;
         if self.framed {
             return segment::read(&mut self.stream, &mut self.pending);
         }
