@@ -24,7 +24,7 @@ use crate::clock::Clock;
 use crate::partition::store::{self, Store, Url};
 use crate::partition::{Consistency, Stripes};
 use crate::planner::bound::{
-    BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundSelect, ResultColumn, Value,
+    BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
 use crate::planner::{self, Plan, ddl};
 use crate::schema::node::{Live, NodeInfo};
@@ -365,7 +365,12 @@ impl Database {
             },
             BoundPartitions::Ring { .. } => None,
         };
-        views::rows(&select.table, sources, one_key.as_deref()).unwrap_or_default()
+        let first_clustering = first_clustering(select);
+        let wanted = views::Wanted {
+            partition_key: one_key.as_deref(),
+            first_clustering: first_clustering.as_deref(),
+        };
+        views::rows(&select.table, sources, wanted).unwrap_or_default()
     }
 
     fn describe(&self, request: &Request<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
@@ -503,6 +508,26 @@ impl Database {
             warnings: outcome.warnings,
         })
     }
+}
+
+/// The value of the first clustering column if the read wants rows of one only: drivers ask for one table of a keyspace at a time.
+fn first_clustering(select: &BoundSelect) -> Option<Bytes> {
+    let first = select.table.clustering().first()?;
+    let (start, end) = match &select.rows {
+        BoundRows::All => return None,
+        BoundRows::Keys(keys) => (keys.first()?, keys.last()?),
+        BoundRows::Ranges(ranges) => (&ranges.first()?.start, ranges.last()?.end.as_ref()?),
+    };
+    let value = first.ty.decode_key(&mut start.as_slice(), first.descending).ok()?;
+    let mut prefix = Vec::new();
+    first.ty.encode_key(&value, first.descending, &mut prefix);
+    // The least key behind all that begin with the prefix.
+    let mut behind = prefix.clone();
+    while behind.last() == Some(&u8::MAX) {
+        behind.pop();
+    }
+    *behind.last_mut()? += 1;
+    (start.starts_with(&prefix) && *end <= behind).then_some(value)
 }
 
 fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {

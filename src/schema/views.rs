@@ -35,12 +35,15 @@ impl Cells {
         self
     }
 
-    fn into_row(self, table: &Table) -> Vec<Option<Bytes>> {
-        let of = |name: &str| {
-            self.0
-                .iter()
-                .find(|(column, _)| *column == name)
-                .and_then(|(_, value)| value.clone())
+    fn into_row(mut self, table: &Table) -> Vec<Option<Bytes>> {
+        let mut at = 0;
+        let mut of = |name: &str| {
+            // Cells are mostly made in the order of the columns, so the next one is looked at first.
+            let place = (at..self.0.len())
+                .chain(0..at)
+                .find(|&place| self.0.get(place).is_some_and(|(column, _)| *column == name))?;
+            at = place + 1;
+            self.0.get_mut(place).and_then(|(_, value)| value.take())
         };
         table.columns.iter().map(|column| of(&column.name)).collect()
     }
@@ -59,34 +62,47 @@ pub struct Sources<'a> {
     pub token: fn(&[u8]) -> i64,
 }
 
+/// Which rows a caller wants. What is left open is `None`.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Wanted<'a> {
+    /// The values of the partition key's columns.
+    pub partition_key: Option<&'a [Bytes]>,
+    /// The value of the first clustering column. Only spares work: rows of other values may come all the same.
+    pub first_clustering: Option<&'a [u8]>,
+}
+
 /// The rows of a system table that is made by the server; `None` if the table has stored rows.
-///
-/// `partition_key` are the values of the partition key's columns, if the caller wants only that partition; then only its rows are
-/// returned.
 #[must_use]
-pub fn rows(table: &Table, sources: Sources<'_>, partition_key: Option<&[Bytes]>) -> Option<Vec<Vec<Option<Bytes>>>> {
+pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<Vec<Vec<Option<Bytes>>>> {
     if !system::is_local(&table.keyspace) {
         return None;
     }
-    let wanted = partition_key
+    let text = |bytes: &'_ [u8]| std::str::from_utf8(bytes).ok().map(str::to_owned);
+    let keyspace = wanted
+        .partition_key
         .and_then(|key| key.first())
-        .and_then(|first| std::str::from_utf8(first).ok());
+        .and_then(|first| text(first));
+    let of_table = wanted.first_clustering.and_then(text);
+    let asked = schema_tables::Asked {
+        keyspace: keyspace.as_deref(),
+        table: of_table.as_deref(),
+    };
     let cells = match table.keyspace.as_str() {
-        "system_schema" => schema_tables::stored(&table.name, sources.schema, wanted),
-        "system_virtual_schema" => schema_tables::made(&table.name, sources.schema, wanted),
+        "system_schema" => schema_tables::stored(&table.name, sources.schema, asked),
+        "system_virtual_schema" => schema_tables::made(&table.name, sources.schema, asked),
         "system" => system_tables::system(&table.name, sources),
         _ => system_tables::system_views(&table.name, sources),
     };
     let mut rows: Vec<Vec<Option<Bytes>>> = cells.into_iter().map(|cells| cells.into_row(table)).collect();
     let count = table.partition_key_count;
-    if let Some(key) = partition_key {
-        rows.retain(|row| row.iter().take(count).map(Option::as_ref).eq(key.iter().map(Some)));
+    // Rows of a partition are made in clustering order; partitions are yet to be put in order.
+    match wanted.partition_key {
+        Some(key) => rows.retain(|row| row.iter().take(count).map(Option::as_ref).eq(key.iter().map(Some))),
+        None => rows.sort_by_cached_key(|row| {
+            let key = serialized(row.get(..count).unwrap_or_default());
+            ((sources.token)(&key), key)
+        }),
     }
-    // Stable: rows of a partition are made in clustering order.
-    rows.sort_by_cached_key(|row| {
-        let key = serialized(row.get(..count).unwrap_or_default());
-        ((sources.token)(&key), key)
-    });
     Some(rows)
 }
 

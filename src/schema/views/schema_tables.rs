@@ -1,80 +1,97 @@
 //! `system_schema` and `system_virtual_schema`.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
 
 use super::Cells;
 use super::encode::{bigint, boolean, double, int, map, text, text_list, text_map, text_set, uuid};
 use crate::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
 use crate::types::{CqlType, Native};
 
-/// The keyspaces that are asked for, virtual ones or the others.
-fn keyspaces<'a>(schema: &'a Schema, wanted: Option<&str>, made: bool) -> Vec<&'a Keyspace> {
-    let of = |keyspace: &&'a std::sync::Arc<Keyspace>| keyspace.is_virtual == made;
-    match wanted {
-        Some(name) => schema
-            .keyspace(name)
-            .filter(of)
-            .map(AsRef::as_ref)
-            .into_iter()
-            .collect(),
-        None => schema.keyspaces.values().filter(of).map(AsRef::as_ref).collect(),
+/// What is asked for; `None` is all.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) keyspace: Option<&'a str>,
+    /// The table, where the table that is read is clustered by the name of one.
+    pub(super) table: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    /// The keyspaces that are asked for, virtual ones or the others.
+    fn keyspaces<'s>(self, schema: &'s Schema, made: bool) -> Vec<&'s Keyspace> {
+        let of = |keyspace: &&'s Arc<Keyspace>| keyspace.is_virtual == made;
+        match self.keyspace {
+            Some(name) => schema
+                .keyspace(name)
+                .filter(of)
+                .map(AsRef::as_ref)
+                .into_iter()
+                .collect(),
+            None => schema.keyspaces.values().filter(of).map(AsRef::as_ref).collect(),
+        }
+    }
+
+    /// The tables of a keyspace that are asked for, by name.
+    fn tables(self, keyspace: &Keyspace) -> Vec<&Table> {
+        match self.table {
+            Some(name) => keyspace.tables.get(name).map(AsRef::as_ref).into_iter().collect(),
+            None => keyspace.tables.values().map(AsRef::as_ref).collect(),
+        }
+    }
+
+    /// The tables and views of a keyspace that are asked for, by name.
+    fn tables_and_views(self, keyspace: &Keyspace) -> Vec<&Table> {
+        if let Some(name) = self.table {
+            return keyspace.table_or_view(name).map(AsRef::as_ref).into_iter().collect();
+        }
+        let mut all: Vec<&Table> = keyspace.all_tables().map(AsRef::as_ref).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
     }
 }
 
 /// Rows of `system_schema`, each keyspace's in clustering order.
-pub(super) fn stored(table: &str, schema: &Schema, wanted: Option<&str>) -> Vec<Cells> {
-    let each: fn(&Keyspace) -> Vec<Cells> = match table {
-        "keyspaces" => |keyspace| {
-            vec![
+pub(super) fn stored(table: &str, schema: &Schema, asked: Asked<'_>) -> Vec<Cells> {
+    let each = |keyspace: &Keyspace| -> Vec<Cells> {
+        let tables = || asked.tables(keyspace).into_iter();
+        let with_views = || asked.tables_and_views(keyspace).into_iter();
+        match table {
+            "keyspaces" => vec![
                 Cells::new()
                     .set("keyspace_name", text(&keyspace.name))
                     .set("durable_writes", boolean(keyspace.durable_writes))
                     .set("replication", text_map(&keyspace.replication)),
-            ]
-        },
-        "tables" => |keyspace| keyspace.tables.values().map(|table| table_row(table)).collect(),
-        "columns" => |keyspace| by_table(keyspace).into_values().flat_map(columns).collect(),
-        "column_masks" => |keyspace| by_table(keyspace).into_values().flat_map(masks).collect(),
-        "dropped_columns" => |keyspace| by_table(keyspace).into_values().flat_map(dropped).collect(),
-        "indexes" => |keyspace| keyspace.tables.values().flat_map(|table| indexes(table)).collect(),
-        "triggers" => |keyspace| keyspace.tables.values().flat_map(|table| triggers(table)).collect(),
-        "types" => types,
-        "views" => views,
-        "functions" => functions,
-        "aggregates" => aggregates,
-        _ => return Vec::new(),
+            ],
+            "tables" => tables().map(table_row).collect(),
+            "columns" => with_views().flat_map(columns).collect(),
+            "column_masks" => with_views().flat_map(masks).collect(),
+            "dropped_columns" => with_views().flat_map(dropped).collect(),
+            "indexes" => tables().flat_map(indexes).collect(),
+            "triggers" => tables().flat_map(triggers).collect(),
+            "types" => types(keyspace),
+            "views" => views(keyspace),
+            "functions" => functions(keyspace),
+            "aggregates" => aggregates(keyspace),
+            _ => Vec::new(),
+        }
     };
-    keyspaces(schema, wanted, false).into_iter().flat_map(each).collect()
+    asked.keyspaces(schema, false).into_iter().flat_map(each).collect()
 }
 
 /// Rows of `system_virtual_schema`.
-pub(super) fn made(table: &str, schema: &Schema, wanted: Option<&str>) -> Vec<Cells> {
-    let each: fn(&Keyspace) -> Vec<Cells> = match table {
-        "keyspaces" => |keyspace| vec![Cells::new().set("keyspace_name", text(&keyspace.name))],
-        "tables" => |keyspace| {
-            keyspace
-                .tables
-                .values()
-                .map(|table| {
-                    Cells::new()
-                        .set("keyspace_name", text(&table.keyspace))
-                        .set("table_name", text(&table.name))
-                        .set("comment", text(&table.options.comment))
-                })
-                .collect()
-        },
-        "columns" => |keyspace| keyspace.tables.values().flat_map(|table| columns(table)).collect(),
-        _ => return Vec::new(),
+pub(super) fn made(table: &str, schema: &Schema, asked: Asked<'_>) -> Vec<Cells> {
+    let each = |keyspace: &Keyspace| -> Vec<Cells> {
+        let tables = || asked.tables(keyspace).into_iter();
+        match table {
+            "keyspaces" => vec![Cells::new().set("keyspace_name", text(&keyspace.name))],
+            "tables" => tables()
+                .map(|table| named(table).set("comment", text(&table.options.comment)))
+                .collect(),
+            "columns" => tables().flat_map(columns).collect(),
+            _ => Vec::new(),
+        }
     };
-    keyspaces(schema, wanted, true).into_iter().flat_map(each).collect()
-}
-
-/// Tables and views together, by name: how the tables that tell of both are clustered.
-fn by_table(keyspace: &Keyspace) -> BTreeMap<&str, &Table> {
-    keyspace
-        .all_tables()
-        .map(|table| (table.name.as_str(), table.as_ref()))
-        .collect()
+    asked.keyspaces(schema, true).into_iter().flat_map(each).collect()
 }
 
 fn named(table: &Table) -> Cells {
@@ -207,21 +224,38 @@ fn masks(table: &Table) -> Vec<Cells> {
         .filter_map(|column| {
             let (function, arguments) = column.mask.as_ref()?;
             let (keyspace, name) = function.split_once('.').unwrap_or(("system", function));
-            let nulls: Vec<bytes::Bytes> = arguments.iter().map(|argument| boolean(argument == "null")).collect();
+            let is_null = |argument: &&String| argument.eq_ignore_ascii_case("null");
+            let nulls: Vec<_> = arguments.iter().map(|argument| boolean(is_null(&argument))).collect();
+            let types: Vec<String> = (0..arguments.len())
+                .map(|place| mask_argument(name, place, column))
+                .collect();
+            let values = arguments.iter().map(|argument| {
+                if is_null(&argument) {
+                    ""
+                } else {
+                    argument.trim_matches('\'')
+                }
+            });
             Some(
                 named(table)
                     .set("column_name", text(&column.name))
                     .set("function_argument_nulls", super::encode::list(&nulls))
-                    .set("function_argument_types", text_list(arguments.iter().map(|_| "text")))
-                    .set(
-                        "function_argument_values",
-                        text_list(arguments.iter().map(String::as_str)),
-                    )
+                    .set("function_argument_types", text_list(types.iter().map(String::as_str)))
+                    .set("function_argument_values", text_list(values))
                     .set("function_keyspace", text(keyspace))
                     .set("function_name", text(name)),
             )
         })
         .collect()
+}
+
+/// The type of an argument of a masking function behind the column.
+fn mask_argument(function: &str, place: usize, column: &Column) -> String {
+    match (function, place) {
+        ("mask_inner" | "mask_outer", 0 | 1) => "int".to_owned(),
+        ("mask_replace", _) => column.ty.cql_name(),
+        _ => "text".to_owned(),
+    }
 }
 
 fn dropped(table: &Table) -> Vec<Cells> {
