@@ -2,6 +2,12 @@
 //!
 //! The test starts itself again as a child that writes and says what was acknowledged, kills it at some instant, and opens the store.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test outside of test functions too"
+)]
+
 use std::collections::HashMap;
 use std::io::{BufRead, BufReader, Write};
 use std::ops::ControlFlow;
@@ -219,4 +225,50 @@ fn a_kill_amid_flushes_loses_nothing_acknowledged() {
 #[test]
 fn a_kill_loses_nothing_acknowledged_with_slate() {
     kill_and_recover("slate+file", "group", 20, 3);
+}
+
+/// On a real file system that is full: `HELENUS_TEST_TINY=<directory on a file system of 200 MiB>`.
+#[test]
+#[ignore = "needs a small file system of its own"]
+fn a_full_disk_recovers() {
+    let directory = std::path::PathBuf::from(std::env::var("HELENUS_TEST_TINY").unwrap());
+    let scheme = std::env::var("HELENUS_TEST_SCHEME").unwrap_or_else(|_| "file".to_owned());
+    let ballast = directory.join("ballast");
+    std::fs::write(&ballast, vec![1; 140 << 20]).unwrap();
+    let url = format!("{scheme}:{}", directory.join("data").display());
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    runtime.block_on(async {
+        let store = open(&url, "group").await;
+        let mut acknowledged = 0;
+        let refusal = loop {
+            match store.commit(step(0, acknowledged + 1, 100_000)).await {
+                Ok(_) => acknowledged += 1,
+                Err(error) => break error,
+            }
+        };
+        println!("full after {acknowledged}: {refusal}");
+        assert!(acknowledged > 10, "{refusal}");
+        for _ in 0..3 {
+            let refusal = store.commit(step(0, acknowledged + 1, 100_000)).await.unwrap_err();
+            println!("still: {refusal}");
+        }
+        if scheme == "file" {
+            // Reads go on. SlateDB ends itself when its log cannot be put, until it is opened again.
+            assert_eq!(last_of(&store, &store.snapshot(), 0).await, acknowledged);
+        }
+        std::fs::remove_file(&ballast).unwrap();
+        for _ in 0..50 {
+            acknowledged += 1;
+            store.commit(step(0, acknowledged, 100_000)).await.unwrap();
+        }
+        check(&store, &HashMap::from([(0, acknowledged)])).await;
+        store.close().await.unwrap();
+        let store = open(&url, "group").await;
+        check(&store, &HashMap::from([(0, acknowledged)])).await;
+        store.close().await.unwrap();
+    });
 }

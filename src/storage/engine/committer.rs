@@ -499,9 +499,14 @@ impl Committer {
         if self.end.seq > 0 {
             batch.remove(&engine.data, chain_record(self.end).0);
         }
-        self.wait_for_room(&engine)
-            .and_then(|()| self.commit_to_engine(&engine, batch))
-            .inspect_err(|error| self.fail(error))?;
+        let written = self
+            .wait_for_room(&engine)
+            .and_then(|()| self.commit_to_engine(&engine, batch));
+        written.map_err(|error| {
+            let cause = self.cause_of(error);
+            self.fail(&cause);
+            cause
+        })?;
         self.end = end;
         self.sizes = sizes;
         self.deletion_tables = deletion_tables;
@@ -589,9 +594,22 @@ impl Committer {
         self.engine.as_ref().ok_or(Error::Reopening)
     }
 
+    /// An engine that failed in the background does not say why; whether the disk is full can be tried.
+    fn cause_of(&self, error: Error) -> Error {
+        match error {
+            Error::Engine { .. } => self
+                .directory
+                .probe()
+                .err()
+                .filter(Error::is_disk_full)
+                .unwrap_or(error),
+            error => error,
+        }
+    }
+
     fn fail(&mut self, error: &Error) {
         tracing::error!(%error, directory = %self.directory.path().display(), "the store takes no writes");
-        // An engine that failed in the background does not say why; the probe tells whether the disk was full.
+        // An engine that failed in the background for a reason unknown is given one more chance: it may have been a full disk.
         let may_recover = error.is_disk_full() || matches!(error, Error::Engine { .. });
         self.health = if may_recover {
             Health::Full

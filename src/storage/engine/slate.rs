@@ -24,7 +24,7 @@ use std::time::Duration;
 use arc_swap::ArcSwapOption;
 use bytes::Bytes;
 use foldhash::quality::RandomState;
-use slatedb::config::{FlushOptions, FlushType, ScanOptions};
+use slatedb::config::{CloseOptions, FlushOptions, FlushType, ScanOptions};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
 use slatedb::object_store::memory::InMemory;
@@ -53,6 +53,12 @@ const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Retries of one operation on the object store before it counts as failed; without a bound a full disk would hang its writers.
 const OBJECT_STORE_RETRIES_MAX: u32 = 3;
+
+/// How long the object store may take to have the log or a table before the write counts as failed.
+const PUT_MAX: Duration = Duration::from_secs(30);
+
+/// How long a database may take to close.
+const CLOSING_MAX: Duration = Duration::from_secs(10);
 
 /// Keys that one step of a range deletion removes.
 const RANGE_STEP_KEYS: usize = 4096;
@@ -444,17 +450,14 @@ impl Committer {
                 drop(answer.send(self.put(FlushType::MemTable).await));
             }
         }
-        drop(self.shared.published.swap(None));
-        let location = Arc::clone(&self.home.location);
-        let closed = match self.database.take() {
-            Some(database) if self.failed => {
-                let without_flush = slatedb::config::CloseOptions::default().with_flush_type(None);
-                drop(database.close_with_options(without_flush).await);
-                Ok(())
-            }
-            Some(database) => database.close().await.map_err(|error| failure(&location, &error)),
-            None => Ok(()),
+        // The log has everything, or gets it now; tables are written from it when the store is opened again.
+        let closed = if self.failed {
+            Ok(())
+        } else {
+            self.put(FlushType::Wal).await
         };
+        drop(self.shared.published.swap(None));
+        self.close_database().await;
         self.shared.cache.clear(CommitSeq(u64::MAX));
         // The directory's lock goes with it: whoever waits for the answer may open the store at once.
         drop(self);
@@ -589,8 +592,30 @@ impl Committer {
 
     async fn put(&self, flush_type: FlushType) -> Result<()> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
-        let put = database.flush_with_options(FlushOptions { flush_type }).await;
-        put.map_err(|error| failure(&self.home.location, &error))
+        let put = tokio::time::timeout(PUT_MAX, database.flush_with_options(FlushOptions { flush_type })).await;
+        match put {
+            Ok(put) => put.map_err(|error| failure(&self.home.location, &error)),
+            Err(_) => {
+                let what = format!("the object store did not answer in {} s", PUT_MAX.as_secs());
+                Err(Error::Engine {
+                    location: self.home.location.to_string(),
+                    what,
+                })
+            }
+        }
+    }
+
+    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
+    async fn close_database(&mut self) {
+        if let Some(database) = self.database.take() {
+            let without_flush = CloseOptions::default().with_flush_type(None);
+            // Its tasks may be busy with an object store that fails.
+            match tokio::time::timeout(CLOSING_MAX, database.close_with_options(without_flush)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database"),
+                Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
+            }
+        }
     }
 
     fn publish(&self) -> Result<()> {
@@ -651,11 +676,7 @@ impl Committer {
             directory.probe()?;
         }
         drop(self.shared.published.swap(None));
-        if let Some(database) = self.database.take() {
-            // What it still holds in memory was answered as failed; the log alone says what is there.
-            let without_flush = slatedb::config::CloseOptions::default().with_flush_type(None);
-            drop(database.close_with_options(without_flush).await);
-        }
+        self.close_database().await;
         self.open().await?;
         self.failed = false;
         tracing::info!(location = %self.home.location, "the store takes writes again");
