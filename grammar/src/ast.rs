@@ -2,6 +2,8 @@
 //!
 //! Literals stay text, since their type depends on the column they meet. Names are already folded: lower case unless they were
 //! quoted. Nothing here knows a schema.
+//!
+//! Long because the language is: data only, no functions but conversions of names.
 
 /// A name as CQL means it: folded to lower case unless it was quoted. Printing quotes it again where it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
@@ -708,7 +710,7 @@ pub struct CreateType {
 /// What ALTER TYPE does.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum AlterTypeAction {
-    /// ADD [IF NOT EXISTS] field type.
+    /// `ADD [IF NOT EXISTS] field type`
     Add {
         /// IF NOT EXISTS.
         if_not_exists: bool,
@@ -927,7 +929,7 @@ pub struct DropTrigger {
 pub enum DescribeTarget {
     /// CLUSTER.
     Cluster,
-    /// [FULL] SCHEMA.
+    /// `[FULL] SCHEMA`
     Schema {
         /// FULL: system keyspaces too.
         full: bool,
@@ -942,7 +944,7 @@ pub enum DescribeTarget {
     Functions,
     /// AGGREGATES.
     Aggregates,
-    /// [ONLY] KEYSPACE [k].
+    /// `[ONLY] KEYSPACE [k]`
     Keyspace {
         /// `None`: the session's keyspace.
         name: Option<Name>,
@@ -1006,7 +1008,7 @@ pub enum Resource {
     AllKeyspaces,
     /// KEYSPACE k.
     Keyspace(Name),
-    /// [TABLE] t.
+    /// `[TABLE] t`
     Table(QualifiedName),
     /// ALL TABLES IN KEYSPACE k.
     AllTables(Name),
@@ -1038,7 +1040,7 @@ pub enum Resource {
 pub struct Grant {
     /// REVOKE rather than GRANT.
     pub revoke: bool,
-    /// `None`: ALL [PERMISSIONS].
+    /// `None`: `ALL [PERMISSIONS]`.
     pub permissions: Option<Vec<Permission>>,
     /// On what.
     pub resource: Resource,
@@ -1060,7 +1062,7 @@ pub struct GrantRole {
 /// `LIST permissions`
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub struct ListPermissions {
-    /// `None`: ALL [PERMISSIONS].
+    /// `None`: `ALL [PERMISSIONS]`.
     pub permissions: Option<Vec<Permission>>,
     /// ON; `None`: on everything.
     pub resource: Option<Resource>,

@@ -27,6 +27,9 @@ mod statement;
 mod term;
 mod types;
 
+#[cfg(test)]
+mod tests;
+
 pub use error::SyntaxError;
 pub use keyword::{is_reserved, quote_if_needed};
 pub use markers::markers;

@@ -4,7 +4,7 @@ use crate::ast::{Name, QualifiedName};
 use crate::input::{Input, NameOf, Parsed, enter, expect, folded};
 use crate::keyword::Kind;
 
-/// `ident = IDENT | QUOTED_NAME | unreserved_keyword`
+/// `ident = IDENT | QUOTED_NAME | UNRESERVED_KEYWORD`
 pub(crate) fn ident(input: Input<'_>) -> Parsed<'_, Name> {
     enter("ident");
     if NameOf::Anything.allows(input.kind()) {
@@ -196,7 +196,7 @@ pub(crate) fn type_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     Ok((input, QualifiedName { keyspace, name }))
 }
 
-/// `type_ident = IDENT | QUOTED_NAME | basic_unreserved_keyword | "KEY"`
+/// `type_ident = IDENT | QUOTED_NAME | BASIC_KEYWORD | "KEY"`
 fn type_ident(input: Input<'_>) -> Parsed<'_, Name> {
     enter("type_ident");
     /// Names that Cassandra keeps for types to come.
@@ -254,7 +254,7 @@ pub(crate) fn function_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     }
 }
 
-/// `function_ident = IDENT | QUOTED_NAME | unreserved_function_keyword | "TOKEN" | "COUNT"`
+/// `function_ident = IDENT | QUOTED_NAME | FUNCTION_KEYWORD | "TOKEN" | "COUNT"`
 pub(crate) fn function_ident(input: Input<'_>) -> Parsed<'_, Name> {
     enter("function_ident");
     if NameOf::Function.allows(input.kind()) {

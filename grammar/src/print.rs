@@ -2,6 +2,8 @@
 //!
 //! Names are quoted where they must be, keywords are upper case, and there is one blank where the grammar allows some. `-` is always
 //! followed by a blank, since `-1` is a number and `--` a comment.
+//!
+//! Long because the language is: one short function a node, in the order of `ast`.
 
 use std::fmt::{self, Display, Formatter, Write};
 
@@ -224,6 +226,8 @@ impl Display for Selector {
             }
             Self::Metadata { kind, of } => write!(f, "{kind}({of})"),
             Self::Cast { selector, target } => write!(f, "CAST({selector} AS {target})"),
+            // A point right behind a number would be the number's.
+            Self::Field { of, field } if matches!(**of, Self::Term(_)) => write!(f, "{of} .{field}"),
             Self::Field { of, field } => write!(f, "{of}.{field}"),
             Self::Element { of, key } => write!(f, "{of}[{key}]"),
             Self::Slice { of, from, to } => {

@@ -65,7 +65,7 @@ pub(crate) fn property(input: Input<'_>) -> Parsed<'_, Property> {
     ))
 }
 
-/// `property_value = constant | unreserved_keyword`
+/// `property_value = constant | UNRESERVED_KEYWORD`
 fn property_value(input: Input<'_>) -> Parsed<'_, Literal> {
     enter("property_value");
     if is_constant(input.kind()) {

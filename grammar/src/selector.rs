@@ -233,7 +233,7 @@ fn may_follow_column(kind: Kind) -> bool {
     )
 }
 
-/// `selection_type_hint = "(" type ")" selection_without_field`
+/// `selection_type_hint = "(" comparator_type ")" selection_without_field`
 fn selection_type_hint(input: Input<'_>) -> Parsed<'_, Selector> {
     enter("selection_type_hint");
     let (input, target) = comparator_type(input.skip(1))?;
@@ -274,7 +274,8 @@ fn begins_selector(kind: Kind) -> bool {
     crate::term::begins_term(kind)
 }
 
-/// `selection_map_or_set = "{" [ unaliased_selector ( ":" … | { "," … } ) ] "}"`
+/// `selection_map_or_set = "{" [ unaliased_selector ( ":" unaliased_selector { "," unaliased_selector ":" unaliased_selector }
+/// | { "," unaliased_selector } ) ] "}"`
 fn selection_map_or_set(input: Input<'_>) -> Parsed<'_, Selector> {
     enter("selection_map_or_set");
     fn entry(input: Input<'_>) -> Parsed<'_, (Selector, Selector)> {

@@ -207,7 +207,7 @@ fn begins_simple_term(input: Input<'_>, distance: usize) -> bool {
     }
 }
 
-/// `type_hint = "(" type ")" simple_term`
+/// `type_hint = "(" comparator_type ")" simple_term`
 fn type_hint(input: Input<'_>) -> Parsed<'_, Term> {
     enter("type_hint");
     let (input, target) = comparator_type(input.skip(1))?;

@@ -59,7 +59,9 @@ fn named(input: Input<'_>) -> Parsed<'_, Type> {
     Ok((input, Type::Named(name)))
 }
 
-/// `native_type = "ASCII" | "BIGINT" | … | "VARINT"`
+/// `native_type = "ASCII" | "BIGINT" | "BLOB" | "BOOLEAN" | "COUNTER" | "DATE" | "DECIMAL" | "DOUBLE"
+/// | "DURATION" | "FLOAT" | "INET" | "INT" | "SMALLINT" | "TEXT" | "TIME" | "TIMESTAMP"
+/// | "TIMEUUID" | "TINYINT" | "UUID" | "VARCHAR" | "VARINT"`
 pub(crate) fn native_type(input: Input<'_>) -> Parsed<'_, Type> {
     enter("native_type");
     if input.kind().class() != Some(Class::Native) {
@@ -69,7 +71,7 @@ pub(crate) fn native_type(input: Input<'_>) -> Parsed<'_, Type> {
     Ok((input.skip(1), Type::Named(QualifiedName { keyspace: None, name })))
 }
 
-/// `collection_type = "MAP" "<" type "," type ">" | ( "LIST" | "SET" ) "<" type ">"`
+/// `collection_type = "MAP" "<" comparator_type "," comparator_type ">" | ( "LIST" | "SET" ) "<" comparator_type ">"`
 fn collection_type(input: Input<'_>) -> Parsed<'_, Type> {
     enter("collection_type");
     let kind = input.kind();
@@ -88,7 +90,7 @@ fn collection_type(input: Input<'_>) -> Parsed<'_, Type> {
     Ok((input, made))
 }
 
-/// `tuple_type = "TUPLE" "<" type { "," type } ">"`
+/// `tuple_type = "TUPLE" "<" comparator_type { "," comparator_type } ">"`
 fn tuple_type(input: Input<'_>) -> Parsed<'_, Type> {
     enter("tuple_type");
     let (input, ()) = expect(input.skip(1), Kind::Less)?;
@@ -97,7 +99,7 @@ fn tuple_type(input: Input<'_>) -> Parsed<'_, Type> {
     Ok((input, Type::Tuple(elements)))
 }
 
-/// `vector_type = "VECTOR" "<" type "," INTEGER ">"`
+/// `vector_type = "VECTOR" "<" comparator_type "," INTEGER ">"`
 fn vector_type(input: Input<'_>) -> Parsed<'_, Type> {
     enter("vector_type");
     let (input, ()) = expect(input.skip(1), Kind::Less)?;
@@ -113,7 +115,7 @@ fn vector_type(input: Input<'_>) -> Parsed<'_, Type> {
     Ok((input, Type::Vector(Box::new(element), length)))
 }
 
-/// `frozen_type = "FROZEN" "<" type ">"`
+/// `frozen_type = "FROZEN" "<" comparator_type ">"`
 fn frozen_type(input: Input<'_>) -> Parsed<'_, Type> {
     enter("frozen_type");
     let (input, ()) = expect(input.skip(1), Kind::Less)?;

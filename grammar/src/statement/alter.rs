@@ -93,7 +93,7 @@ fn alter_table(input: Input<'_>) -> Parsed<'_, Statement> {
     ))
 }
 
-/// `alter_column = "ALTER" ( column_name "TYPE" type | if_exists column_name ( column_mask | "DROP" "MASKED" ) )`
+/// `alter_column = "ALTER" ( column_name "TYPE" comparator_type | if_exists column_name ( column_mask | "DROP" "MASKED" ) )`
 fn alter_column(input: Input<'_>) -> Parsed<'_, AlterTableAction> {
     enter("alter_column");
     let second = input.ahead(1);
@@ -220,7 +220,7 @@ fn renaming(input: Input<'_>) -> Parsed<'_, (Name, Name)> {
     Ok((input, (from, to)))
 }
 
-/// `alter_type = "ALTER" "TYPE" if_exists type_name ( "ALTER" ident "TYPE" type | "ADD" if_not_exists field
+/// `alter_type = "ALTER" "TYPE" if_exists type_name ( "ALTER" ident "TYPE" comparator_type | "ADD" if_not_exists field
 /// | "RENAME" if_exists renaming { "AND" renaming } )`
 fn alter_type(input: Input<'_>) -> Parsed<'_, Statement> {
     enter("alter_type");

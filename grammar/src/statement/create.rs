@@ -83,7 +83,7 @@ fn create_type(input: Input<'_>) -> Parsed<'_, Statement> {
     ))
 }
 
-/// `field = ident type`
+/// `field = ident comparator_type`
 pub(super) fn field(input: Input<'_>) -> Parsed<'_, (Name, Type)> {
     enter("field");
     let (input, name) = ident(input)?;
@@ -206,7 +206,7 @@ fn or_replace(input: Input<'_>) -> Parsed<'_, bool> {
 }
 
 /// `create_function = "CREATE" [ "OR" "REPLACE" ] "FUNCTION" if_not_exists function_name "(" [ field { "," field } ] ")"
-/// ( "RETURNS" "NULL" | "CALLED" ) "ON" "NULL" "INPUT" "RETURNS" type "LANGUAGE" IDENT "AS" STRING`
+/// ( "RETURNS" "NULL" | "CALLED" ) "ON" "NULL" "INPUT" "RETURNS" comparator_type "LANGUAGE" IDENT "AS" STRING`
 fn create_function(input: Input<'_>) -> Parsed<'_, Statement> {
     enter("create_function");
     let (input, or_replace) = or_replace(input.skip(1))?;
@@ -245,7 +245,7 @@ fn create_function(input: Input<'_>) -> Parsed<'_, Statement> {
     Ok((input, Statement::CreateFunction(function)))
 }
 
-/// `argument_types = "(" [ type { "," type } ] ")"`
+/// `argument_types = "(" [ comparator_type { "," comparator_type } ] ")"`
 pub(super) fn argument_types(input: Input<'_>) -> Parsed<'_, Vec<Type>> {
     enter("argument_types");
     let (input, ()) = expect(input, Kind::ParenOpen)?;
@@ -259,7 +259,7 @@ pub(super) fn argument_types(input: Input<'_>) -> Parsed<'_, Vec<Type>> {
 }
 
 /// `create_aggregate = "CREATE" [ "OR" "REPLACE" ] "AGGREGATE" if_not_exists function_name argument_types "SFUNC" function_ident
-/// "STYPE" type [ "FINALFUNC" function_ident ] [ "INITCOND" term ]`
+/// "STYPE" comparator_type [ "FINALFUNC" function_ident ] [ "INITCOND" term ]`
 fn create_aggregate(input: Input<'_>) -> Parsed<'_, Statement> {
     enter("create_aggregate");
     let (input, or_replace) = or_replace(input.skip(1))?;

@@ -59,7 +59,7 @@ fn table_element<'a>(input: Input<'a>, table: &mut CreateTable) -> Parsed<'a, ()
     Ok((input, ()))
 }
 
-/// `column_definition = ident type [ "STATIC" ] [ column_mask ]`
+/// `column_definition = ident comparator_type [ "STATIC" ] [ column_mask ]`
 pub(super) fn column_definition(input: Input<'_>) -> Parsed<'_, ColumnDefinition> {
     enter("column_definition");
     let (input, name) = ident(input)?;
