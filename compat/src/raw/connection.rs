@@ -65,6 +65,7 @@ impl Connection {
             version,
             framed: false,
             pending: Vec::new(),
+            taken: 0,
         })
     }
 
