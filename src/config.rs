@@ -465,6 +465,8 @@ pub struct Config {
     pub ready_fd: Option<u32>,
     /// File for the address.
     pub ready_file: Option<PathBuf>,
+    /// All settings as they are in force, by name; several values with commas between.
+    pub settings: Vec<(String, String)>,
 }
 
 impl Config {
@@ -501,6 +503,10 @@ impl Config {
             },
             ready_fd: values.optional("ready-fd")?,
             ready_file: values.text("ready-file").map(PathBuf::from),
+            settings: values
+                .iter()
+                .map(|(setting, values, _)| (setting.name.into(), values.join(",")))
+                .collect(),
         })
     }
 }

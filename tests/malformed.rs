@@ -212,11 +212,8 @@ async fn broken_segments_close_their_connection_only() {
     ] {
         let mut client = Client::ready(server.addresses()[0], Version::V5).await;
         client.bytes(&bytes).await;
-        loop {
-            match client.frame().await {
-                Some(frame) => assert_eq!(frame.error().0, PROTOCOL),
-                None => break,
-            }
+        while let Some(frame) = client.frame().await {
+            assert_eq!(frame.error().0, PROTOCOL);
         }
     }
     neighbour.query(1, "void").await;

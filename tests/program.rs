@@ -6,8 +6,9 @@ mod raw;
 use std::io::Read;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use helenus::clock::Clock;
 use helenus::wire::Version;
 use raw::Client;
 
@@ -30,13 +31,13 @@ fn output(arguments: &[&str]) -> (bool, String, String) {
 
 /// Waits for the address in a ready file.
 fn ready(file: &Path, child: &mut Child) -> String {
-    let begun = std::time::Instant::now();
+    let clock = Clock::system();
     loop {
         if let Ok(text) = std::fs::read_to_string(file) {
             return text.trim().to_owned();
         }
         assert!(child.try_wait().unwrap().is_none(), "it ended");
-        assert!(begun.elapsed() < Duration::from_secs(20), "it is not ready");
+        assert!(clock.monotonic() < Duration::from_secs(20), "it is not ready");
         std::thread::sleep(Duration::from_millis(10));
     }
 }
@@ -49,12 +50,12 @@ fn terminate(child: &mut Child) -> (bool, String) {
             .unwrap()
             .success()
     );
-    let begun = Instant::now();
+    let clock = Clock::system();
     let status = loop {
         if let Some(status) = child.try_wait().unwrap() {
             break status;
         }
-        assert!(begun.elapsed() < Duration::from_secs(20), "it does not end");
+        assert!(clock.monotonic() < Duration::from_secs(20), "it does not end");
         std::thread::sleep(Duration::from_millis(10));
     };
     let mut text = String::new();

@@ -39,8 +39,10 @@ impl Body<'_> {
     }
 }
 
+type Row = Vec<Option<Vec<u8>>>;
+
 /// Rows without metadata: paging state and cells.
-fn rows(frame: &Frame) -> (Option<Vec<u8>>, Vec<Vec<Option<Vec<u8>>>>) {
+fn rows(frame: &Frame) -> (Option<Vec<u8>>, Vec<Row>) {
     assert_eq!(frame.opcode, 8, "{frame:?}");
     let mut body = Body(&frame.body);
     assert_eq!(body.int(), 2);

@@ -1,11 +1,13 @@
 //! Who may connect: bounds on connections, in all and per address, and on the bytes of requests in work.
 
 use std::collections::HashMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// Counts what is admitted.
+use super::session::Session;
+
+/// Counts what is admitted, and knows who it is.
 #[derive(Debug, Default)]
 pub(super) struct Admission {
     connections: Mutex<Connections>,
@@ -14,7 +16,7 @@ pub(super) struct Admission {
 
 #[derive(Debug, Default)]
 struct Connections {
-    total: usize,
+    sessions: HashMap<SocketAddr, Arc<Session>>,
     by_address: HashMap<IpAddr, usize>,
 }
 
@@ -22,7 +24,7 @@ struct Connections {
 #[derive(Debug)]
 pub(super) struct Admitted {
     admission: Arc<Admission>,
-    from: IpAddr,
+    from: SocketAddr,
 }
 
 impl Admission {
@@ -31,14 +33,20 @@ impl Admission {
     }
 
     /// Admits a connection; `None` if there are too many.
-    pub(super) fn admit(self: &Arc<Self>, from: IpAddr, total_max: usize, per_address_max: usize) -> Option<Admitted> {
+    pub(super) fn admit(
+        self: &Arc<Self>,
+        session: &Arc<Session>,
+        total_max: usize,
+        per_address_max: usize,
+    ) -> Option<Admitted> {
+        let from = session.client();
         let mut connections = self.locked();
-        let here = connections.by_address.get(&from).copied().unwrap_or(0);
-        if connections.total >= total_max || here >= per_address_max {
+        let here = connections.by_address.get(&from.ip()).copied().unwrap_or(0);
+        if connections.sessions.len() >= total_max || here >= per_address_max {
             return None;
         }
-        connections.total += 1;
-        connections.by_address.insert(from, here + 1);
+        connections.sessions.insert(from, Arc::clone(session));
+        connections.by_address.insert(from.ip(), here + 1);
         drop(connections);
         Some(Admitted {
             admission: Arc::clone(self),
@@ -48,7 +56,12 @@ impl Admission {
 
     /// Connections open now.
     pub(super) fn connections(&self) -> usize {
-        self.locked().total
+        self.locked().sessions.len()
+    }
+
+    /// The connections open now, in no order.
+    pub(super) fn sessions(&self) -> Vec<Arc<Session>> {
+        self.locked().sessions.values().map(Arc::clone).collect()
     }
 
     /// Bytes of requests in work, over all connections.
@@ -70,11 +83,12 @@ impl Admission {
 impl Drop for Admitted {
     fn drop(&mut self) {
         let mut connections = self.admission.locked();
-        connections.total = connections.total.saturating_sub(1);
-        if let Some(here) = connections.by_address.get_mut(&self.from) {
+        connections.sessions.remove(&self.from);
+        let address = self.from.ip();
+        if let Some(here) = connections.by_address.get_mut(&address) {
             *here = here.saturating_sub(1);
             if *here == 0 {
-                connections.by_address.remove(&self.from);
+                connections.by_address.remove(&address);
             }
         }
     }
@@ -87,14 +101,20 @@ mod tests {
     #[test]
     fn bounds_hold_and_places_come_back() {
         let admission = Arc::new(Admission::default());
-        let (one, two): (IpAddr, IpAddr) = ("10.0.0.1".parse().unwrap(), "10.0.0.2".parse().unwrap());
-        let first = admission.admit(one, 3, 2).unwrap();
-        let _second = admission.admit(one, 3, 2).unwrap();
-        assert!(admission.admit(one, 3, 2).is_none());
-        let _third = admission.admit(two, 3, 2).unwrap();
-        assert!(admission.admit(two, 3, 2).is_none());
+        let from = |address: &str| {
+            Arc::new(Session::new(
+                address.parse().unwrap(),
+                false,
+                Arc::new(super::super::Events::default()),
+            ))
+        };
+        let first = admission.admit(&from("10.0.0.1:1"), 3, 2).unwrap();
+        let _second = admission.admit(&from("10.0.0.1:2"), 3, 2).unwrap();
+        assert!(admission.admit(&from("10.0.0.1:3"), 3, 2).is_none());
+        let _third = admission.admit(&from("10.0.0.2:1"), 3, 2).unwrap();
+        assert!(admission.admit(&from("10.0.0.2:2"), 3, 2).is_none());
         drop(first);
         assert_eq!(admission.connections(), 2);
-        assert!(admission.admit(one, 3, 2).is_some());
+        assert!(admission.admit(&from("10.0.0.1:1"), 3, 2).is_some());
     }
 }

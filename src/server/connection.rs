@@ -28,7 +28,7 @@ use super::events::Subscription;
 use super::handshake::{self, Phase, Step};
 use super::inflight::InFlight;
 use super::limits::Limits;
-use super::session::Session;
+use super::session::{Session, Startup};
 use crate::metrics;
 use crate::wire::Version;
 use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
@@ -352,6 +352,7 @@ where
         }
         if begun > 0 {
             metrics::REQUESTS.add(begun as u64);
+            self.session.count_requests(begun as u64);
         }
         begun
     }
@@ -395,7 +396,9 @@ where
                 self.answer(context, header.stream, &response);
                 self.reading = Reading::Ending(End::Refused);
             }
-            Step::Negotiated(response, negotiated) => {
+            Step::Negotiated(response, negotiated, options) => {
+                let version = header.version;
+                self.session.set_startup(Startup { version, options });
                 self.answer(context, header.stream, &response);
                 self.decoder.negotiated(header.version, negotiated.compression);
                 self.encoder.negotiated(header.version, negotiated.compression);
@@ -420,6 +423,7 @@ where
 
     fn raise_limit(&mut self) {
         if self.phase == Phase::Ready {
+            self.session.set_ready();
             self.decoder.limit(self.shared.limits.body_bytes_max);
         }
     }

@@ -36,8 +36,8 @@ pub(super) enum Phase {
 pub(super) enum Step {
     /// Answer.
     Reply(Response),
-    /// Answer; what follows, in both directions, is as negotiated.
-    Negotiated(Response, Negotiated),
+    /// Answer; what follows, in both directions, is as negotiated. With the options as the client sent them.
+    Negotiated(Response, Negotiated, Vec<(String, String)>),
     /// Answer; this user has logged in.
     LoggedIn(Response, String),
     /// Answer and close.
@@ -115,7 +115,11 @@ pub(super) fn step(
                 } else {
                     Body::Ready
                 };
-                Step::Negotiated(body.into(), negotiated)
+                let options = startup
+                    .options
+                    .iter()
+                    .map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+                Step::Negotiated(body.into(), negotiated, options.collect())
             }
         },
         Ok(Request::AuthResponse(response)) => {

@@ -69,7 +69,7 @@ fn startup_answers_as_cassandra() {
         ] {
             assert!(matches!(
                 startup(version, &options),
-                Step::Negotiated(Response { body: Body::Ready, .. }, _)
+                Step::Negotiated(Response { body: Body::Ready, .. }, _, _)
             ));
         }
         let snappy = startup(version, &[("CQL_VERSION", "3.0.0"), ("COMPRESSION", "snappy")]);
@@ -118,6 +118,7 @@ fn nothing_goes_before_its_time() {
                     body: Body::Authenticate(AUTHENTICATOR_CLASS),
                     ..
                 },
+                _,
                 _
             )
         ));

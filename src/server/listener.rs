@@ -200,6 +200,12 @@ impl Server {
         self.admission.connections()
     }
 
+    /// Who asks for the connections open now, in no order; may outlive the server.
+    pub fn sessions(&self) -> impl Fn() -> Vec<Arc<Session>> + Send + Sync + 'static {
+        let admission = Arc::clone(&self.admission);
+        move || admission.sessions()
+    }
+
     /// Where events are told.
     #[must_use]
     pub const fn events(&self) -> &Arc<Events> {
@@ -260,10 +266,11 @@ impl<H: Handler> Acceptor<H> {
 
     fn accepted(&self, socket: TcpStream, from: SocketAddr, connections: &mut JoinSet<()>) {
         let limits = &self.shared.limits;
+        let session = Arc::new(Session::new(from, self.tls.is_some(), Arc::clone(&self.events)));
         let admitted =
             self.shared
                 .admission
-                .admit(from.ip(), limits.connections_max, limits.connections_per_address_max);
+                .admit(&session, limits.connections_max, limits.connections_per_address_max);
         let Some(admitted) = admitted else {
             metrics::CONNECTIONS_REFUSED.increment();
             tracing::debug!(%from, "connection refused: there are too many");
@@ -274,21 +281,21 @@ impl<H: Handler> Acceptor<H> {
             return;
         }
         let deadline = Instant::now() + limits.login_deadline;
-        connections.spawn(self.serve(socket, from, deadline, admitted));
+        connections.spawn(self.serve(socket, session, deadline, admitted));
     }
 
     fn serve(
         &self,
         socket: TcpStream,
-        from: SocketAddr,
+        session: Arc<Session>,
         deadline: Instant,
         admitted: Admitted,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let session = Arc::new(Session::new(from, Arc::clone(&self.events)));
         let (handler, shared, drain) = (Arc::clone(&self.handler), Arc::clone(&self.shared), self.drain.clone());
         let tls = self.tls.clone();
         async move {
             metrics::CONNECTIONS_OPENED.increment();
+            let from = session.client();
             let work_session = Arc::clone(&session);
             let work = move |header, body| H::handle(Arc::clone(&handler), Arc::clone(&work_session), header, body);
             let end = match tls {

@@ -36,7 +36,7 @@ pub use handshake::CQL_VERSION;
 pub use limits::Limits;
 pub use listener::{Bound, Options, Server, StartError, TlsOptions};
 pub use requests::Requests;
-pub use session::Session;
+pub use session::{Session, Startup};
 pub use tls::TlsError;
 
 use crate::wire::frame::Header;

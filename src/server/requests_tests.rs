@@ -32,7 +32,7 @@ impl Bench {
     async fn new() -> Self {
         let clock = Clock::manual(1_700_000_000_000_000);
         let requests = Requests::new(Arc::new(memory().await), &Limits::default(), clock);
-        let session = Session::new("127.0.0.1:1".parse().unwrap(), Arc::new(Events::default()));
+        let session = Session::new("127.0.0.1:1".parse().unwrap(), false, Arc::new(Events::default()));
         let bench = Self {
             requests: Arc::new(requests),
             session: Arc::new(session),

@@ -5,12 +5,12 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{Bound, Events, Requests, Server, StartError};
+use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database};
 use crate::partition::store;
-use crate::schema::node::NodeInfo;
+use crate::schema::node::{Client, Live, NodeInfo};
 
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
@@ -73,6 +73,11 @@ impl Running {
             clock.clone(),
         ));
         let server = bound.serve(&requests, Arc::new(Events::default()), clock);
+        let (sessions, settings) = (server.sessions(), config.settings.clone());
+        database.set_live_source(Box::new(move || Live {
+            clients: sessions().iter().map(|session| client(session)).collect(),
+            settings: settings.clone(),
+        }));
         Ok(Self { server, database })
     }
 
@@ -95,6 +100,34 @@ impl Running {
     pub async fn stop(self) -> Result<(), executor::Error> {
         self.server.drain().await;
         self.database.close().await
+    }
+}
+
+/// A connection as `system_views.clients` shows it.
+fn client(session: &Session) -> Client {
+    let state = session.state();
+    let startup = session.startup();
+    let options = startup.map(|startup| startup.options.clone()).unwrap_or_default();
+    let option = |name: &str| {
+        options
+            .iter()
+            .find(|(key, _)| key.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.clone())
+    };
+    Client {
+        address: session.client().ip(),
+        port: session.client().port(),
+        connection_stage: if session.is_ready() { "ready" } else { "authenticating" }.to_owned(),
+        driver_name: option("DRIVER_NAME"),
+        driver_version: option("DRIVER_VERSION"),
+        keyspace_name: state.keyspace.as_deref().map(str::to_owned),
+        protocol_version: startup.map_or(0, |startup| startup.version.number()),
+        request_count: session.requests(),
+        ssl_cipher_suite: None,
+        ssl_enabled: session.is_tls(),
+        ssl_protocol: None,
+        username: state.user.as_deref().unwrap_or("anonymous").to_owned(),
+        client_options: options,
     }
 }
 

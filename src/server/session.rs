@@ -1,29 +1,47 @@
 //! What a connection is to those who answer its requests.
 
 use std::net::SocketAddr;
-use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
 
 use super::events::Events;
 use crate::executor::SessionState;
+use crate::wire::Version;
 
 /// One connection. Shared by its requests in work.
 #[derive(Debug)]
 pub struct Session {
     client: SocketAddr,
+    tls: bool,
     state: ArcSwap<SessionState>,
+    startup: OnceLock<Startup>,
+    ready: AtomicBool,
+    requests: AtomicU64,
     warned_of_use: AtomicBool,
     events: Arc<Events>,
+}
+
+/// What STARTUP said.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Startup {
+    /// The version of the protocol.
+    pub version: Version,
+    /// As sent.
+    pub options: Vec<(String, String)>,
 }
 
 impl Session {
     /// A connection that has just come.
     #[must_use]
-    pub fn new(client: SocketAddr, events: Arc<Events>) -> Self {
+    pub fn new(client: SocketAddr, tls: bool, events: Arc<Events>) -> Self {
         Self {
             client,
+            tls,
+            startup: OnceLock::new(),
+            ready: AtomicBool::new(false),
+            requests: AtomicU64::new(0),
             state: ArcSwap::from_pointee(SessionState {
                 client: Some(client),
                 ..SessionState::default()
@@ -37,6 +55,45 @@ impl Session {
     #[must_use]
     pub const fn client(&self) -> SocketAddr {
         self.client
+    }
+
+    /// Whether the connection is encrypted.
+    #[must_use]
+    pub const fn is_tls(&self) -> bool {
+        self.tls
+    }
+
+    /// What STARTUP said; `None` before it.
+    #[must_use]
+    pub fn startup(&self) -> Option<&Startup> {
+        self.startup.get()
+    }
+
+    /// STARTUP has been answered. The first one counts.
+    pub(super) fn set_startup(&self, startup: Startup) {
+        drop(self.startup.set(startup));
+    }
+
+    /// Whether requests may come: after the login, where there is one.
+    #[must_use]
+    pub fn is_ready(&self) -> bool {
+        self.ready.load(Ordering::Relaxed)
+    }
+
+    /// Requests may come.
+    pub(super) fn set_ready(&self) {
+        self.ready.store(true, Ordering::Relaxed);
+    }
+
+    /// Requests that have come.
+    #[must_use]
+    pub fn requests(&self) -> u64 {
+        self.requests.load(Ordering::Relaxed)
+    }
+
+    /// So many more requests have come.
+    pub(super) fn count_requests(&self, count: u64) {
+        self.requests.fetch_add(count, Ordering::Relaxed);
     }
 
     /// Keyspace and user at this moment, as one value, so that a request sees both as they belong together.

@@ -3,7 +3,7 @@
 //! A connection starts with bare envelopes. In version 5 it goes over to segments after the answer to STARTUP
 //! ([`Decoder::negotiated`], [`Encoder::negotiated`]); bytes already read by then are segments.
 //!
-//! The three kinds of bad input differ in what follows: a [`Malformed`] body is answered on its stream; an envelope over the
+//! The three kinds of bad input differ in what follows: a `Malformed` body is answered on its stream; an envelope over the
 //! limit is skipped as its bytes come and answered on its stream ([`Inbound::TooBig`]); a [`Fatal`] has lost the stream of
 //! bytes, so the connection is closed, most after an answer.
 
