@@ -145,6 +145,27 @@ pub(crate) fn type_text(ty: &grammar::ast::Type) -> String {
     }
 }
 
+/// A type as a type hint in a SELECT clause names it: user-defined types in full.
+pub(crate) fn type_text_full(ty: &grammar::ast::Type, keyspace: &str) -> String {
+    use grammar::ast::Type;
+    let full = |ty: &Type| type_text_full(ty, keyspace);
+    match ty {
+        Type::Named(name) if name.keyspace.is_none() && crate::types::Native::named(name.name.as_str()).is_none() => {
+            format!("{keyspace}.{}", name.name.as_str())
+        }
+        Type::Named(_) | Type::Custom(_) => type_text(ty),
+        Type::List(of) => format!("list<{}>", full(of)),
+        Type::Set(of) => format!("set<{}>", full(of)),
+        Type::Map(key, value) => format!("map<{}, {}>", full(key), full(value)),
+        Type::Tuple(of) => {
+            let texts: Vec<String> = of.iter().map(full).collect();
+            format!("tuple<{}>", Joined(&texts, ", "))
+        }
+        Type::Vector(of, dimension) => format!("vector<{}, {dimension}>", full(of)),
+        Type::Frozen(of) => format!("frozen<{}>", full(of)),
+    }
+}
+
 /// The operator of a relation or condition.
 pub(crate) const fn relation_sign(operator: Operator) -> &'static str {
     match operator {
