@@ -3,15 +3,16 @@
 use grammar::ast::Term;
 
 use super::bound::Value;
-use super::error::Error;
+use super::error::{Error, invalid};
 use super::term::{Binding, Receiver, Typed, Typer};
 use crate::schema::Table;
-use crate::types::{CqlType, Native};
+use crate::types::{CqlType, Json, Native, folded_json_name as folded};
 
 /// The document of an INSERT JSON, before binding.
 #[derive(Clone, Debug)]
 pub(crate) struct JsonPlan {
     document: Typed,
+    /// Columns that the document does not name are left alone; otherwise they become null.
     default_unset: bool,
 }
 
@@ -26,8 +27,40 @@ impl JsonPlan {
     }
 
     /// A value for each column of the table.
-    pub(crate) fn bind(&self, _table: &Table, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
-        let _ = (self.document.bind(binding)?, self.default_unset);
-        Err(Error::Unsupported("INSERT JSON".into()))
+    ///
+    /// # Errors
+    ///
+    /// The document is no object, a value is none of its column's type, a name is no column's.
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
+        let text = match self.document.bind(binding)? {
+            Value::Bytes(bytes) => String::from_utf8(bytes.into()).unwrap_or_default(),
+            Value::Null | Value::Unset => return Err(Error::invalid("Got null for INSERT JSON values")),
+        };
+        let members = Json::parse_object(&text).map_err(|error| Error::invalid(error.to_string()))?;
+        let mut members: Vec<(String, Json)> = members
+            .into_iter()
+            .map(|(name, value)| (folded(&name), value))
+            .collect();
+        let missing = if self.default_unset { Value::Unset } else { Value::Null };
+        let mut values = Vec::with_capacity(table.columns.len());
+        for column in &table.columns {
+            // Of members that are one name when folded, the last counts.
+            let found = members.iter().rposition(|(name, _)| *name == column.name);
+            let Some(found) = found else {
+                values.push(missing.clone());
+                continue;
+            };
+            let (_, json) = members.swap_remove(found);
+            members.retain(|(name, _)| *name != column.name);
+            match column.ty.from_json(&json) {
+                Ok(Some(bytes)) => values.push(Value::Bytes(bytes)),
+                Ok(None) => values.push(Value::Null),
+                Err(error) => return invalid!("Error decoding JSON value for {}: {error}", column.name),
+            }
+        }
+        match members.first() {
+            Some((name, _)) => invalid!("JSON values map contains unrecognized column: {name}"),
+            None => Ok(values),
+        }
     }
 }

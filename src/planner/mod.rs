@@ -36,6 +36,8 @@ mod restriction;
 mod select;
 mod selection;
 mod term;
+#[cfg(test)]
+mod tests;
 mod text;
 mod value;
 
