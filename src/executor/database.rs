@@ -1,5 +1,6 @@
 //! The whole database behind one facade: what the server calls, and what tests call without one.
 
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use bytes::Bytes;
@@ -10,7 +11,6 @@ use super::answer::{
     Answer, AnswerKind, BatchKind, Change, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange, SessionState,
     Values,
 };
-use super::call::Context;
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::paging::{self, StatementDigest};
@@ -21,6 +21,7 @@ use super::value;
 use super::write::clock::{ListKeys, WriteClock};
 use super::write::{Routed, WriteRequest, WriteRoom};
 use crate::clock::Clock;
+use crate::functions::{Context, Timeuuids};
 use crate::partition::store::{self, Store, Url};
 use crate::partition::{Consistency, Stripes};
 use crate::planner::bound::{
@@ -75,6 +76,9 @@ pub struct Database {
     node: NodeInfo,
     live: OnceLock<LiveSource>,
     page_bytes_max: usize,
+    timeuuids: Arc<Timeuuids>,
+    /// The next request's number, where its own randomness begins.
+    seeds: AtomicU64,
 }
 
 impl std::fmt::Debug for Database {
@@ -93,6 +97,7 @@ pub(super) struct Request<'a> {
     session: &'a SessionState,
     params: &'a QueryParams,
     now_seconds: i64,
+    context: Context,
 }
 
 impl Database {
@@ -104,6 +109,8 @@ impl Database {
         let opened = Store::open(&options.url, &options.store, options.clock.clone()).await;
         let store = opened.map_err(|error| Error::Server(error.to_string()))?;
         let mut random = fastrand::Rng::with_seed(options.seed);
+        let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
+        let seeds = AtomicU64::new(random.u64(..));
         let list_keys = ListKeys::new(options.clock.clone(), random.u32(..));
         let mut node = options.node;
         let data_centers = data_centers(&node);
@@ -121,6 +128,8 @@ impl Database {
             node,
             live: OnceLock::new(),
             page_bytes_max: options.page_bytes_max,
+            timeuuids,
+            seeds,
         })
     }
 
@@ -217,7 +226,7 @@ impl Database {
                 ));
             };
             planned.planned.check_values(values.len())?;
-            bound.push(plan.bind(&values)?);
+            bound.push(plan.bind(&values, &request.context)?);
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
@@ -234,7 +243,16 @@ impl Database {
             now_seconds: params
                 .now_seconds
                 .map_or_else(|| self.writes.clock.now_seconds(), i64::from),
+            context: self.context(),
         }
+    }
+
+    /// Time and chance for the functions of one request.
+    fn context(&self) -> Context {
+        // Neighbouring numbers must not give overlapping sequences, so each seeds a generator of its own.
+        let number = self.seeds.fetch_add(1, Ordering::Relaxed);
+        let seed = fastrand::Rng::with_seed(number).u64(..);
+        Context::new(self.writes.clock.now_micros(), Arc::clone(&self.timeuuids), seed)
     }
 
     async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
@@ -264,17 +282,17 @@ impl Database {
                             .to_owned(),
                     ));
                 }
-                let bound = plan.bind(values)?;
+                let bound = plan.bind(values, &request.context)?;
                 let mut answer = self.select(request, planned, &bound, values).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
             Plan::Modify(plan) => {
-                let bound = plan.bind(values)?;
+                let bound = plan.bind(values, &request.context)?;
                 self.modify(request, &bound).await
             }
             Plan::Batch(plan) => {
-                let bound = plan.bind(values)?;
+                let bound = plan.bind(values, &request.context)?;
                 self.run_batch(request, &bound).await
             }
             Plan::Truncate(table) => {
@@ -314,8 +332,7 @@ impl Database {
             page_rows,
             page_bytes: self.page_bytes_max,
         };
-        let context = Context::default();
-        let mut sink = Sink::new(select, shape, &context, request.now_seconds, limits);
+        let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits);
         if system::is_local(&select.table.keyspace) {
             let rows = self.view_rows(request, select);
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
@@ -412,8 +429,10 @@ impl Database {
             is_counter.then_some(&modification.table.name),
         )?;
         if is_conditional {
-            let context = Context::default();
-            return self.writes.apply_conditionally(&routed, &write, &context, false).await;
+            return self
+                .writes
+                .apply_conditionally(&routed, &write, &request.context, false)
+                .await;
         }
         self.writes.apply(&routed, &write).await?;
         Ok(Answer::new(AnswerKind::Void))
@@ -442,8 +461,10 @@ impl Database {
         let mut write = self.write_request(request, write_type, batch.conditional, counter_table)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         if batch.conditional {
-            let context = Context::default();
-            return self.writes.apply_conditionally(&routed, &write, &context, true).await;
+            return self
+                .writes
+                .apply_conditionally(&routed, &write, &request.context, true)
+                .await;
         }
         self.writes.apply(&routed, &write).await?;
         Ok(Answer::new(AnswerKind::Void))

@@ -10,6 +10,7 @@ use super::bound::{BoundBatch, BoundModification, Value};
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
+use crate::functions::Context;
 use crate::schema::Schema;
 use crate::types::{CqlType, Native};
 
@@ -29,14 +30,21 @@ impl BatchPlan {
     /// # Errors
     ///
     /// As a member's, and conditions on several partitions.
-    pub fn bind(&self, values: &[Value]) -> Result<BoundBatch, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context) -> Result<BoundBatch, Error> {
         let modifications = self
             .modifications
             .iter()
-            .map(|modification| modification.bind(values))
+            .map(|modification| modification.bind(values, context))
             .collect::<Result<Vec<_>, _>>()?;
         let timestamp = match &self.timestamp {
-            Some(term) => modify::timestamp(term, &Binding { values, json: None })?,
+            Some(term) => modify::timestamp(
+                term,
+                &Binding {
+                    values,
+                    json: None,
+                    context,
+                },
+            )?,
             None => None,
         };
         finish(self.kind, modifications, timestamp)

@@ -1,40 +1,72 @@
 //! Calls: which function a name, an operator or a cast means for its arguments, in terms and in the SELECT clause.
+//!
+//! Overloads are `functions`' business. Here is what needs a statement: how its terms fit types, user-defined functions, and
+//! `token`, whose arguments are a table's partition key.
 
 use bytes::Bytes;
 use grammar::ast::{ArithmeticOperator, QualifiedName, Term};
 
+use super::bound::Value;
 use super::error::{Error, invalid};
-use super::term::{Binding, Receiver, Typed, Typer};
-use super::text::{TermText, operator_sign, qualified};
-use crate::functions::Function;
-use crate::types::{Assignment, CqlType};
+use super::narrow::partition_key;
+use super::term::{Binding, Receiver, Typed, Typer, type_fit};
+use super::text::{TermText, qualified};
+use crate::functions::{self, Argument, Function};
+use crate::token::Token;
+use crate::types::{Assignment, CqlType, Native};
 
 /// A call whose function is resolved.
 #[derive(Clone, Debug)]
 pub(crate) struct Call {
-    /// Which.
-    pub(crate) function: Function,
+    /// Which; `None` is `token`.
+    function: Option<Function>,
     /// Its arguments.
     pub(crate) arguments: Vec<Typed>,
 }
 
 impl Call {
     /// The result.
-    pub(crate) fn bind(&self, _: &Binding<'_>) -> Result<Option<Bytes>, Error> {
-        Err(Error::Unsupported("A function call".into()))
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
+        let mut arguments = Vec::with_capacity(self.arguments.len());
+        for (index, argument) in self.arguments.iter().enumerate() {
+            arguments.push(match argument.bind(binding)? {
+                Value::Bytes(bytes) => Some(bytes),
+                Value::Null => None,
+                Value::Unset => {
+                    let name = self.function.as_ref().map_or("token", Function::name);
+                    return invalid!("Invalid unset value for argument {index} in call to function {name}");
+                }
+            });
+        }
+        match &self.function {
+            Some(function) => function.call(&arguments, binding.context).map_err(refusal),
+            None => match arguments.into_iter().collect::<Option<Vec<Bytes>>>() {
+                Some(components) => {
+                    let token = Token::of(&partition_key(&components)?);
+                    Ok(Some(Bytes::copy_from_slice(&token.value().to_be_bytes())))
+                }
+                None => Ok(None),
+            },
+        }
     }
 }
 
-/// What resolution needs to know of an argument.
-pub(crate) struct Argument<'a> {
-    /// As written.
-    pub(crate) text: String,
-    /// Its type, where it has one of its own.
-    pub(crate) exact: Option<CqlType>,
-    /// The type that a constant has where nothing else says.
-    pub(crate) preferred: Option<CqlType>,
-    /// How well it fits a type.
-    pub(crate) fit: Box<dyn Fn(&CqlType) -> Assignment + 'a>,
+/// A failure of `functions` as one of this room.
+pub(crate) fn refusal(error: functions::Error) -> Error {
+    match error {
+        functions::Error::Failed {
+            keyspace,
+            name,
+            arguments,
+            message,
+        } => Error::Function {
+            keyspace: keyspace.to_owned(),
+            name,
+            arguments,
+            message,
+        },
+        error => Error::invalid(error.to_string()),
+    }
 }
 
 /// What is called.
@@ -46,120 +78,233 @@ pub(crate) enum Callee<'a> {
     Operator(ArithmeticOperator),
     /// `-a`
     Negate,
-    /// `CAST(a AS type)`
-    Cast(&'a CqlType),
+    /// `CAST(a AS type)`: the type as written.
+    Cast(&'a str),
 }
 
 /// A function with the types that it has for its arguments.
 #[derive(Clone, Debug)]
 pub(crate) struct Resolved {
-    /// Which.
-    pub(crate) function: Function,
-    /// `system.abs`
-    pub(crate) name: String,
+    /// Which; `None` is `token`.
+    pub(crate) function: Option<Function>,
     /// The types its arguments must have.
     pub(crate) arguments: Vec<CqlType>,
     /// The type of its result.
     pub(crate) returns: CqlType,
-    /// It takes many rows.
-    pub(crate) is_aggregate: bool,
 }
 
-/// Finds the function.
-pub(crate) fn resolve(
-    _: &Typer<'_>,
-    callee: Callee<'_>,
-    _: &[Argument<'_>],
-    _: Option<&Receiver>,
-) -> Result<Resolved, Error> {
-    match callee {
-        Callee::Name(name) => invalid!("Unknown function '{}'", qualified(name)),
-        Callee::Operator(operator) => Err(Error::Unsupported(
-            format!("The operator {}", operator_sign(operator)).into(),
-        )),
-        Callee::Negate => Err(Error::Unsupported("Negation".into())),
-        Callee::Cast(_) => Err(Error::Unsupported("CAST".into())),
+impl Resolved {
+    fn of(function: Function) -> Self {
+        Self {
+            arguments: function.argument_types().to_vec(),
+            returns: function.return_type().clone(),
+            function: Some(function),
+        }
+    }
+
+    /// Its name with its keyspace.
+    pub(crate) fn name(&self) -> String {
+        let name = self.function.as_ref().map_or("token", Function::name);
+        format!("{}.{name}", functions::KEYSPACE)
+    }
+
+    /// Whether it takes many rows.
+    pub(crate) fn is_aggregate(&self) -> bool {
+        self.function.as_ref().is_some_and(Function::is_aggregate)
+    }
+
+    /// What the result is called, given its arguments.
+    pub(crate) fn result_name(&self, arguments: &[String]) -> String {
+        match &self.function {
+            Some(function) => function.result_name(arguments),
+            None => format!("{}({})", self.name(), arguments.join(", ")),
+        }
     }
 }
 
-/// What a call's term calls, and with what.
-fn parts<'t>(
+/// Finds the function; `None`: a cast that changes nothing.
+pub(crate) fn resolve(
     typer: &Typer<'_>,
-    term: &'t Term,
-    cast: &'t mut Option<CqlType>,
-) -> Result<Option<(Callee<'t>, Vec<&'t Term>)>, Error> {
-    Ok(match term {
-        Term::Function { name, arguments } => Some((Callee::Name(name), arguments.iter().collect())),
-        Term::Arithmetic { operator, left, right } => Some((Callee::Operator(*operator), vec![left, right])),
-        Term::Negate(of) => Some((Callee::Negate, vec![of])),
-        Term::Cast { term, target } => {
-            let target = cast.insert(typer.resolve_type(target)?);
-            Some((Callee::Cast(target), vec![term]))
+    callee: Callee<'_>,
+    arguments: Vec<Argument<'_>>,
+    receiver: Option<&CqlType>,
+) -> Result<Option<Resolved>, Error> {
+    let found = match callee {
+        Callee::Name(name) => {
+            let is_system = name
+                .keyspace
+                .as_ref()
+                .is_none_or(|keyspace| keyspace.as_str() == functions::KEYSPACE);
+            if is_system && name.name.as_str() == "token" {
+                return token(typer, &arguments).map(Some);
+            }
+            if !functions::is_builtin(name) && is_user_defined(typer, name) {
+                return Err(Error::Unsupported("A user-defined function".into()));
+            }
+            functions::resolve(name, &arguments, receiver)
         }
-        _ => None,
+        Callee::Operator(operator) => match <[Argument<'_>; 2]>::try_from(arguments) {
+            Ok(arguments) => functions::resolve_operation(operator, &arguments, receiver),
+            Err(_) => return Err(Error::invalid("An operator has two operands")),
+        },
+        Callee::Negate => match arguments.first() {
+            Some(argument) => functions::resolve_negation(argument, receiver),
+            None => return Err(Error::invalid("A negation has one operand")),
+        },
+        Callee::Cast(target) => match arguments
+            .first()
+            .map(|argument| functions::resolve_cast(target, argument))
+        {
+            Some(Ok(None)) => return Ok(None),
+            Some(Ok(Some(function))) => Ok(function),
+            Some(Err(error)) => Err(error),
+            None => return Err(Error::invalid("A cast has one operand")),
+        },
+    };
+    found.map(|function| Some(Resolved::of(function))).map_err(refusal)
+}
+
+/// `token(…)` of the table's partition key.
+fn token(typer: &Typer<'_>, arguments: &[Argument<'_>]) -> Result<Resolved, Error> {
+    let Some(table) = &typer.table else {
+        return Err(Error::invalid("Unknown function 'token'"));
+    };
+    let types: Vec<CqlType> = table.partition_key().iter().map(|column| column.ty.clone()).collect();
+    if types.len() != arguments.len() {
+        return invalid!(
+            "Invalid number of arguments in call to function system.token: {} required but {} provided",
+            types.len(),
+            arguments.len()
+        );
+    }
+    for (index, (ty, argument)) in types.iter().zip(arguments).enumerate() {
+        if !argument.fit(ty).is_assignable() {
+            return invalid!(
+                "Type error: {} cannot be passed as argument {index} of function system.token of type {}",
+                argument.text,
+                ty.cql_name()
+            );
+        }
+    }
+    Ok(Resolved {
+        function: None,
+        arguments: types,
+        returns: CqlType::Native(Native::Bigint),
+    })
+}
+
+fn is_user_defined(typer: &Typer<'_>, name: &QualifiedName) -> bool {
+    let keyspace = name
+        .keyspace
+        .as_ref()
+        .map_or(&*typer.keyspace, |keyspace| keyspace.as_str());
+    typer.schema.keyspaces.get(keyspace).is_some_and(|keyspace| {
+        keyspace
+            .functions
+            .iter()
+            .any(|function| function.name == name.name.as_str())
+            || keyspace
+                .aggregates
+                .iter()
+                .any(|aggregate| aggregate.name == name.name.as_str())
+    })
+}
+
+/// The name of a cast's target, as written.
+pub(crate) fn cast_target(target: &grammar::ast::Type) -> String {
+    super::text::type_text(target)
+}
+
+/// What a call's term calls, and with what.
+fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<&'t Term>)> {
+    Some(match term {
+        Term::Function { name, arguments } => (Callee::Name(name), arguments.iter().collect()),
+        Term::Arithmetic { operator, left, right } => (Callee::Operator(*operator), vec![left, right]),
+        Term::Negate(of) => (Callee::Negate, vec![of]),
+        Term::Cast { term, target: written } => {
+            *target = cast_target(written);
+            (Callee::Cast(target), vec![term])
+        }
+        _ => return None,
     })
 }
 
 /// A term as an argument.
-fn argument<'a>(typer: &'a Typer<'_>, term: &'a Term) -> Result<Argument<'a>, Error> {
-    let exact = exact_type(typer, term)?;
-    let preferred = match term {
-        Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
-        _ => None,
-    };
-    Ok(Argument {
-        text: TermText(term).to_string(),
-        exact,
-        preferred,
-        fit: Box::new(|ty| typer.fit(term, ty).unwrap_or(Assignment::No)),
-    })
+fn argument<'a>(typer: &'a Typer<'_>, term: &'a Term) -> Argument<'a> {
+    let text = TermText(term).to_string();
+    match term {
+        Term::BindMarker(_) => Argument::marker(text),
+        Term::Tuple(of) if of.len() == 1 => {
+            let mut inner = argument(typer, of.first().unwrap_or(term));
+            inner.text = text;
+            inner
+        }
+        _ => {
+            let fits = |ty: &CqlType| typer.fit(term, ty).unwrap_or(Assignment::No);
+            let found = Argument::open(text, natural(typer, term), fits);
+            match term {
+                Term::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
+                _ => found,
+            }
+        }
+    }
 }
 
-/// The type that a term has of its own: a call's result, a type hint.
-fn exact_type(typer: &Typer<'_>, term: &Term) -> Result<Option<CqlType>, Error> {
-    Ok(match term {
-        Term::TypeHint { target, .. } => Some(typer.resolve_type(target)?),
+/// The type that a term has of its own: a call's result, a type hint, what a constant is where nothing else says.
+fn natural(typer: &Typer<'_>, term: &Term) -> Option<CqlType> {
+    match term {
+        Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
+        Term::TypeHint { target, .. } => typer.resolve_type(target).ok(),
         Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
-            resolve_term(typer, term, None).ok().map(|resolved| resolved.returns)
+            resolve_term(typer, term, None)
+                .ok()
+                .flatten()
+                .map(|resolved| resolved.returns)
         }
         _ => None,
-    })
+    }
 }
 
-fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&Receiver>) -> Result<Resolved, Error> {
-    let mut cast = None;
-    let Some((callee, terms)) = parts(typer, term, &mut cast)? else {
+fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&CqlType>) -> Result<Option<Resolved>, Error> {
+    let mut target = String::new();
+    let Some((callee, terms)) = parts(term, &mut target) else {
         return Err(Error::Unsupported("This term".into()));
     };
-    let arguments = terms
-        .iter()
-        .map(|term| argument(typer, term))
-        .collect::<Result<Vec<_>, _>>()?;
-    resolve(typer, callee, &arguments, receiver)
+    let arguments = terms.into_iter().map(|term| argument(typer, term)).collect();
+    resolve(typer, callee, arguments, receiver)
 }
 
 /// Types a call for a receiver.
 pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
-    let resolved = resolve_term(typer, term, Some(receiver)).map_err(|error| match (term, error) {
-        // The one message that is worded differently outside of the SELECT clause.
+    // Whether the result fits is said in other words than that nothing gives such a result.
+    let resolved = match resolve_term(typer, term, Some(&receiver.ty)) {
+        Err(Error::Invalid(_)) => resolve_term(typer, term, None),
+        found => found,
+    };
+    let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Invalid(text)) if text.starts_with("Unknown function '") => {
             Error::invalid(format!("Unknown function {} called", qualified(name)))
         }
         (_, error) => error,
     })?;
-    let mut cast = None;
-    let terms = parts(typer, term, &mut cast)?
-        .map(|(_, terms)| terms)
-        .unwrap_or_default();
-    if resolved.is_aggregate {
+    let mut target = String::new();
+    let terms = parts(term, &mut target).map(|(_, terms)| terms).unwrap_or_default();
+    let Some(resolved) = resolved else {
+        // A cast to the same type.
+        return match terms.as_slice() {
+            [only] => typer.term(only, receiver),
+            _ => Err(Error::Unsupported("This cast".into())),
+        };
+    };
+    if resolved.is_aggregate() {
         return Err(Error::invalid(
             "Aggregation function are not supported in the where clause",
         ));
     }
-    if super::term::type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
+    let name = resolved.name();
+    if type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
         return invalid!(
-            "Type error: cannot assign result of function {} (type {}) to {} (type {})",
-            resolved.name,
+            "Type error: cannot assign result of function {name} (type {}) to {} (type {})",
             resolved.returns.cql_name(),
             receiver.name,
             receiver.ty.cql_name()
@@ -167,8 +312,7 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
     }
     let mut arguments = Vec::with_capacity(terms.len());
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
-        let receiver = Receiver::new(format!("arg{index}({})", resolved.name), ty.clone());
-        arguments.push(typer.term(term, &receiver)?);
+        arguments.push(typer.term(term, &Receiver::new(format!("arg{index}({name})"), ty.clone()))?);
     }
     Ok(Typed::Call(Box::new(Call {
         function: resolved.function,
@@ -178,20 +322,20 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
 
 /// How well a call fits a type.
 pub(crate) fn fit(typer: &Typer<'_>, term: &Term, ty: &CqlType) -> Result<Assignment, Error> {
-    let receiver = Receiver::new(String::new(), ty.clone());
-    // What cannot be resolved says so when it is prepared.
-    Ok(match resolve_term(typer, term, Some(&receiver)) {
-        Ok(resolved) => super::term::type_fit(&resolved.returns, ty),
-        Err(_) => Assignment::Weak,
-    })
+    Ok(
+        match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
+            Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
+            // What cannot be resolved says so when it is typed.
+            Ok(None) | Err(_) => Assignment::Weak,
+        },
+    )
 }
 
-/// Whether a function keeps the order of its argument's values, so that rows can be grouped by it.
-pub(crate) fn is_monotonic(_: &Function) -> bool {
-    false
-}
-
-/// `system.abs : (int) -> int`
-pub(crate) fn signature(_: &Function) -> String {
-    String::new()
+/// Whether a function keeps the order of its last argument's values, so that rows can be grouped by it.
+pub(crate) fn is_monotonic(function: &Function) -> bool {
+    // Source: Cassandra's `Function.isMonotonic`: conversions of time, and rounding down.
+    matches!(
+        function.name(),
+        "floor" | "todate" | "to_date" | "totimestamp" | "to_timestamp" | "tounixtimestamp" | "to_unix_timestamp"
+    )
 }

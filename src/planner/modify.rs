@@ -14,6 +14,7 @@ use super::operation::{self, Operation};
 use super::restriction::{Judge, Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
+use crate::functions::Context;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -84,9 +85,13 @@ impl ModifyPlan {
     /// # Errors
     ///
     /// Values that are none of their types, null or unset where neither may be, keys too long, times out of bounds.
-    pub fn bind(&self, values: &[Value]) -> Result<BoundModification, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context) -> Result<BoundModification, Error> {
         let table = &self.table;
-        let mut binding = Binding { values, json: None };
+        let mut binding = Binding {
+            values,
+            json: None,
+            context,
+        };
         let document = self.json.as_ref().map(|json| json.bind(table, &binding)).transpose()?;
         binding.json = document.as_deref();
         let binding = &binding;

@@ -223,9 +223,6 @@ fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Opera
 
 fn counter(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver, negative: bool) -> Result<Operation, Error> {
     let typed = typer.term(term, receiver)?;
-    if typed.is_null() {
-        return Err(Error::invalid("Invalid null value for counter increment/decrement"));
-    }
     Ok(Operation::Increment(typed, negative))
 }
 

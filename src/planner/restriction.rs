@@ -301,12 +301,6 @@ impl Judge<'_, '_> {
         let operator = relation.operator;
         match operator {
             Operator::Neq => return invalid!("Unsupported \"!=\" relation: {}", RelationText(relation)),
-            Operator::Like => {
-                return invalid!(
-                    "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
-                    RelationText(relation)
-                );
-            }
             Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte if column.ty.contains_duration() => {
                 let what = match column.ty.unfrozen() {
                     CqlType::Tuple(_) => "tuples containing durations",
@@ -335,6 +329,13 @@ impl Judge<'_, '_> {
         match operator {
             Operator::Eq => Ok(Test::Eq(Operand::One(self.typer.term(one_term(relation)?, &receiver)?))),
             Operator::In => self.in_test(relation, &receiver),
+            Operator::Like => {
+                self.typer.term(one_term(relation)?, &receiver)?;
+                invalid!(
+                    "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
+                    RelationText(relation)
+                )
+            }
             Operator::Contains => Ok(Test::Contains {
                 values: vec![self.typer.term(one_term(relation)?, &receiver)?],
                 keys: Vec::new(),
@@ -548,9 +549,19 @@ impl Judge<'_, '_> {
             };
         }
         let count = table.partition_key_count;
-        if places.len() != count || places.iter().any(|place| *place >= count) {
+        if !(0..count).all(|component| places.contains(&component)) {
             return Err(Error::invalid(
                 "The token() function must be applied to all partition key components or none of them",
+            ));
+        }
+        if places.iter().any(|place| *place >= count) {
+            return Err(Error::invalid(
+                "The token() function must contains only partition key components",
+            ));
+        }
+        if places.len() > count {
+            return Err(Error::invalid(
+                "The token() function contains duplicate partition key components",
             ));
         }
         if !places.iter().copied().eq(0..count) {

@@ -13,6 +13,7 @@ use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, column, nee
 use super::selection::{self, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
+use crate::functions::Context;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -77,9 +78,13 @@ impl SelectPlan {
     /// # Errors
     ///
     /// Values that are none of their types, null or unset where neither may be, keys too long, limits that are not positive.
-    pub fn bind(&self, values: &[Value]) -> Result<BoundSelect, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context) -> Result<BoundSelect, Error> {
         let table = &self.table;
-        let binding = &Binding { values, json: None };
+        let binding = &Binding {
+            values,
+            json: None,
+            context,
+        };
         let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = self.selection.bind(binding)?;

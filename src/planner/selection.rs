@@ -10,11 +10,12 @@ use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::bound::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
-use super::function::{self, Argument, Callee, Resolved};
+use super::function::{self, Callee, Resolved};
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer, type_fit};
 use super::text::{Joined, TermText, operator_sign, type_text_full};
 use super::value;
+use crate::functions::Argument;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{Assignment, CqlType, Native};
 
@@ -198,7 +199,7 @@ pub(crate) fn group_function(
     {
         return invalid!(
             "Only monotonic functions are supported in the GROUP BY clause. Got: {} ",
-            function::signature(function)
+            function
         );
     }
     Ok((selected.expression, selected.name))
@@ -350,13 +351,15 @@ impl<'a, 'b> Selecting<'a, 'b> {
             }
             (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
             // A call may mean another function where another type is wanted.
-            (Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_), _) => {
-                let receiver = Receiver::new(String::new(), ty.clone());
-                Ok(match self.resolve(selector, Some(&receiver)) {
+            (Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_), _) => Ok(
+                match self
+                    .resolve(selector, Some(ty))
+                    .or_else(|_| self.resolve(selector, None))
+                {
                     Ok(resolved) => type_fit(&resolved.returns, ty),
                     Err(_) => Assignment::No,
-                })
-            }
+                },
+            ),
             _ => Ok(self
                 .exact(selector)?
                 .map_or(Assignment::No, |exact| type_fit(&exact, ty))),
@@ -364,24 +367,30 @@ impl<'a, 'b> Selecting<'a, 'b> {
     }
 
     fn argument<'s>(&'s self, selector: &'s Selector) -> Result<Argument<'s>, Error> {
-        let preferred = match selector {
+        let text = self.text(selector)?;
+        let natural = match selector {
+            Selector::Term(Term::BindMarker(_)) => return Ok(Argument::marker(text)),
             Selector::Term(Term::Literal(literal)) => crate::types::preferred_type(literal).map(CqlType::Native),
             Selector::Tuple(of) => match of.as_slice() {
-                [only] => self.exact(only)?,
-                _ => None,
+                [only] => {
+                    let mut inner = self.argument(only)?;
+                    inner.text = text;
+                    return Ok(inner);
+                }
+                _ => self.exact(selector)?,
             },
-            _ => None,
+            _ => self.exact(selector)?,
         };
-        Ok(Argument {
-            text: self.text(selector)?,
-            exact: self.exact(selector)?,
-            preferred,
-            fit: Box::new(move |ty| self.fit(selector, ty).unwrap_or(Assignment::No)),
+        let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
+        let found = Argument::open(text, natural, fits);
+        Ok(match selector {
+            Selector::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
+            _ => found,
         })
     }
 
     /// The function that a call means.
-    fn resolve(&self, selector: &Selector, receiver: Option<&Receiver>) -> Result<Resolved, Error> {
+    fn resolve(&self, selector: &Selector, receiver: Option<&CqlType>) -> Result<Resolved, Error> {
         let (callee, selectors): (Callee<'_>, Vec<&Selector>) = match selector {
             Selector::Function { name, arguments } => (Callee::Name(name), arguments.iter().collect()),
             Selector::Arithmetic { operator, left, right } => (Callee::Operator(*operator), vec![left, right]),
@@ -392,7 +401,16 @@ impl<'a, 'b> Selecting<'a, 'b> {
             .into_iter()
             .map(|of| self.argument(of))
             .collect::<Result<Vec<_>, _>>()?;
-        function::resolve(self.typer, callee, &arguments, receiver)
+        let unlike = || Error::Unsupported("This selector".into());
+        function::resolve(self.typer, callee, arguments, receiver)?.ok_or_else(unlike)
+    }
+
+    /// The function that a call means where `expected` is wanted; whether it fits is somebody else's question.
+    fn resolve_for(&self, selector: &Selector, expected: Option<&CqlType>) -> Result<Resolved, Error> {
+        match (self.resolve(selector, expected), expected) {
+            (Err(Error::Invalid(_)), Some(_)) => self.resolve(selector, None),
+            (found, _) => found,
+        }
     }
 
     /// A selector in Cassandra's words.
@@ -486,16 +504,16 @@ impl<'a, 'b> Selecting<'a, 'b> {
                         name.name.as_str()
                     );
                 }
-                let resolved = self.resolve(selector, expected_receiver(expected).as_ref())?;
-                self.call(resolved, arguments.iter().collect(), None)
+                let resolved = self.resolve_for(selector, expected)?;
+                self.call(resolved, arguments.iter().collect())
             }
             Selector::Arithmetic { operator, left, right } => {
-                let resolved = self.resolve(selector, expected_receiver(expected).as_ref())?;
-                self.call(resolved, vec![left, right], Some(operator_sign(*operator)))
+                let resolved = self.resolve_for(selector, expected)?;
+                self.call(resolved, vec![left, right])
             }
             Selector::Negate(of) => {
-                let resolved = self.resolve(selector, expected_receiver(expected).as_ref())?;
-                self.call(resolved, vec![of], Some("-"))
+                let resolved = self.resolve_for(selector, expected)?;
+                self.call(resolved, vec![of])
             }
             Selector::Metadata { kind, of } => self.metadata(*kind, of),
             Selector::Cast { selector, target } => self.cast(selector, target),
@@ -535,71 +553,54 @@ impl<'a, 'b> Selecting<'a, 'b> {
         Expression::Aggregate(self.aggregates.len() - 1)
     }
 
-    fn call(&mut self, resolved: Resolved, of: Vec<&Selector>, sign: Option<&str>) -> Result<Selected, Error> {
+    fn call(&mut self, resolved: Resolved, of: Vec<&Selector>) -> Result<Selected, Error> {
         let mut arguments = Vec::with_capacity(of.len());
         let mut names = Vec::with_capacity(of.len());
         let mut has_aggregate = false;
         for (selector, ty) in of.iter().zip(&resolved.arguments) {
-            // A value in parentheses is itself where no tuple is wanted.
             let selected = self.select(selector, Some(ty))?;
             has_aggregate |= selected.has_aggregate;
             arguments.push(selected.expression);
             names.push(selected.name);
         }
-        if resolved.is_aggregate && has_aggregate {
+        let is_aggregate = resolved.is_aggregate();
+        if is_aggregate && has_aggregate {
             return Err(Error::invalid(
                 "aggregate functions cannot be used as arguments of aggregate functions",
             ));
         }
-        let name = match (sign, names.as_slice()) {
-            (Some(sign), [left, right]) => format!("{left} {sign} {right}"),
-            (Some(sign), [of]) => format!("{sign}{of}"),
-            _ => format!("{}({})", resolved.name, Joined(&names, ", ")),
-        };
-        let expression = if resolved.is_aggregate {
-            has_aggregate = true;
-            self.aggregate(Some(resolved.function), arguments)
-        } else if resolved.name == "system.token" {
-            Expression::Token(arguments)
-        } else {
-            Expression::Function {
-                function: resolved.function,
-                arguments,
-            }
+        let name = resolved.result_name(&names);
+        let expression = match resolved.function {
+            None => Expression::Token(arguments),
+            Some(function) if is_aggregate => self.aggregate(Some(function), arguments),
+            Some(function) => Expression::Function { function, arguments },
         };
         Ok(Selected {
             expression,
             ty: resolved.returns,
             name,
-            has_aggregate,
+            has_aggregate: has_aggregate || is_aggregate,
         })
     }
 
     fn cast(&mut self, of: &Selector, target: &ast::Type) -> Result<Selected, Error> {
-        let ty = self.typer.resolve_type(target)?;
         let inner = self.select(of, None)?;
-        // Cassandra has no casts to the other name of text, though it knows the name.
-        if matches!(target, ast::Type::Named(name) if name.name.as_str() == "varchar") {
-            return invalid!("{} cannot be cast to varchar", inner.name);
-        }
-        if value::same_type(&inner.ty, &ty) {
+        let target = function::cast_target(target);
+        let argument = Argument::typed(inner.name.clone(), inner.ty.clone());
+        let Some(resolved) = function::resolve(self.typer, Callee::Cast(&target), vec![argument], None)? else {
             return Ok(inner);
-        }
-        let argument = Argument {
-            text: inner.name.clone(),
-            exact: Some(inner.ty.clone()),
-            preferred: None,
-            fit: Box::new(|ty| type_fit(&inner.ty, ty)),
         };
-        let resolved = function::resolve(self.typer, Callee::Cast(&ty), &[argument], None)?;
-        let name = format!("cast({} as {})", inner.name, ty.cql_name());
+        let name = resolved.result_name(std::slice::from_ref(&inner.name));
+        let Some(function) = resolved.function else {
+            return Ok(inner);
+        };
         let expression = Expression::Function {
-            function: resolved.function,
+            function,
             arguments: vec![inner.expression],
         };
         Ok(Selected {
             expression,
-            ty,
+            ty: resolved.returns,
             name,
             has_aggregate: inner.has_aggregate,
         })
@@ -906,10 +907,6 @@ impl Selected {
 
 fn cannot_infer<T>(text: &str) -> Result<T, Error> {
     invalid!("Cannot infer type for term {text} in selection clause (try using a cast to force a type)")
-}
-
-fn expected_receiver(expected: Option<&CqlType>) -> Option<Receiver> {
-    expected.map(|ty| Receiver::new("[selection]", ty.clone()))
 }
 
 /// What the key of an element, or the ends of a slice, are given to; and the type of an element.

@@ -13,7 +13,7 @@ use super::markers::{MarkerSpec, Markers};
 use super::text::TermText;
 use super::value;
 use crate::schema::{Column, ColumnKind, Schema, Table};
-use crate::types::{Assignment, CqlType};
+use crate::types::{Assignment, CqlType, Native};
 
 /// What a term is given to: its name in messages, its type.
 #[derive(Clone, Debug)]
@@ -73,6 +73,8 @@ pub(crate) struct Binding<'a> {
     pub(crate) values: &'a [Value],
     /// A value for each column, where they come from an INSERT JSON's document.
     pub(crate) json: Option<&'a [Value]>,
+    /// Time and chance for functions.
+    pub(crate) context: &'a crate::functions::Context,
 }
 
 /// Gives terms their types.
@@ -94,11 +96,17 @@ impl Typer<'_> {
     pub(crate) fn term(&mut self, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
         match term {
             Term::BindMarker(_) => Ok(self.marker(term, receiver)),
+            Term::Literal(Literal::Null) if receiver.ty == CqlType::Native(Native::Counter) => {
+                Err(Error::invalid("Invalid null value for counter increment/decrement"))
+            }
             Term::Literal(literal) => Ok(Typed::Constant(literal_value(literal, receiver)?)),
             Term::List(elements) => self.list(term, elements, receiver),
             Term::Set(elements) => self.set(term, elements, receiver),
             Term::Map(entries) => self.map(term, entries, receiver),
-            Term::Tuple(elements) => self.tuple(elements, receiver),
+            Term::Tuple(elements) => match in_parentheses(elements, &receiver.ty) {
+                Some(only) => self.term(only, receiver),
+                None => self.tuple(elements, receiver),
+            },
             Term::Udt(fields) => self.udt(fields, receiver),
             Term::TypeHint { target, term: inner } => {
                 let ty = self.resolve_type(target)?;
@@ -173,6 +181,9 @@ impl Typer<'_> {
                 _ => Assignment::No,
             },
             Term::Tuple(elements) => {
+                if let Some(only) = in_parentheses(elements, ty) {
+                    return self.fit(only, ty);
+                }
                 let types: Vec<&CqlType> = match bare {
                     CqlType::Tuple(of) => of.iter().collect(),
                     CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty).collect(),
@@ -417,9 +428,17 @@ impl Typer<'_> {
     }
 }
 
+/// `(a)` is `a` unless a tuple is wanted.
+fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
+    match elements {
+        [only] if !matches!(ty.unfrozen(), CqlType::Tuple(_) | CqlType::User(_)) => Some(only),
+        _ => None,
+    }
+}
+
 /// Cassandra has no markers inside collection literals, deep inside included.
 fn no_marker(element: &Typed, what: &str, receiver: &Receiver) -> Result<(), Error> {
-    if element.has_marker() {
+    if element.has_marker() && what != "vector" {
         return invalid!(
             "Invalid {what} literal for {}: bind variables are not supported inside collection literals",
             receiver.name
@@ -478,11 +497,6 @@ impl Typed {
             Self::Call(call) => call.arguments.iter().any(Self::has_marker),
             Self::Construct(_, elements) => elements.iter().any(Self::has_marker),
         }
-    }
-
-    /// Whether it is null whatever is bound.
-    pub(crate) fn is_null(&self) -> bool {
-        matches!(self, Self::Constant(None))
     }
 
     /// The value.

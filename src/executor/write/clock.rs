@@ -32,6 +32,11 @@ impl WriteClock {
         now.max(last.saturating_add(1))
     }
 
+    /// µs since 1970-01-01 UTC, for reading.
+    pub(crate) fn now_micros(&self) -> i64 {
+        self.clock.wall_micros()
+    }
+
     /// Seconds since 1970-01-01 UTC.
     pub(crate) fn now_seconds(&self) -> i64 {
         self.clock.wall_seconds()
