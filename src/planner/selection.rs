@@ -14,7 +14,6 @@ use super::function::{self, Callee, Resolved};
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer, type_fit};
 use super::text::{Joined, TermText, operator_sign, type_text_full};
-use super::value;
 use crate::functions::Argument;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{Assignment, CqlType, Native};
@@ -507,7 +506,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                 let resolved = self.resolve_for(selector, expected)?;
                 self.call(resolved, arguments.iter().collect())
             }
-            Selector::Arithmetic { operator, left, right } => {
+            Selector::Arithmetic { left, right, .. } => {
                 let resolved = self.resolve_for(selector, expected)?;
                 self.call(resolved, vec![left, right])
             }
