@@ -123,13 +123,21 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
         _ => {
             let not_a_number = || Problem::Operation("Infinite or NaN".to_owned());
             let (x, y) = (
-                left.to_decimal().ok_or_else(not_a_number)?,
-                right.to_decimal().ok_or_else(not_a_number)?,
+                operand(&left).ok_or_else(not_a_number)?,
+                operand(&right).ok_or_else(not_a_number)?,
             );
             decimals(&x, &y, operator)?.encode()
         }
     };
     Ok(Some(bytes.into()))
+}
+
+/// An operand beside a decimal. Cassandra takes whatever fits 64 bits as the double nearest to it, so that 5 is 5.0.
+fn operand(number: &Number) -> Option<Decimal> {
+    match number {
+        Number::Integer(_) | Number::Float(_) | Number::Double(_) => Decimal::parse(&types::java_f64(number.to_f64())),
+        Number::Varint(_) | Number::Decimal(_) => number.to_decimal(),
+    }
 }
 
 fn integers(x: i64, y: i64, operator: ArithmeticOperator) -> Result<i64, Problem> {

@@ -86,6 +86,8 @@ fn doubles(operation: Operation, value: f64) -> f64 {
     match operation {
         Operation::Abs => value.abs(),
         Operation::Exp => value.exp(),
+        // The NaN that a processor makes of an invalid operation, which Java hands on.
+        Operation::Log | Operation::Log10 if value < 0.0 => f64::from_bits(0xfff8_0000_0000_0000),
         Operation::Log => value.ln(),
         Operation::Log10 => value.log10(),
         // Java: the floor of value + 1/2 as a long.

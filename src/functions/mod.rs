@@ -27,6 +27,9 @@ mod resolve;
 mod similarity;
 mod time;
 
+#[cfg(test)]
+mod tests;
+
 pub use aggregate::Accumulator;
 pub use argument::{Argument, fit};
 pub use context::{Context, Timeuuids};

@@ -33,8 +33,11 @@ const NOW: &[(&[&str], CqlType, Now)] = &[
     (&["uuid"], CqlType::Native(Native::Uuid), random_uuid),
 ];
 
-/// Names of conversions, what they make of milliseconds since 1970-01-01, what they are made from.
-const CONVERSIONS: &[(&[&str], CqlType, fn(Option<i64>) -> Outcome, &[Native])] = &[
+/// What milliseconds since 1970-01-01 become.
+type OfMillis = fn(Option<i64>) -> Outcome;
+
+/// Names of conversions, their result, what makes it, what they convert.
+const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
     (
         &["todate", "to_date"],
         DATE,

@@ -120,7 +120,9 @@ impl CqlType {
     #[must_use]
     pub fn assignable(&self, literal: &Literal) -> Assignment {
         let Some((kind, _)) = constant(literal) else {
-            return Assignment::Weak;
+            // A counter cannot be set to null.
+            let counter = matches!(self, Self::Native(Native::Counter));
+            return if counter { Assignment::No } else { Assignment::Weak };
         };
         match self.unfrozen() {
             Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_) => Assignment::No,
