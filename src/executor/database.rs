@@ -176,7 +176,7 @@ impl Database {
     /// # Errors
     /// Whatever keeps it from being carried out.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
-        let request = self.request(session, params);
+        let request = self.request(session, params)?;
         let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot)?;
         self.run(&request, &planned).await
     }
@@ -191,8 +191,11 @@ impl Database {
         statement: &Statement,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
-        let request = self.request(session, params);
+        let request = self.request(session, params)?;
         let planned = statement.at(&request.snapshot)?;
+        if let Values::Positional(values) = &params.values {
+            expect_values("there", planned.planned.markers.len(), values.len())?;
+        }
         self.run(&request, &planned).await
     }
 
@@ -207,7 +210,7 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
-        let request = self.request(session, params);
+        let request = self.request(session, params)?;
         let kind = match kind {
             BatchKind::Logged => ast::BatchKind::Logged,
             BatchKind::Unlogged => ast::BatchKind::Unlogged,
@@ -225,7 +228,7 @@ impl Database {
                     "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.".to_owned(),
                 ));
             };
-            planned.planned.check_values(values.len())?;
+            expect_values("There", planned.planned.markers.len(), values.len())?;
             bound.push(plan.bind(&values, &request.context)?);
             plans.push(Arc::clone(plan));
         }
@@ -234,9 +237,15 @@ impl Database {
         self.run_batch(&request, &batch).await
     }
 
-    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Request<'a> {
-        Request {
-            snapshot: self.catalog.load().clone(),
+    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Request<'a>, Error> {
+        let snapshot = Arc::clone(&self.catalog.load());
+        if let Some(keyspace) = &params.keyspace
+            && !snapshot.schema.keyspaces.contains_key(keyspace.as_ref())
+        {
+            return Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")));
+        }
+        Ok(Request {
+            snapshot,
             keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
             session,
             params,
@@ -244,7 +253,7 @@ impl Database {
                 .now_seconds
                 .map_or_else(|| self.writes.clock.now_seconds(), i64::from),
             context: self.context(),
-        }
+        })
     }
 
     /// Time and chance for the functions of one request.
@@ -560,6 +569,16 @@ fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {
         .into_iter()
         .map(|name| (name.clone(), node.nodes_in(name)))
         .collect()
+}
+
+/// Cassandra says the same in several places, with another first word.
+fn expect_values(first_word: &str, markers: usize, values: usize) -> Result<(), Error> {
+    if markers == values {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
+    )))
 }
 
 /// Nobody writes to what the server makes itself.

@@ -144,3 +144,22 @@ pub(crate) fn storage_write(
         message: error.to_string(),
     }
 }
+
+impl From<crate::functions::Error> for Error {
+    fn from(error: crate::functions::Error) -> Self {
+        match error {
+            crate::functions::Error::Failed {
+                keyspace,
+                name,
+                arguments,
+                message,
+            } => Self::FunctionFailure {
+                keyspace: keyspace.to_owned(),
+                name,
+                arguments,
+                message,
+            },
+            other => Self::Invalid(other.to_string()),
+        }
+    }
+}

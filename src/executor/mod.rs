@@ -12,7 +12,6 @@
 //! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
 
 pub mod answer;
-mod call;
 mod catalog;
 mod database;
 pub mod error;

@@ -195,6 +195,9 @@ impl RowBuffer {
             };
             live = true;
             let Some(shape) = &found.shape else { continue };
+            if open.is_some_and(|(at, ..)| at.id != found.id) {
+                self.close(open.take());
+            }
             let start = self.bytes.len();
             if *shape == Shape::Plain {
                 self.bytes.extend_from_slice(bytes);
@@ -204,8 +207,7 @@ impl RowBuffer {
                 }
                 continue;
             }
-            if open.is_none_or(|(at, ..)| at.id != found.id) {
-                self.close(open.take());
+            if open.is_none() {
                 self.bytes.extend_from_slice(&[0; 4]);
                 open = Some((found, start, 0));
             }

@@ -4,8 +4,8 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use crate::executor::call::Context;
-use crate::executor::{Error, call, value};
+use crate::executor::{Error, value};
+use crate::functions::Context;
 use crate::planner::bound::{BoundFilter, Comparison, Expression, FilterTarget, Part, Value};
 use crate::schema::Table;
 use crate::token::Token;
@@ -66,7 +66,7 @@ impl Scope<'_> {
             Expression::Token(components) => self.token(components),
             Expression::Function { function, arguments } => {
                 let arguments = self.evaluate_all(arguments)?;
-                call::call(function, &arguments, self.context)
+                function.call(&arguments, self.context).map_err(Error::from)
             }
             Expression::Aggregate(place) => Ok(self.aggregates.get(*place).cloned().flatten()),
             Expression::Part { of, of_type, part } => match self.evaluate(of)? {
@@ -270,7 +270,7 @@ impl Scope<'_> {
         let (Some(value), Some(operand)) = (self.target(filter)?, operands(filter).next()) else {
             return Ok(false);
         };
-        compare(filter, &value, operand)
+        self.compare(filter, &value, operand)
     }
 
     /// Whether the row meets a condition of IF: `= null` and `!= null` ask whether there is a value.
@@ -289,10 +289,33 @@ impl Scope<'_> {
             (Comparison::Eq, [operand, ..]) => Ok(is_equal(operand)),
             (Comparison::Neq, [operand, ..]) => Ok(!is_equal(operand)),
             (_, [Value::Bytes(operand), ..]) => match &value {
-                Some(value) => compare(condition, value, operand),
+                Some(value) => self.compare(condition, value, operand),
                 None => Ok(false),
             },
             (_, _) => Ok(false),
+        }
+    }
+
+    fn compare(&self, filter: &BoundFilter, value: &Bytes, operand: &Bytes) -> Result<bool, Error> {
+        let order = || filter.ty.compare(value, operand);
+        Ok(match filter.comparison {
+            Comparison::Eq | Comparison::In => order() == Ordering::Equal,
+            Comparison::Neq => order() != Ordering::Equal,
+            Comparison::Lt => order() == Ordering::Less,
+            Comparison::Lte => order() != Ordering::Greater,
+            Comparison::Gt => order() == Ordering::Greater,
+            Comparison::Gte => order() != Ordering::Less,
+            Comparison::Contains => contains(self.collection_type(filter)?, value, operand, false)?,
+            Comparison::ContainsKey => contains(self.collection_type(filter)?, value, operand, true)?,
+            Comparison::Like => like(value, operand),
+        })
+    }
+
+    /// The type of what CONTAINS looks into; the filter's own type is the operand's.
+    fn collection_type<'a>(&'a self, filter: &'a BoundFilter) -> Result<&'a CqlType, Error> {
+        match &filter.target {
+            FilterTarget::Column(place) => column_type(self.table, *place),
+            _ => Ok(&filter.ty),
         }
     }
 
@@ -335,21 +358,6 @@ fn operands(filter: &BoundFilter) -> impl Iterator<Item = &Bytes> {
     filter.operands.iter().filter_map(|operand| match operand {
         Value::Bytes(bytes) => Some(bytes),
         Value::Null | Value::Unset => None,
-    })
-}
-
-fn compare(filter: &BoundFilter, value: &Bytes, operand: &Bytes) -> Result<bool, Error> {
-    let order = || filter.ty.compare(value, operand);
-    Ok(match filter.comparison {
-        Comparison::Eq | Comparison::In => order() == Ordering::Equal,
-        Comparison::Neq => order() != Ordering::Equal,
-        Comparison::Lt => order() == Ordering::Less,
-        Comparison::Lte => order() != Ordering::Greater,
-        Comparison::Gt => order() == Ordering::Greater,
-        Comparison::Gte => order() != Ordering::Less,
-        Comparison::Contains => contains(&filter.ty, value, operand, false)?,
-        Comparison::ContainsKey => contains(&filter.ty, value, operand, true)?,
-        Comparison::Like => like(value, operand),
     })
 }
 

@@ -7,9 +7,9 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use crate::executor::call::{Accumulator, Context};
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
+use crate::functions::{Accumulator, Context};
 use crate::partition::store::RowView;
 use crate::planner::bound::{Aggregate, BoundFilter, BoundRows, BoundSelect, Expression};
 use crate::schema::Table;

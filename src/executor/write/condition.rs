@@ -12,15 +12,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::executor::answer::{Answer, AnswerKind, ResultMetadata, Rows};
-use crate::executor::call::Context;
 use crate::executor::read::buffer::RowBuffer;
 use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
 use crate::executor::{Error, storage_read, value};
+use crate::functions::Context;
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{Deletions, Order, RowView, Snapshot, Space, key};
 use crate::planner::bound::{BoundCondition, BoundModification, BoundTarget, ResultColumn};
-use crate::schema::Table;
+use crate::schema::{ColumnKind, Table};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
@@ -37,6 +37,8 @@ struct Current<'a> {
     deletions: Deletions,
     now_seconds: i64,
     context: &'a Context,
+    /// Columns that Cassandra does not read for such a request, and so shows as null.
+    unread: Vec<usize>,
 }
 
 impl WriteRoom {
@@ -103,6 +105,8 @@ fn one_partition<'a>(modifications: &'a [Routed<'a>]) -> Result<(&'a Routed<'a>,
 fn condition_row(modification: &BoundModification) -> Option<&[u8]> {
     match &modification.target {
         BoundTarget::Rows(rows) => rows.first().map(Vec::as_slice),
+        // The one row of a partition without clustering columns.
+        BoundTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
         BoundTarget::Static | BoundTarget::Ranges(_) | BoundTarget::Partition => None,
     }
 }
@@ -135,6 +139,40 @@ fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
         return Err(Error::Invalid(text.to_owned()));
     }
     Ok(())
+}
+
+/// Where some statement asks for existence, Cassandra reads all static columns if a static row is written, and all regular ones
+/// if a row is: the others it shows as null (CQL3CasRequest.columnsToRead).
+fn unread(table: &Table, modifications: &[Routed<'_>]) -> Vec<usize> {
+    let kind_of = |place: usize| table.columns.get(place).map(|column| column.kind);
+    let writes_static = modifications.iter().any(|routed| {
+        let modification = routed.modification;
+        let mut operations = modification.operations.iter();
+        matches!(modification.target, BoundTarget::Static)
+            || operations.any(|(place, _)| kind_of(*place) == Some(ColumnKind::Static))
+    });
+    let writes_rows = modifications
+        .iter()
+        .any(|routed| !matches!(routed.modification.target, BoundTarget::Static));
+    if !asks_existence(modifications) {
+        return Vec::new();
+    }
+    (0..table.columns.len())
+        .filter(|place| match kind_of(*place) {
+            Some(ColumnKind::Static) => !writes_static,
+            Some(ColumnKind::Regular) => !writes_rows,
+            _ => false,
+        })
+        .collect()
+}
+
+fn asks_existence(modifications: &[Routed<'_>]) -> bool {
+    modifications.iter().any(|routed| {
+        matches!(
+            routed.modification.condition,
+            BoundCondition::Exists | BoundCondition::NotExists
+        )
+    })
 }
 
 fn boolean(name: &str) -> ResultColumn {
@@ -188,6 +226,7 @@ impl<'a> Current<'a> {
             deletions: deletions.map_err(|error| storage_read(&error))?,
             now_seconds,
             context,
+            unread: unread(table, modifications),
         };
         if table.has_static() {
             let found = store.get(Space::Rows, &key::static_row_key(&prefix), &at).await;
@@ -303,7 +342,11 @@ impl<'a> Current<'a> {
         let put_row = |buffer: &RowBuffer, content: &mut Vec<u8>| {
             value::put_bytes(content, Some(&[0]));
             for place in &places {
-                buffer.encode_into(*place, content);
+                if self.unread.contains(place) {
+                    value::put_bytes(content, None);
+                } else {
+                    buffer.encode_into(*place, content);
+                }
             }
         };
         for (clustering, stored) in &self.rows {
@@ -337,13 +380,7 @@ impl<'a> Current<'a> {
 
     /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.
     fn columns_shown(&self, modifications: &[Routed<'_>], is_batch: bool) -> Vec<usize> {
-        let asks_existence = |routed: &Routed<'_>| {
-            matches!(
-                routed.modification.condition,
-                BoundCondition::Exists | BoundCondition::NotExists
-            )
-        };
-        if modifications.iter().any(asks_existence) {
+        if asks_existence(modifications) {
             return (0..self.table.columns.len()).collect();
         }
         let keys = self.table.partition_key_count + self.table.clustering_count;

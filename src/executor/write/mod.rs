@@ -137,6 +137,7 @@ impl WriteRoom {
         let ttl = modification
             .ttl_seconds
             .unwrap_or_else(|| u32::try_from(routed.table().options.default_time_to_live).unwrap_or(0));
+        refuse_overflow(routed.table(), ttl, request.now_seconds)?;
         let stamp = Stamp {
             timestamp_micros: modification.timestamp.unwrap_or(timestamp_micros),
             now_seconds: request.now_seconds,
@@ -158,6 +159,23 @@ impl WriteRoom {
         }
         Ok(())
     }
+}
+
+/// The last second at which Cassandra's cells can expire: 2038-01-19T03:14:06Z.
+const EXPIRY_SECONDS_MAX: i64 = 2_147_483_646;
+
+/// Refuses what would expire later than Cassandra can say (ExpirationDateOverflowHandling, policy REJECT), so that nobody comes
+/// to depend on it.
+fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
+    if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "Request on table {}.{} with ttl of {ttl_seconds} seconds exceeds maximum supported expiration date of \
+         2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
+         to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
+        table.keyspace, table.name
+    )))
 }
 
 /// One modification of one logical partition.
