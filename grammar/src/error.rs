@@ -65,6 +65,8 @@ pub(crate) enum Bound {
     Operators,
     /// [`crate::MARKERS_MAX`]
     Markers,
+    /// [`crate::LIST_ELEMENTS_MAX`]
+    Elements,
     /// [`crate::IN_VALUES_MAX`]
     InValues,
 }
@@ -80,6 +82,7 @@ impl fmt::Display for Bound {
             ),
             Self::Operators => write!(f, "an expression has more than {} operators", crate::OPERATORS_MAX),
             Self::Markers => write!(f, "the statement has more than {} bind markers", crate::MARKERS_MAX),
+            Self::Elements => write!(f, "a list has more than {} elements", crate::LIST_ELEMENTS_MAX),
             Self::InValues => write!(f, "an IN relation has more than {} values", crate::IN_VALUES_MAX),
         }
     }

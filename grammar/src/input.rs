@@ -256,14 +256,28 @@ pub(crate) fn separated<'a, T>(
     separator: Kind,
     mut element: impl FnMut(Input<'a>) -> Parsed<'a, T>,
 ) -> Parsed<'a, Vec<T>> {
-    let (mut input, first) = element(input)?;
+    let (input, first) = element(input)?;
     let mut elements = vec![first];
+    let (input, ()) = continued(input, separator, &mut elements, element)?;
+    Ok((input, elements))
+}
+
+/// More elements of a list that has begun, each behind a `separator`.
+pub(crate) fn continued<'a, T>(
+    mut input: Input<'a>,
+    separator: Kind,
+    elements: &mut Vec<T>,
+    mut element: impl FnMut(Input<'a>) -> Parsed<'a, T>,
+) -> Parsed<'a, ()> {
     while input.is(separator) {
+        if elements.len() >= crate::LIST_ELEMENTS_MAX {
+            return input.fail(0, Cause::Exceeded(Bound::Elements));
+        }
         let (rest, next) = element(input.skip(1))?;
         elements.push(next);
         input = rest;
     }
-    Ok((input, elements))
+    Ok((input, ()))
 }
 
 /// Where a name stands decides which keywords may be one.

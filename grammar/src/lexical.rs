@@ -476,6 +476,7 @@ fn block_comment(bytes: &[u8], at: usize) -> Lexed {
     let body = bytes.get(at + 2..).unwrap_or_default();
     match body.windows(2).position(|two| two == b"*/") {
         Some(length) => found(Kind::Invalid, at + 2 + length + 2),
+        None if body.last() == Some(&b'*') => wrong(bytes.len(), Complaint::Expecting("'/'")),
         None => wrong(bytes.len(), Complaint::Expecting("'*'")),
     }
 }

@@ -50,6 +50,10 @@ pub const OPERATORS_MAX: usize = 256;
 /// Most bind markers in a statement; the protocol counts values in 16 bits.
 pub const MARKERS_MAX: usize = 65_535;
 
+/// Most elements of anything that is separated by commas or AND: columns, values, relations, properties, entries of a map. A tree is far
+/// larger than its text, and this bounds it too.
+pub const LIST_ELEMENTS_MAX: usize = 65_535;
+
 /// Most values of one IN relation.
 pub const IN_VALUES_MAX: usize = 10_000;
 

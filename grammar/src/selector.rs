@@ -6,7 +6,7 @@ use nom::Err;
 
 use crate::ast::{ArithmeticOperator, Literal, MetadataKind, Name, Selection, Selector, SelectorAs, Term};
 use crate::error::{Cause, Failure};
-use crate::input::{Input, NameOf, Parsed, enter, expect, given, separated};
+use crate::input::{Input, NameOf, Parsed, continued, enter, expect, given, separated};
 use crate::keyword::Kind;
 use crate::name::{function_name, ident};
 use crate::term::{constant, is_constant, marker, multiplicative, term};
@@ -98,7 +98,7 @@ fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     // Where the modifiers make no sense, Cassandra takes the value without them and stumbles over the first.
     match selector_modifiers(input, base.clone()) {
         Err(failure) if is_bound(&failure) => Err(failure),
-        Ok((input, modified)) if may_follow_column(input.kind()) => Ok((input, modified)),
+        Ok((input, modified)) if may_follow_modifiers(input.kind()) => Ok((input, modified)),
         _ => Ok((input, base)),
     }
 }
@@ -206,6 +206,11 @@ fn selection_without_field(input: Input<'_>) -> Parsed<'_, Selector> {
     }
 }
 
+/// What can stand behind a value that was taken apart.
+fn may_follow_modifiers(kind: Kind) -> bool {
+    kind != Kind::Semicolon && may_follow_column(kind)
+}
+
 /// What can stand behind a bare column anywhere among selectors.
 fn may_follow_column(kind: Kind) -> bool {
     matches!(
@@ -293,13 +298,9 @@ fn selection_map_or_set(input: Input<'_>) -> Parsed<'_, Selector> {
     let (input, first) = unaliased_selector(input.skip(1))?;
     let (input, made) = match input.kind() {
         Kind::Colon => {
-            let (mut input, value) = unaliased_selector(input.skip(1))?;
+            let (input, value) = unaliased_selector(input.skip(1))?;
             let mut entries = vec![(first, value)];
-            while input.is(Kind::Comma) {
-                let (rest, next) = entry(input.skip(1))?;
-                entries.push(next);
-                input = rest;
-            }
+            let (input, ()) = continued(input, Kind::Comma, &mut entries, entry)?;
             (input, Selector::Map(entries))
         }
         Kind::Comma => {
@@ -342,7 +343,11 @@ fn column_or_function(input: Input<'_>) -> Parsed<'_, Selector> {
         expect(input.skip(1), Kind::ParenOpen)?;
         return selection_function(input);
     }
+    let kind = input.kind();
+    let callable =
+        NameOf::Function.allows(kind) || matches!(kind, Kind::Ttl | Kind::Writetime | Kind::Maxwritetime | Kind::Cast);
     let of_function = match input.ahead(1) {
+        Kind::ParenOpen if !callable => return input.no_viable(1),
         Kind::ParenOpen => true,
         Kind::Dot => match input.ahead(2) {
             Kind::Token => true,
@@ -412,7 +417,7 @@ fn metadata(input: Input<'_>, kind: MetadataKind) -> Parsed<'_, Selector> {
     enter("metadata");
     let (input, column): (_, Name) = ident(input.skip(2))?;
     let (input, of) = selector_modifiers(input, Selector::Column(column))?;
-    if !may_follow_column(input.kind()) {
+    if !may_follow_modifiers(input.kind()) {
         return input.no_viable(0);
     }
     let (input, ()) = expect(input, Kind::ParenClose)?;

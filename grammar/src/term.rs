@@ -4,7 +4,7 @@
 //! because `a` is a bare name; `(int)` is a type hint because a bare name is no term.
 
 use crate::ast::{ArithmeticOperator, Literal, Name, Term};
-use crate::input::{Input, NameOf, Parsed, enter, expect, separated};
+use crate::input::{Input, NameOf, Parsed, continued, enter, expect, separated};
 use crate::keyword::{Class, Kind};
 use crate::name::{function_name, ident, is_column_name};
 use crate::types::{comparator_type, native_type};
@@ -140,18 +140,22 @@ fn simple_term(input: Input<'_>) -> Parsed<'_, Term> {
     match input.kind() {
         Kind::ParenOpen => parenthesized(input),
         Kind::Cast if input.ahead(1) == Kind::ParenOpen => cast(input),
-        kind if NameOf::Anything.allows(kind) || kind == Kind::Token => match input.ahead(1) {
-            Kind::ParenOpen if NameOf::Function.allows(kind) => {
-                input.decided(2);
-                function(input)
+        // A marker may syntactically stand for a function's keyspace, which is reported.
+        Kind::QuestionMark if input.ahead(1) != Kind::Dot => value(input),
+        kind if NameOf::Anything.allows(kind) || matches!(kind, Kind::Token | Kind::QuestionMark) => {
+            match input.ahead(1) {
+                Kind::ParenOpen if NameOf::Function.allows(kind) => {
+                    input.decided(2);
+                    function(input)
+                }
+                Kind::Dot if kind != Kind::Token => match (input.ahead(2), input.ahead(3)) {
+                    (function, _) if !NameOf::Function.allows(function) => input.no_viable(2),
+                    (_, Kind::ParenOpen) => function(input),
+                    _ => input.no_viable(3),
+                },
+                _ => input.no_viable(1),
             }
-            Kind::Dot if kind != Kind::Token => match (input.ahead(2), input.ahead(3)) {
-                (function, _) if !NameOf::Function.allows(function) => input.no_viable(2),
-                (_, Kind::ParenOpen) => function(input),
-                _ => input.no_viable(3),
-            },
-            _ => input.no_viable(1),
-        },
+        }
         _ => value(input),
     }
 }
@@ -161,12 +165,16 @@ fn simple_term(input: Input<'_>) -> Parsed<'_, Term> {
 fn parenthesized(input: Input<'_>) -> Parsed<'_, Term> {
     let kind = input.ahead(1);
     let is_hint = match kind {
-        Kind::String => input.ahead(2) == Kind::ParenClose && begins_simple_term(input, 3),
+        Kind::String => match input.ahead(2) {
+            Kind::ParenClose => begins_simple_term(input, 3),
+            Kind::Comma | Kind::Plus | Kind::Minus | Kind::Star | Kind::Slash | Kind::Percent => false,
+            _ => return input.no_viable(2),
+        },
         Kind::Set => true,
         _ if !begins_term(kind) => return input.no_viable(1),
         _ if NameOf::Anything.allows(kind) => match input.ahead(2) {
             Kind::ParenClose => true,
-            Kind::Less => matches!(kind, Kind::Map | Kind::List | Kind::Tuple | Kind::Vector | Kind::Frozen),
+            Kind::Less if matches!(kind, Kind::Map | Kind::List | Kind::Tuple | Kind::Vector | Kind::Frozen) => true,
             Kind::Dot => NameOf::Anything.allows(input.ahead(3)) && input.ahead(4) == Kind::ParenClose,
             Kind::ParenOpen => false,
             _ => return input.no_viable(2),
@@ -389,13 +397,9 @@ fn set_or_map_literal(input: Input<'_>) -> Parsed<'_, Term> {
     let (input, first) = term(input)?;
     let (input, made) = match input.kind() {
         Kind::Colon => {
-            let (mut input, value) = term(input.skip(1))?;
+            let (input, value) = term(input.skip(1))?;
             let mut entries = vec![(first, value)];
-            while input.is(Kind::Comma) {
-                let (rest, entry) = map_entry(input.skip(1))?;
-                entries.push(entry);
-                input = rest;
-            }
+            let (input, ()) = continued(input, Kind::Comma, &mut entries, map_entry)?;
             (input, Term::Map(entries))
         }
         Kind::Comma => {

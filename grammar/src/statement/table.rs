@@ -5,7 +5,7 @@ use std::collections::HashSet;
 use crate::ast::{
     ColumnDefinition, CreateTable, Direction, Mask, Name, PrimaryKey, QualifiedName, Statement, TableOptions,
 };
-use crate::input::{Input, NameOf, Parsed, enter, expect, expect_all, given, separated};
+use crate::input::{Input, NameOf, Parsed, continued, enter, expect, expect_all, given, separated};
 use crate::keyword::Kind;
 use crate::name::{function_name, ident, table_name};
 use crate::property::{property, refuse_twice};
@@ -140,13 +140,9 @@ pub(super) fn column_mask(input: Input<'_>) -> Parsed<'_, Mask> {
 pub(super) fn primary_key(input: Input<'_>) -> Parsed<'_, PrimaryKey> {
     enter("primary_key");
     let (input, ()) = expect_all(input, &[Kind::Key, Kind::ParenOpen])?;
-    let (mut input, partition_key) = partition_key(input)?;
+    let (input, partition_key) = partition_key(input)?;
     let mut clustering = Vec::new();
-    while input.is(Kind::Comma) {
-        let (rest, name) = ident(input.skip(1))?;
-        clustering.push(name);
-        input = rest;
-    }
+    let (input, ()) = continued(input, Kind::Comma, &mut clustering, ident)?;
     let (input, ()) = expect(input, Kind::ParenClose)?;
     Ok((
         input,

@@ -249,10 +249,14 @@ fn bounds_are_told() {
     assert!(error(&sum(crate::OPERATORS_MAX + 1)).ends_with("an expression has more than 256 operators"));
     let markers = |count: usize| format!("INSERT INTO t (a) VALUES (?{})", ",?".repeat(count - 1));
     assert!(parse(&markers(crate::MARKERS_MAX)).is_ok());
-    assert!(error(&markers(crate::MARKERS_MAX + 1)).ends_with("the statement has more than 65535 bind markers"));
+    let more = format!("{} USING TTL ?", markers(crate::MARKERS_MAX));
+    assert!(error(&more).ends_with("the statement has more than 65535 bind markers"));
     let values = |count: usize| format!("SELECT * FROM t WHERE a IN (1{})", ",1".repeat(count - 1));
     assert!(parse(&values(crate::IN_VALUES_MAX)).is_ok());
     assert!(error(&values(crate::IN_VALUES_MAX + 1)).ends_with("an IN relation has more than 10000 values"));
+    let columns = |count: usize| format!("SELECT a{} FROM t", ",a".repeat(count - 1));
+    assert!(parse(&columns(crate::LIST_ELEMENTS_MAX)).is_ok());
+    assert!(error(&columns(crate::LIST_ELEMENTS_MAX + 1)).ends_with("a list has more than 65535 elements"));
     let long = " ".repeat(crate::TEXT_BYTES_MAX + 1);
     assert_eq!(error(&long), "the statement is longer than 1048576 bytes");
 }
