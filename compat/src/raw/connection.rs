@@ -138,7 +138,8 @@ impl Connection {
     /// # Errors
     /// When its length cannot be.
     pub fn take(&mut self) -> Outcome<Option<Envelope>> {
-        let Some((head, rest)) = self.pending.split_at_checked(9) else {
+        let pending = self.pending.get(self.taken..).unwrap_or_default();
+        let Some((head, rest)) = pending.split_at_checked(9) else {
             return Ok(None);
         };
         let &[version, flags, s1, s2, opcode, l1, l2, l3, l4] = head else {
