@@ -91,10 +91,11 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
         ));
     }
     let mut tables = members.iter().map(|member| member.table.id);
-    if conditional && let Some(first) = tables.next() {
-        if tables.any(|table| table != first) {
-            return Err(Error::invalid("Batch with conditions cannot span multiple tables"));
-        }
+    if conditional
+        && let Some(first) = tables.next()
+        && tables.any(|table| table != first)
+    {
+        return Err(Error::invalid("Batch with conditions cannot span multiple tables"));
     }
     Ok(())
 }

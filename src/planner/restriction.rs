@@ -206,6 +206,14 @@ impl Judge<'_, '_> {
 
     /// Judges restrictions that were made elsewhere: an INSERT's key columns.
     pub(crate) fn finish(&self, mut found: Restrictions, only_static: bool) -> Result<Restrictions, Error> {
+        let vector = |restriction: &&Restriction| {
+            matches!(restriction.test, Test::Eq(_))
+                && matches!(column_at(&self.table, restriction.first()).ty, CqlType::Vector(..))
+                && index_for(&self.table, restriction) == Some(true)
+        };
+        if self.kind == Kind::Select && found.others.iter().any(|restriction| vector(&restriction)) {
+            return Err(Error::invalid("Vector indexes only support ANN queries"));
+        }
         let index = self.kind == Kind::Select && self.has_index(&found);
         self.partition(&mut found, index)?;
         if only_static && !found.clustering.is_empty() {

@@ -248,7 +248,6 @@ fn distinct(
 }
 
 /// ORDER BY: whether rows run backwards, and what rows of several partitions are sorted by.
-#[expect(clippy::type_complexity, reason = "the two things that ORDER BY decides")]
 fn order_by(
     table: &Table,
     select: &ast::Select,
@@ -340,7 +339,6 @@ fn group_by(
     let key_count = table.partition_key_count + table.clustering_count;
     let mut expressions = Vec::with_capacity(select.group_by.len());
     let mut next = 0;
-    let mut has_function = false;
     for group in &select.group_by {
         let (expression, name) = match &group.0 {
             Selector::Column(name) => {
@@ -348,7 +346,6 @@ fn group_by(
                 (Expression::Column(index), column.name.clone())
             }
             selector => {
-                has_function = true;
                 let (expression, name) = selection::group_function(typer, table, selector)?;
                 (expression, name)
             }
@@ -377,7 +374,6 @@ fn group_by(
         next = index + 1;
         expressions.push(expression);
     }
-    let _ = has_function;
     let clustering = expressions
         .iter()
         .flat_map(selection::columns_of)

@@ -473,14 +473,7 @@ pub(crate) fn literal_value(literal: &Literal, receiver: &Receiver) -> Result<Op
 
 /// How well a value of one type fits another (`AbstractType.testAssignment`).
 pub(crate) fn type_fit(from: &CqlType, to: &CqlType) -> Assignment {
-    let (from, to) = (from.unfrozen(), to.unfrozen());
-    if value::same_type(from, to) {
-        Assignment::Exact
-    } else if value::compatible(from, to) {
-        Assignment::Weak
-    } else {
-        Assignment::No
-    }
+    crate::functions::fit(from, to)
 }
 
 /// A type as messages name it.

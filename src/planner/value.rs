@@ -6,53 +6,11 @@ use grammar::ast;
 use super::bound::Value;
 use super::error::{Error, invalid};
 use crate::schema::Schema;
-use crate::types::{self, CqlType, Native};
+use crate::types::{self, CqlType};
 
 /// Whether the type is a list, set or map.
 pub(crate) fn is_collection(ty: &CqlType) -> bool {
     matches!(ty.unfrozen(), CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..))
-}
-
-/// Whether two types are one, whatever of them is frozen.
-pub(crate) fn same_type(a: &CqlType, b: &CqlType) -> bool {
-    match (a.unfrozen(), b.unfrozen()) {
-        (CqlType::List(a), CqlType::List(b)) | (CqlType::Set(a), CqlType::Set(b)) => same_type(a, b),
-        (CqlType::Map(a, x), CqlType::Map(b, y)) => same_type(a, b) && same_type(x, y),
-        (CqlType::Tuple(a), CqlType::Tuple(b)) => {
-            a.len() == b.len() && a.iter().zip(b.iter()).all(|(a, b)| same_type(a, b))
-        }
-        (CqlType::Vector(a, n), CqlType::Vector(b, m)) => n == m && same_type(a, b),
-        (CqlType::User(a), CqlType::User(b)) => a.keyspace == b.keyspace && a.name == b.name,
-        (a, b) => a == b,
-    }
-}
-
-/// Whether every value of `from` is one of `to` (`AbstractType.isValueCompatibleWith`).
-pub(crate) fn compatible(from: &CqlType, to: &CqlType) -> bool {
-    use Native::{Ascii, Bigint, Blob, Counter, Date, Int, Text, Time, Timestamp, Timeuuid, Uuid, Varint};
-    match (from.unfrozen(), to.unfrozen()) {
-        (_, CqlType::Native(Blob)) => true,
-        (CqlType::Native(from), CqlType::Native(to)) => {
-            from == to
-                || matches!(
-                    (from, to),
-                    (Ascii, Text)
-                        | (Timeuuid, Uuid)
-                        | (Int | Bigint | Timestamp, Varint)
-                        | (Timestamp | Time, Bigint)
-                        | (Date, Int)
-                        | (Bigint, Timestamp)
-                        | (Bigint, Counter)
-                        | (Counter, Bigint)
-                )
-        }
-        (CqlType::List(a), CqlType::List(b)) | (CqlType::Set(a), CqlType::Set(b)) => compatible(a, b),
-        (CqlType::Map(a, x), CqlType::Map(b, y)) => compatible(a, b) && compatible(x, y),
-        (CqlType::Tuple(a), CqlType::Tuple(b)) => {
-            a.len() <= b.len() && a.iter().zip(b.iter()).all(|(a, b)| compatible(a, b))
-        }
-        (a, b) => same_type(a, b),
-    }
 }
 
 /// A type as written, its user-defined types looked up in `keyspace` where they name none.
