@@ -539,8 +539,6 @@ pub enum PropertyValue {
     Literal(Literal),
     /// `{'a': 'b'}`; `{}` too.
     Map(Vec<(Literal, Literal)>),
-    /// `{'a', 'b'}`
-    Set(Vec<Literal>),
 }
 
 /// `name = value`

@@ -531,7 +531,6 @@ impl Display for PropertyValue {
         match self {
             Self::Literal(literal) => literal.fmt(f),
             Self::Map(entries) => list(f, CURLY, pairs(entries, ": ")),
-            Self::Set(elements) => list(f, CURLY, elements),
         }
     }
 }
