@@ -1,4 +1,5 @@
-//! What Cassandra answered to some 1,700 selections of functions on four tables (`functions.json`), against what we answer.
+//! What Cassandra answered to some 1,700 selections of functions on four tables (`functions.json`, made by
+//! `compat/golden/functions.py`), against what we answer.
 
 use super::*;
 use crate::types::{Assignment, Native, UserType, preferred_type, term_text, type_text, unhex};
