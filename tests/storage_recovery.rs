@@ -93,7 +93,7 @@ fn child() {
                 let store = store.clone();
                 tokio::spawn(async move {
                     let mut n = last_of(&store, &store.snapshot(), writer).await;
-                    loop {
+                    while n < i64::MAX {
                         n += 1;
                         store.commit(step(writer, n, value_bytes)).await.unwrap();
                         let line = format!("acknowledged {writer} {n}\n");

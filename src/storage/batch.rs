@@ -50,6 +50,13 @@ pub(super) enum Change {
     Delete { space: Space, key: Vec<u8> },
     /// The key's value is merged with this one: rows as fragments, deletions by the newer.
     Merge { space: Space, key: Vec<u8>, value: Bytes },
+    /// If the key has the value `expected` still, it has this one, or is gone. Rows and deletions only.
+    Replace {
+        space: Space,
+        key: Vec<u8>,
+        expected: Bytes,
+        value: Option<Bytes>,
+    },
     /// Every key in the range is gone.
     DeleteRange { space: Space, range: KeyRange },
 }
@@ -139,6 +146,17 @@ impl Batch {
         self.merge(Space::Deletions, key, row::encode_deletion(range.deletion));
     }
 
+    /// Replaces a value that is still as it was read, for clean-up; otherwise changes nothing. Only where commits read what is there.
+    pub(super) fn replace(&mut self, space: Space, key: Vec<u8>, expected: Bytes, value: Option<Bytes>) {
+        self.bytes += key.len() + expected.len() + value.as_ref().map_or(0, Bytes::len) + CHANGE_BYTES;
+        self.changes.push(Change::Replace {
+            space,
+            key,
+            expected,
+            value,
+        });
+    }
+
     fn merge(&mut self, space: Space, key: Vec<u8>, value: Bytes) {
         self.bytes += key.len() + value.len() + CHANGE_BYTES;
         self.changes.push(Change::Merge { space, key, value });
@@ -151,7 +169,10 @@ impl Batch {
     /// Refuses keys that not every engine takes.
     pub(super) fn check(&self) -> Result<()> {
         let longest = self.changes.iter().map(|change| match change {
-            Change::Put { key, .. } | Change::Delete { key, .. } | Change::Merge { key, .. } => key.len(),
+            Change::Put { key, .. }
+            | Change::Delete { key, .. }
+            | Change::Merge { key, .. }
+            | Change::Replace { key, .. } => key.len(),
             Change::DeleteRange { range, .. } => bound_len(&range.start).max(bound_len(&range.end)),
         });
         match longest.max() {

@@ -41,6 +41,7 @@ mod location;
 mod options;
 pub mod row;
 mod sizes;
+mod sweep;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -57,6 +58,7 @@ pub use location::Url;
 pub use options::{Durability, FaultPoint, Faults, Options};
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
+pub use sweep::Swept;
 
 use crate::clock::Clock;
 

@@ -314,6 +314,21 @@ impl Committer {
                         None => Ok(Some(value.clone())),
                     })?;
                 }
+                Change::Replace {
+                    space,
+                    key,
+                    expected,
+                    value,
+                } => {
+                    let replaced = |old: Option<&Bytes>| {
+                        if old == Some(expected) {
+                            value.clone()
+                        } else {
+                            old.cloned()
+                        }
+                    };
+                    self.stage_value(group, *space, key, |old| Ok(replaced(old)))?;
+                }
                 Change::DeleteRange { .. } => {}
             }
         }

@@ -119,6 +119,16 @@ impl State {
                 };
                 self.set(space, key, Some(value));
             }
+            Change::Replace {
+                space,
+                key,
+                expected,
+                value,
+            } => {
+                if self.map(space).get(key.as_slice()) == Some(&expected) {
+                    self.set(space, key, value);
+                }
+            }
             Change::DeleteRange { space, range } => {
                 if range.is_empty() {
                     return Ok(());

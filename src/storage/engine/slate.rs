@@ -130,6 +130,9 @@ struct Group {
     own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
 }
 
+/// Values that are there, by full key, for the changes that depend on them.
+type Current = HashMap<Vec<u8>, Bytes, RandomState>;
+
 /// Where the database is, so that it can be opened again.
 struct Home {
     /// `None` in memory.
@@ -478,7 +481,11 @@ impl Committer {
         if let Err(error) = self.recover().await {
             return answer_all(requests, &Err(error));
         }
-        let (mut group, refusals) = stage(&requests);
+        let current = match self.current(&requests).await {
+            Ok(current) => current,
+            Err(error) => return answer_all(requests, &Err(error)),
+        };
+        let (mut group, refusals) = stage(&requests, &current);
         let mut ranges = Vec::new();
         for (request, refusal) in requests.iter().zip(&refusals) {
             for change in request.changes.iter().filter(|_| refusal.is_none()) {
@@ -499,6 +506,20 @@ impl Committer {
         for (request, refusal) in requests.into_iter().zip(refusals) {
             request.answer(refusal.map_or_else(|| written.clone(), Err));
         }
+    }
+
+    /// Reads the values that changes of the group depend on. Only clean-up has such changes; plain writes read nothing.
+    async fn current(&self, requests: &[Request]) -> Result<Current> {
+        let mut current = Current::default();
+        for change in requests.iter().flat_map(|request| &request.changes) {
+            if let Change::Replace { space, key, .. } = change {
+                let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
+                if let Some(value) = published.get(*space, key).await? {
+                    current.insert(full_key(*space, key), value);
+                }
+            }
+        }
+        Ok(current)
     }
 
     /// Removes the keys of a range, some at a time, and then its record.
@@ -699,13 +720,13 @@ fn answer_all(requests: Vec<Request>, answer: &Result<CommitSeq>) {
 }
 
 /// Folds the changes of each key into one. A batch whose changes do not merge is refused alone.
-fn stage(requests: &[Request]) -> (Group, Vec<Option<Error>>) {
+fn stage(requests: &[Request], current: &Current) -> (Group, Vec<Option<Error>>) {
     let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
     'again: loop {
         let mut group = Group::default();
         for (request, refusal) in requests.iter().zip(&mut refusals) {
             if refusal.is_none()
-                && let Err(error) = stage_batch(&mut group, &request.changes)
+                && let Err(error) = stage_batch(&mut group, &request.changes, current)
             {
                 *refusal = Some(error);
                 continue 'again;
@@ -715,12 +736,26 @@ fn stage(requests: &[Request]) -> (Group, Vec<Option<Error>>) {
     }
 }
 
-fn stage_batch(group: &mut Group, changes: &[Change]) -> Result<()> {
+fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Result<()> {
     for change in changes {
         let (space, key, fold) = match change {
             Change::Put { space, key, value } => (*space, key, Fold::Put(value.clone())),
             Change::Delete { space, key } => (*space, key, Fold::Delete),
             Change::Merge { space, key, value } => (*space, key, Fold::Merge(value.clone())),
+            Change::Replace {
+                space,
+                key,
+                expected,
+                value,
+            } => {
+                let full = full_key(*space, key);
+                if !group.folds.contains_key(&full) && current.get(&full) == Some(expected) {
+                    group
+                        .folds
+                        .insert(full, (*space, value.clone().map_or(Fold::Delete, Fold::Put)));
+                }
+                continue;
+            }
             Change::DeleteRange { .. } => continue,
         };
         let full = full_key(space, key);

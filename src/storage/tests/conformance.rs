@@ -37,6 +37,8 @@ on_each_engine!(
     partition_deletions_and_range_tombstones,
     ranges_are_deleted,
     sizes_are_kept,
+    what_nobody_sees_is_swept,
+    a_sweep_spares_what_was_written_meanwhile,
     refused_batches_change_nothing,
     many_writers_lose_nothing,
     reads_follow_writes,
@@ -415,6 +417,131 @@ async fn sizes_are_kept(store: &Store) {
     batch.delete(Space::Rows, key.clone());
     store.commit(batch).await.unwrap();
     assert_eq!(store.bytes_in(&key::table_range(4)).bytes, 0);
+}
+
+async fn what_nobody_sees_is_swept(store: &Store) {
+    let prefix = key::partition_prefix(1, 5, b"k");
+    let row_key = |clustering: &str| key::row_key(&prefix, clustering.as_bytes());
+    let gone = |at_seconds| CellState::Live {
+        value: Bytes::from_static(b"v"),
+        expiry: Some(Expiry {
+            at_seconds,
+            ttl_seconds: 10,
+        }),
+    };
+    let mut batch = Batch::new();
+    batch.upsert(key::static_row_key(&prefix), row_of(&[cell(1, 5, "static")]));
+    batch.upsert(row_key("a"), row_of(&[cell(1, 5, "kept")]));
+    batch.upsert(row_key("b"), row_of(&[cell(1, 5, "hidden")]));
+    batch.upsert(row_key("c"), row_of(&[cell(1, 5, "hidden"), cell(2, 99, "kept")]));
+    batch.upsert(
+        row_key("d"),
+        row_of(&[Cell {
+            state: gone(20),
+            ..cell(1, 99, "")
+        }]),
+    );
+    batch.upsert(
+        row_key("e"),
+        row_of(&[Cell {
+            state: gone(200),
+            ..cell(1, 99, "")
+        }]),
+    );
+    batch.upsert(
+        row_key("f"),
+        Row {
+            deletion: Some(Deletion {
+                timestamp: 9,
+                at_seconds: 10,
+            }),
+            ..Row::default()
+        },
+    );
+    batch.upsert(
+        row_key("g"),
+        Row {
+            deletion: Some(Deletion {
+                timestamp: 9,
+                at_seconds: 90,
+            }),
+            ..Row::default()
+        },
+    );
+    let range = |start: &str, end: &str, at_seconds| RangeTombstone {
+        start: Bound::Included(start.as_bytes().to_vec()),
+        end: Bound::Included(end.as_bytes().to_vec()),
+        deletion: Deletion {
+            timestamp: 9,
+            at_seconds,
+        },
+    };
+    batch.put_range_tombstone(1, 5, b"k", range("b", "c", 10));
+    batch.put_range_tombstone(1, 5, b"k", range("x", "y", 90));
+    batch.put_partition_deletion(
+        1,
+        6,
+        b"other",
+        Deletion {
+            timestamp: 9,
+            at_seconds: 10,
+        },
+    );
+    store.commit(batch).await.unwrap();
+    let swept = store.sweep(&key::table_range(1), 100, 50).await.unwrap();
+    // b is hidden, d expired with its grace over, f was deleted long ago.
+    assert_eq!(
+        (swept.rows_removed, swept.rows_shrunk, swept.deletions_removed),
+        (3, 1, 2)
+    );
+    let now = store.snapshot();
+    let rows = entries(store, Space::Rows, &KeyRange::all(), Order::Forward, &now).await;
+    let left: Vec<_> = rows
+        .iter()
+        .map(|(key, _)| key::parse(key).unwrap().clustering.to_vec())
+        .collect();
+    assert_eq!(left, [&b""[..], b"a", b"c", b"e", b"g"]);
+    assert_eq!(
+        read_row(store, &row_key("c")).await,
+        Some(row_of(&[cell(2, 99, "kept")]))
+    );
+    let deletions = store.deletions(1, 5, b"k", &now).await.unwrap();
+    assert_eq!(deletions.ranges, [range("x", "y", 90)]);
+    assert_eq!(
+        store.sweep(&key::table_range(1), 100, 50).await.unwrap(),
+        Swept::default()
+    );
+}
+
+async fn a_sweep_spares_what_was_written_meanwhile(store: &Store) {
+    let keys: Vec<_> = (0..300).map(|n| key_of(1, &n.to_string(), "")).collect();
+    let old = Row {
+        deletion: Some(Deletion {
+            timestamp: 1,
+            at_seconds: 1,
+        }),
+        ..Row::default()
+    };
+    let mut batch = Batch::new();
+    for key in &keys {
+        batch.upsert(key.clone(), &old);
+    }
+    store.commit(batch).await.unwrap();
+    let writer = {
+        let (store, keys) = (store.clone(), keys.clone());
+        tokio::spawn(async move {
+            for key in &keys {
+                upsert(&store, key, row_of(&[cell(1, 5, "v")])).await;
+            }
+        })
+    };
+    for _ in 0..5 {
+        store.sweep(&key::table_range(1), 100, 50).await.unwrap();
+    }
+    writer.await.unwrap();
+    for key in &keys {
+        assert_eq!(read_row(store, key).await.unwrap().cells, [cell(1, 5, "v")]);
+    }
 }
 
 async fn refused_batches_change_nothing(store: &Store) {
