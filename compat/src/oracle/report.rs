@@ -216,16 +216,27 @@ pub fn difference(expected: &Value, told: &Value) -> Vec<String> {
 
 /// The text with its list of signatures in order: Cassandra takes them from a hash map.
 pub fn sorted_signatures(message: &str) -> String {
-    let Some((head, list)) = message.split_once("(known type signatures: ") else {
-        return message.to_owned();
-    };
-    let Some(list) = list.strip_suffix(')') else {
-        return message.to_owned();
-    };
-    let mut signatures = list
-        .split(", system.")
-        .map(|s| s.trim_start_matches("system."))
-        .collect::<Vec<_>>();
-    signatures.sort_unstable();
-    format!("{head}(known type signatures: system.{})", signatures.join(", system."))
+    for start in ["(known type signatures: ", "(can be matched by following signatures: "] {
+        let Some((head, rest)) = message.split_once(start) else {
+            continue;
+        };
+        // Signatures hold brackets in pairs, so the list ends at the first that closes without one.
+        let Some(end) = closing(rest) else { continue };
+        let (list, tail) = rest.split_at(end);
+        let mut signatures = list
+            .split(", system.")
+            .map(|s| s.trim_start_matches("system."))
+            .collect::<Vec<_>>();
+        signatures.sort_unstable();
+        return format!("{head}{start}system.{}{tail}", signatures.join(", system."));
+    }
+    message.to_owned()
+}
+
+fn closing(text: &str) -> Option<usize> {
+    let mut depth = 0;
+    text.char_indices().find_map(|(at, c)| {
+        depth += i32::from(c == '(') - i32::from(c == ')');
+        (depth < 0).then_some(at)
+    })
 }
