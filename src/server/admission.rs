@@ -1,9 +1,12 @@
 //! Who may connect: bounds on connections, in all and per address, and on the bytes of requests in work.
+//!
+//! When there are too many connections, a new one takes the place of the oldest that has not come as far as READY: a flood of
+//! connections that say nothing pushes out its own, while a client that means it needs a few milliseconds.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::net::{IpAddr, SocketAddr};
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, Weak};
 
 use super::session::Session;
 
@@ -18,6 +21,30 @@ pub(super) struct Admission {
 struct Connections {
     sessions: HashMap<SocketAddr, Arc<Session>>,
     by_address: HashMap<IpAddr, usize>,
+    /// Connections that were not ready when last looked at, oldest first.
+    fresh: VecDeque<Weak<Session>>,
+}
+
+/// Connections that may be on their way out at once.
+const LEAVING_MAX: usize = 256;
+
+impl Connections {
+    /// Sends away the oldest connection that is not ready, of this address if one is given; `false` if there is none.
+    fn evict(&mut self, from: Option<IpAddr>) -> bool {
+        self.fresh
+            .retain(|session| session.upgrade().is_some_and(|session| !session.is_ready()));
+        let place = self.fresh.iter().position(|session| match from {
+            None => true,
+            Some(from) => session.upgrade().is_some_and(|session| session.client().ip() == from),
+        });
+        let evicted = place
+            .and_then(|place| self.fresh.remove(place))
+            .and_then(|session| session.upgrade());
+        if let Some(session) = &evicted {
+            session.evict();
+        }
+        evicted.is_some()
+    }
 }
 
 /// One admitted connection; dropped with it.
@@ -42,9 +69,23 @@ impl Admission {
         let from = session.client();
         let mut connections = self.locked();
         let here = connections.by_address.get(&from.ip()).copied().unwrap_or(0);
-        if connections.sessions.len() >= total_max || here >= per_address_max {
+        if here >= per_address_max + LEAVING_MAX || connections.sessions.len() >= total_max + LEAVING_MAX {
             return None;
         }
+        if here >= per_address_max && !connections.evict(Some(from.ip())) {
+            return None;
+        }
+        if here < per_address_max && connections.sessions.len() >= total_max && !connections.evict(None) {
+            return None;
+        }
+        while connections
+            .fresh
+            .front()
+            .is_some_and(|oldest| oldest.upgrade().is_none_or(|oldest| oldest.is_ready()))
+        {
+            connections.fresh.pop_front();
+        }
+        connections.fresh.push_back(Arc::downgrade(session));
         connections.sessions.insert(from, Arc::clone(session));
         connections.by_address.insert(from.ip(), here + 1);
         drop(connections);
@@ -98,23 +139,40 @@ impl Drop for Admitted {
 mod tests {
     use super::*;
 
+    fn from(address: &str) -> Arc<Session> {
+        Arc::new(Session::new(
+            address.parse().unwrap(),
+            false,
+            Arc::new(super::super::Events::default()),
+        ))
+    }
+
     #[test]
     fn bounds_hold_and_places_come_back() {
         let admission = Arc::new(Admission::default());
-        let from = |address: &str| {
-            Arc::new(Session::new(
-                address.parse().unwrap(),
-                false,
-                Arc::new(super::super::Events::default()),
-            ))
-        };
-        let first = admission.admit(&from("10.0.0.1:1"), 3, 2).unwrap();
-        let _second = admission.admit(&from("10.0.0.1:2"), 3, 2).unwrap();
+        let sessions = ["10.0.0.1:1", "10.0.0.1:2", "10.0.0.2:1"].map(from);
+        let mut admitted: Vec<_> = sessions
+            .iter()
+            .map(|session| admission.admit(session, 3, 2).unwrap())
+            .collect();
+        sessions.iter().for_each(|session| session.set_ready());
         assert!(admission.admit(&from("10.0.0.1:3"), 3, 2).is_none());
-        let _third = admission.admit(&from("10.0.0.2:1"), 3, 2).unwrap();
         assert!(admission.admit(&from("10.0.0.2:2"), 3, 2).is_none());
-        drop(first);
+        admitted.remove(0);
         assert_eq!(admission.connections(), 2);
         assert!(admission.admit(&from("10.0.0.1:1"), 3, 2).is_some());
+    }
+
+    #[test]
+    fn the_oldest_that_is_not_ready_makes_room() {
+        let admission = Arc::new(Admission::default());
+        let sessions = ["10.0.0.1:1", "10.0.0.1:2"].map(from);
+        let _admitted = sessions
+            .each_ref()
+            .map(|session| admission.admit(session, 9, 2).unwrap());
+        sessions[0].set_ready();
+        let third = from("10.0.0.1:3");
+        let _third = admission.admit(&third, 9, 2).unwrap();
+        assert!(sessions[1].is_evicted() && !sessions[0].is_evicted() && !third.is_evicted());
     }
 }

@@ -75,7 +75,7 @@ pub(super) enum End {
     Slow,
     /// The client did not write.
     Idle,
-    /// The server stops.
+    /// The server stops, or needs the place for a client that says something.
     Drained,
 }
 
@@ -110,10 +110,14 @@ where
         watch: Watch::default(),
         shared,
     };
+    let leaving = Arc::clone(&connection.session);
     let drained = async move {
         let mut drain = drain;
-        // An error means that the server is gone, which ends the connection as well.
-        let _ = drain.wait_for(|drain| *drain).await;
+        tokio::select! {
+            // An error means that the server is gone, which ends the connection as well.
+            _ = drain.wait_for(|drain| *drain) => {}
+            () = leaving.evicted() => {}
+        }
     };
     let mut drained = pin!(drained);
     let mut timer = pin!(sleep_until(login_deadline));

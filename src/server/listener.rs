@@ -300,11 +300,18 @@ impl<H: Handler> Acceptor<H> {
             let work = move |header, body| H::handle(Arc::clone(&handler), Arc::clone(&work_session), header, body);
             let end = match tls {
                 None => connection::serve(socket, session, shared, drain, deadline, work).await,
-                Some(acceptor) => match timeout_at(deadline, acceptor.accept(socket)).await {
-                    Ok(Ok(socket)) => connection::serve(socket, session, shared, drain, deadline, work).await,
-                    Ok(Err(_)) => End::Broken,
-                    Err(_) => End::LoginDeadline,
-                },
+                Some(acceptor) => {
+                    let accepted = tokio::select! {
+                        accepted = timeout_at(deadline, acceptor.accept(socket)) => Some(accepted),
+                        () = session.evicted() => None,
+                    };
+                    match accepted {
+                        Some(Ok(Ok(socket))) => connection::serve(socket, session, shared, drain, deadline, work).await,
+                        Some(Ok(Err(_))) => End::Broken,
+                        Some(Err(_)) => End::LoginDeadline,
+                        None => End::Drained,
+                    }
+                }
             };
             metrics::CONNECTIONS_CLOSED.increment();
             tracing::debug!(%from, ?end, "connection ended");

@@ -46,7 +46,9 @@ impl Running {
     pub async fn start(config: &Config, clock: Clock, seed: u64) -> Result<Self, RunError> {
         let url: store::Url = config.data.parse()?;
         let durability: store::Durability = config.durability.parse()?;
-        let bound = Bound::bind(config.server.clone()).await?;
+        let mut options = config.server.clone();
+        options.limits.connections_max = options.limits.connections_max.min(connections_possible());
+        let bound = Bound::bind(options).await?;
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
         let node = node(config, address, &clock);
         let options = executor::Options {
@@ -101,6 +103,22 @@ impl Running {
         self.server.drain().await;
         self.database.close().await
     }
+}
+
+/// Connections for which there are open files, with a quarter of them left to the data: connections must not take the last.
+/// Where the system does not say how many there are, any number.
+fn connections_possible() -> usize {
+    let limits = std::fs::read_to_string("/proc/self/limits").unwrap_or_default();
+    let line = limits.lines().find_map(|line| line.strip_prefix("Max open files"));
+    let files: Option<usize> = line.and_then(|line| line.split_whitespace().next()?.parse().ok());
+    let possible = files.map_or(usize::MAX, |files| files / 4 * 3);
+    if possible < 8192 {
+        tracing::info!(
+            connections = possible,
+            "connections are bounded by the limit of open files (ulimit -n)"
+        );
+    }
+    possible
 }
 
 /// A connection as `system_views.clients` shows it.

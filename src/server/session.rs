@@ -5,6 +5,7 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
 use arc_swap::ArcSwap;
+use tokio::sync::Notify;
 
 use super::events::Events;
 use crate::executor::SessionState;
@@ -18,6 +19,8 @@ pub struct Session {
     state: ArcSwap<SessionState>,
     startup: OnceLock<Startup>,
     ready: AtomicBool,
+    evicted: AtomicBool,
+    eviction: Notify,
     requests: AtomicU64,
     warned_of_use: AtomicBool,
     events: Arc<Events>,
@@ -41,6 +44,8 @@ impl Session {
             tls,
             startup: OnceLock::new(),
             ready: AtomicBool::new(false),
+            evicted: AtomicBool::new(false),
+            eviction: Notify::new(),
             requests: AtomicU64::new(0),
             state: ArcSwap::from_pointee(SessionState {
                 client: Some(client),
@@ -83,6 +88,25 @@ impl Session {
     /// Requests may come.
     pub(super) fn set_ready(&self) {
         self.ready.store(true, Ordering::Relaxed);
+    }
+
+    /// The connection is to make room for another one.
+    pub(super) fn evict(&self) {
+        self.evicted.store(true, Ordering::Relaxed);
+        self.eviction.notify_one();
+    }
+
+    /// Whether the connection has been told to make room.
+    #[cfg(test)]
+    pub(super) fn is_evicted(&self) -> bool {
+        self.evicted.load(Ordering::Relaxed)
+    }
+
+    /// Waits until the connection is to make room. For its own task only.
+    pub(super) async fn evicted(&self) {
+        while !self.evicted.load(Ordering::Relaxed) {
+            self.eviction.notified().await;
+        }
     }
 
     /// Requests that have come.

@@ -4,10 +4,10 @@
 //! checksums are put in when it is closed, by [`Encoder::flush`] or because it is full. So answers that are ready together
 //! leave in one segment and one write, and no answer is copied unless it is compressed or larger than a segment.
 
-use super::super::response::Response;
+use super::super::response::{ErrorBody, Response};
 use super::super::{Compression, Version, flags};
 use super::segment::{Form, PAYLOAD_BYTES_MAX, SegmentHeader};
-use super::{HEADER_BYTES, RESPONSE_BIT, compression, patch_length, segment};
+use super::{BODY_BYTES_MAX, HEADER_BYTES, RESPONSE_BIT, compression, patch_length, segment};
 
 /// Bodies and payloads below this are not worth compressing. Cassandra has no such bound; drivers accept plain ones at any time.
 const COMPRESS_BYTES_MIN: usize = 512;
@@ -89,6 +89,12 @@ impl Encoder {
         self.out.extend_from_slice(&stream.to_be_bytes());
         self.out.extend_from_slice(&[response.body.opcode().byte(), 0, 0, 0, 0]);
         response.write(&mut self.out, version);
+        if self.out.len() - start - HEADER_BYTES > BODY_BYTES_MAX {
+            // Clients close the connection over such a frame; an error loses only this answer.
+            self.out.truncate(start);
+            let error = ErrorBody::server("The answer is larger than any frame may be: ask for smaller pages");
+            return self.write(version, stream, &error.into());
+        }
         if self.segments.is_some() {
             patch_length(&mut self.out, start);
             self.keep_segment_small(start);
