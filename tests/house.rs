@@ -1,5 +1,7 @@
 //! The rules of the house that no compiler holds: which room may know which, and what the top level looks like.
 
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::{Path, PathBuf};

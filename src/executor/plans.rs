@@ -148,11 +148,14 @@ impl Statement {
     }
 }
 
+/// The session's keyspace, and the text.
+type PlanKey = (Option<Arc<str>>, Arc<str>);
+
 /// Plans of texts that came unprepared, by keyspace and text. Forgets everything when it is full, since a full cache of texts
 /// that come once is worth nothing.
 #[derive(Debug, Default)]
 pub(crate) struct PlanCache {
-    plans: Mutex<HashMap<(Option<Arc<str>>, Arc<str>), Arc<PlannedAt>>>,
+    plans: Mutex<HashMap<PlanKey, Arc<PlannedAt>>>,
 }
 
 impl PlanCache {
