@@ -167,7 +167,13 @@ impl Database {
     /// # Errors
     /// When the text is no CQL or makes no sense.
     pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
-        let planned = PlannedAt::new(text.into(), keyspace, &self.catalog.load())?;
+        let snapshot = self.catalog.load();
+        if let Some(keyspace) = keyspace
+            && !snapshot.schema.keyspaces.contains_key(keyspace)
+        {
+            return Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")));
+        }
+        let planned = PlannedAt::new(text.into(), keyspace, &snapshot)?;
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
 

@@ -184,13 +184,19 @@ impl RowBuffer {
             if shadowed_to.is_some_and(|to| cell.timestamp <= to) {
                 continue;
             }
-            let Some(bytes) = cell.live_value(now_seconds) else {
-                continue;
-            };
             while column.is_some_and(|wanted| wanted.id < cell.column) {
                 column = columns.next();
             }
             let Some(found) = column.filter(|wanted| wanted.id == cell.column) else {
+                continue;
+            };
+            if found.newer_than_micros.is_some_and(|dropped| cell.timestamp <= dropped) {
+                continue;
+            }
+            if found.replaces {
+                self.forget(found.place);
+            }
+            let Some(bytes) = cell.live_value(now_seconds) else {
                 continue;
             };
             live = true;
@@ -226,6 +232,14 @@ impl RowBuffer {
         }
         self.close(open);
         Ok(live)
+    }
+
+    /// Takes back the value at a place.
+    fn forget(&mut self, place: usize) {
+        if let Some(slot) = self.slots.get_mut(place) {
+            *slot = NULL;
+        }
+        self.cells.retain(|cell| cell.place != place);
     }
 
     /// Appends one element to the value being put together. Where its path lies, and how many elements there are now.

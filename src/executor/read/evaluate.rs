@@ -47,6 +47,11 @@ fn unfrozen(ty: &CqlType) -> &CqlType {
     }
 }
 
+/// A slice without elements is null, unless it is of a frozen collection.
+fn slice_value(ty: &CqlType, is_empty: bool, encode: impl FnOnce() -> Bytes) -> Option<Bytes> {
+    (!is_empty || matches!(ty, CqlType::Frozen(_))).then(encode)
+}
+
 fn damaged(error: &crate::types::Invalid) -> Error {
     Error::Invalid(error.to_string())
 }
@@ -148,14 +153,14 @@ impl Scope<'_> {
             (CqlType::Map(key_type, _), Part::Slice(from, to)) => {
                 let inside = self.slice(key_type, from.as_ref(), to.as_ref())?;
                 let entries = map_entries(value).map_err(|error| damaged(&error))?;
-                Ok(Some(encode_map(entries.into_iter().filter(|(key, _)| inside(key)))))
+                let entries: Vec<_> = entries.into_iter().filter(|(key, _)| inside(key)).collect();
+                Ok(slice_value(ty, entries.is_empty(), || encode_map(entries)))
             }
             (CqlType::Set(element_type), Part::Slice(from, to)) => {
                 let inside = self.slice(element_type, from.as_ref(), to.as_ref())?;
                 let elements = list_elements(value).map_err(|error| damaged(&error))?;
-                Ok(Some(encode_list(
-                    elements.into_iter().filter(|element| inside(element)),
-                )))
+                let elements: Vec<_> = elements.into_iter().filter(|element| inside(element)).collect();
+                Ok(slice_value(ty, elements.is_empty(), || encode_list(elements)))
             }
             _ => Ok(None),
         }

@@ -43,6 +43,10 @@ pub(crate) struct Wanted {
     pub(crate) place: usize,
     /// `None`: nobody needs its value, but it may show that the row is there.
     pub(crate) shape: Option<Shape>,
+    /// The column was dropped and added again: under this, its old number, only what was written after the drop counts (µs).
+    pub(crate) newer_than_micros: Option<i64>,
+    /// What stands under an old number gives way to this.
+    pub(crate) replaces: bool,
 }
 
 /// What is read of each row. Made once for a plan.
@@ -93,17 +97,30 @@ impl Layout {
             metadata,
         };
         for (place, (column, needed)) in table.columns.iter().zip(&is_needed).enumerate() {
+            let dropped = table.dropped.get(&column.name).filter(|dropped| {
+                dropped.column.id != column.id
+                    && dropped.column.kind == column.kind
+                    && Shape::of(&column.ty) == Shape::Plain
+            });
             let wanted = Wanted {
                 id: ColumnId(column.id),
                 place,
                 shape: needed.then(|| Shape::of(&column.ty)),
+                newer_than_micros: None,
+                replaces: dropped.is_some(),
             };
+            let old = dropped.map(|dropped| Wanted {
+                id: ColumnId(dropped.column.id),
+                newer_than_micros: Some(dropped.dropped_micros),
+                replaces: false,
+                ..wanted.clone()
+            });
             match column.kind {
                 ColumnKind::Static => {
                     layout.needs_static |= *needed;
-                    layout.statics.push(wanted);
+                    layout.statics.extend(old.into_iter().chain([wanted]));
                 }
-                ColumnKind::Regular => layout.regulars.push(wanted),
+                ColumnKind::Regular => layout.regulars.extend(old.into_iter().chain([wanted])),
                 ColumnKind::PartitionKey | ColumnKind::Clustering => {}
             }
         }
