@@ -464,7 +464,7 @@ where
 
     fn begin(&mut self, context: &mut Context<'_>, header: Header, body: Bytes, work: &impl Fn(Header, Bytes) -> F) {
         let (stream, bytes) = (header.stream, body.len());
-        match self.in_flight.begin(context, stream, bytes, work(header, body)) {
+        match self.in_flight.begin(context, stream, bytes, || work(header, body)) {
             Some(response) => self.answer(context, stream, &response),
             None => self.shared.admission.begin(bytes),
         }

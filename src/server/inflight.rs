@@ -165,10 +165,17 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
         self.busy.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
-    /// Begins a request; gives its answer if there was nothing to wait for.
-    pub(super) fn begin(&mut self, context: &mut Context<'_>, stream: i16, bytes: usize, work: F) -> Option<Response> {
+    /// Begins a request; gives its answer if there was nothing to wait for. `work` is made here, in the place where it will
+    /// be polled, since it is some kilobytes large and every move of it is a copy.
+    pub(super) fn begin(
+        &mut self,
+        context: &mut Context<'_>,
+        stream: i16,
+        bytes: usize,
+        work: impl FnOnce() -> F,
+    ) -> Option<Response> {
         let mut slot = self.spare.pop().unwrap_or_else(|| Box::pin(None));
-        slot.set(Some(work));
+        slot.set(Some(work()));
         match poll_caught(&mut slot, context) {
             Poll::Ready(response) => {
                 slot.set(None);
