@@ -31,6 +31,11 @@ pub fn java_hash_order<T>(things: &mut [T], hash: impl Fn(&T) -> i32) {
     things.sort_by_key(|thing| spread(hash(thing)) as usize & (capacity - 1));
 }
 
+/// Puts columns into the order in which Cassandra goes through those of one statement; which rule is broken first depends on it.
+pub fn statement_order<T>(columns: &mut [T], name: impl Fn(&T) -> &str) {
+    java_hash_order(columns, |column| java_buffer_hash(name(column).as_bytes()));
+}
+
 /// The order of columns of one kind: by name, those that begin with no ASCII character first.
 ///
 /// Cassandra compares the first bytes as if their top bit were a sign (`ColumnMetadata.comparisonOrder`), and so do we, since the

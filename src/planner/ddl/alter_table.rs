@@ -9,7 +9,8 @@ use super::error::{DdlError, configuration, invalid, syntax};
 use super::table::{add_column, check_name, sort_columns};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, options};
 use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
-use crate::types::{CqlType, Native};
+use crate::schema::names::statement_order;
+use crate::types::{CqlType, Native, quoted};
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
@@ -73,9 +74,13 @@ impl Alteration<'_> {
                 columns,
                 timestamp,
             } => self.drop(columns, *if_exists, timestamp.as_deref()),
-            AlterTableAction::Rename { if_exists: _, renames } => renames
-                .iter()
-                .try_for_each(|(from, to)| self.rename(from.as_str(), to.as_str())),
+            AlterTableAction::Rename { if_exists: _, renames } => {
+                let mut renames: Vec<&(Name, Name)> = renames.iter().collect();
+                statement_order(&mut renames, |(from, _)| from.as_str());
+                renames
+                    .into_iter()
+                    .try_for_each(|(from, to)| self.rename(from.as_str(), to.as_str()))
+            }
             AlterTableAction::AlterType { .. } => Err(invalid!("Altering column types is no longer supported")),
             AlterTableAction::AlterMask {
                 if_exists,
@@ -113,7 +118,7 @@ impl Alteration<'_> {
                 "Static columns are only useful (and thus allowed) if the table has at least one clustering column"
             ));
         }
-        column_type::check_nested(&ty)?;
+        column_type::check_nested(&ty).map_err(|error| invalid!("{error} for column {name}"))?;
         let kind = if written.is_static {
             ColumnKind::Static
         } else {
@@ -192,6 +197,9 @@ impl Alteration<'_> {
             .map(|text| text.parse::<i64>().map_err(|_| syntax!("Invalid timestamp {text}")))
             .transpose()?;
         let mut at = given.unwrap_or(self.now_micros);
+        let mut columns: Vec<&Name> = columns.iter().collect();
+        statement_order(&mut columns, |name| name.as_str());
+        columns.dedup();
         for name in columns {
             if self.drop_one(name.as_str(), if_exists, at)? && given.is_none() {
                 at += 1;
@@ -257,7 +265,7 @@ impl Alteration<'_> {
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DdlError> {
         // Cassandra says so even IF EXISTS.
         let Some((at, column)) = self.table.column(from) else {
-            return Err(invalid!("Undefined column name {from} in table {}", self.full_name()));
+            return Err(invalid!("Undefined column name {} in table {}", quoted(from), self.full_name()));
         };
         let mut renamed = Column::clone(column);
         if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {

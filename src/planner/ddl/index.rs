@@ -182,7 +182,8 @@ fn targets<'a>(table: &'a Table, statement: &CreateIndex, custom: bool) -> Resul
         let name = name.as_str();
         let Some((_, column)) = table.column(name) else {
             return Err(invalid!(
-                "Undefined column name {name} in table {}.{}",
+                "Undefined column name {} in table {}.{}",
+                quoted(name),
                 table.keyspace,
                 table.name
             ));

@@ -8,7 +8,7 @@ use uuid::Uuid;
 
 use super::error::{DdlError, configuration, invalid};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, index, options, user_type, view};
-use crate::schema::names::compare_columns;
+use crate::schema::names::{compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, typename};
 use crate::types::{CqlType, Native};
 
@@ -38,8 +38,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcom
         };
     }
     given.check_names()?;
+    let id = given.id.clone();
+    let options = given.validate()?;
     let mut types = BTreeMap::new();
-    for column in &statement.columns {
+    let mut written: Vec<&ast::ColumnDefinition> = statement.columns.iter().collect();
+    statement_order(&mut written, |column| column.name.as_str());
+    for column in written {
         types.insert(
             column.name.as_str(),
             column_type::resolve(&column.column_type, keyspace)?,
@@ -54,11 +58,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcom
         .iter()
         .any(|column| column_type::is_counter(&column.column_type));
     if is_counter {
-        check_counters(&key, &types, given.options.default_time_to_live)?;
+        check_counters(&key, &types, options.default_time_to_live)?;
     }
-    let id = table_id(ddl, given.id.as_deref())?;
+    let id = table_id(ddl, id.as_deref())?;
     check_name(keyspace_name, name)?;
-    let options = given.validate()?;
 
     let mut table = Table {
         id,

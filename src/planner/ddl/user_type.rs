@@ -118,6 +118,7 @@ fn add_field(
     if_not_exists: bool,
 ) -> Result<bool, DdlError> {
     let full_name = format!("{}.{}", ty.keyspace, ty.name);
+    check_field(written)?;
     if ty.fields.iter().any(|(name, _)| name == field) {
         return if if_not_exists {
             Ok(false)
@@ -127,7 +128,6 @@ fn add_field(
             ))
         };
     }
-    check_field(written)?;
     let field_type = column_type::resolve(written, keyspace)?;
     let shown = typename::with_keyspace(&field_type);
     if field_type.references_user_type(&ty.keyspace, &ty.name) {

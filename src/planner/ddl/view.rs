@@ -12,6 +12,7 @@ use super::error::{DdlError, configuration, invalid, syntax};
 use super::table::{Key, add_column, check_name, clustering_order, table_id};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, options};
 use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
+use crate::types::quoted;
 
 const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
 const NO_TIME_TO_LIVE: &str = "Cannot set default_time_to_live for a materialized view. Data in a materialized view always \
@@ -54,6 +55,13 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<DdlOutcome
     given.check_names()?;
     if base.is_counter {
         return Err(invalid!("Materialized views are not supported on counter tables"));
+    }
+    if base.options.gc_grace_seconds == 0 {
+        return Err(invalid!(
+            "Cannot create materialized view '{name}' for base table '{base_name}' with gc_grace_seconds of 0, since this value is \
+             used to TTL undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before \
+             being replayed."
+        ));
     }
     let selected = selected(statement, base, name)?;
     let key = Key::of(&statement.primary_key);
@@ -174,7 +182,8 @@ fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Resul
 
 fn undefined(column: &str, base: &Table) -> DdlError {
     invalid!(
-        "Undefined column name {column} in table {}.{}",
+        "Undefined column name {} in table {}.{}",
+        quoted(column),
         base.keyspace,
         base.name
     )
@@ -206,7 +215,7 @@ fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str)
                 } else {
                     "collection"
                 },
-                column.ty.cql_name()
+                column.ty.marshal_name()
             ));
         }
         if !is_key(column) {
