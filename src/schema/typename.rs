@@ -152,7 +152,11 @@ impl<'a> Parser<'a, '_> {
                 .or_else(|| (self.user)(word).map(CqlType::User));
         }
         let ty = match word {
-            "frozen" => self.ty()?.freeze(),
+            // Every level says for itself whether it is frozen.
+            "frozen" => match self.ty()? {
+                one_cell @ (CqlType::Tuple(_) | CqlType::Vector(..)) => one_cell,
+                inner => CqlType::Frozen(Arc::new(inner)),
+            },
             "list" => CqlType::List(Arc::new(self.ty()?)),
             "set" => CqlType::Set(Arc::new(self.ty()?)),
             "map" => {
@@ -201,6 +205,7 @@ mod tests {
             "map<text, frozen<map<text, text>>>",
             "frozen<tuple<blob, timeuuid>>",
             "vector<float, 3>",
+            "frozen<tuple<vector<list<int>, 2>, int>>",
             "frozen<\"A b\">",
             "\"A b\"",
             "list<frozen<tuple<frozen<\"A b\">, vector<int, 2>>>>",

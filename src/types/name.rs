@@ -202,29 +202,38 @@ fn join(types: &[CqlType], name: fn(&CqlType) -> String) -> String {
 
 /// A type as written, for messages.
 pub(super) fn written_name(written: &ast::Type) -> String {
-    let list = |types: &[ast::Type]| types.iter().map(written_name).collect::<Vec<_>>().join(", ");
+    as_meant(written, false)
+}
+
+/// A type as written, and `frozen<…>` around what something around it freezes.
+fn as_meant(written: &ast::Type, frozen: bool) -> String {
+    let wrap = |name: String| if frozen { format!("frozen<{name}>") } else { name };
     match written {
         ast::Type::Named(name) => match &name.keyspace {
-            Some(Name(keyspace)) => format!("{keyspace}.{}", name.name.0),
-            None => name.name.0.clone(),
+            Some(Name(keyspace)) => wrap(format!("{keyspace}.{}", name.name.0)),
+            None if Native::named(name.name.as_str()).is_some() => name.name.0.clone(),
+            None => wrap(name.name.0.clone()),
         },
         ast::Type::Custom(class) => {
             let known = CqlType::parse_marshal(class);
             known.map_or_else(|_| format!("'{class}'"), |known| format!("'{}'", known.marshal_name()))
         }
-        ast::Type::List(element) => format!("list<{}>", written_name(element)),
-        ast::Type::Set(element) => format!("set<{}>", written_name(element)),
-        ast::Type::Map(key, value) => format!("map<{}, {}>", written_name(key), written_name(value)),
-        ast::Type::Tuple(types) => format!("tuple<{}>", list(types)),
-        ast::Type::Vector(element, count) => format!("vector<{}, {count}>", written_name(element)),
-        ast::Type::Frozen(inner) => format!("frozen<{}>", written_name(inner)),
+        ast::Type::List(element) => wrap(format!("list<{}>", as_meant(element, frozen))),
+        ast::Type::Set(element) => wrap(format!("set<{}>", as_meant(element, frozen))),
+        ast::Type::Map(key, value) => wrap(format!("map<{}, {}>", as_meant(key, frozen), as_meant(value, frozen))),
+        ast::Type::Tuple(types) => {
+            let types: Vec<String> = types
+                .iter()
+                .map(|inner| as_meant(inner, frozen || !matches!(inner, ast::Type::Vector(..))))
+                .collect();
+            format!("tuple<{}>", types.join(", "))
+        }
+        ast::Type::Vector(element, count) => format!("vector<{}, {count}>", as_meant(element, frozen)),
+        ast::Type::Frozen(inner) => match &**inner {
+            ast::Type::Tuple(_) | ast::Type::Vector(..) => format!("frozen<{}>", as_meant(inner, true)),
+            _ => as_meant(inner, true),
+        },
     }
-}
-
-/// A collection for messages, frozen if something around it freezes it.
-fn as_meant(written: &ast::Type, frozen: bool) -> String {
-    let name = written_name(written);
-    if frozen { format!("frozen<{name}>") } else { name }
 }
 
 type Resolve<'r> = &'r dyn Fn(&QualifiedName) -> Option<Arc<UserType>>;
@@ -246,28 +255,25 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
             )),
         },
         ast::Type::Custom(class) => CqlType::parse_marshal(class)?,
-        ast::Type::List(element) => wrap(CqlType::List(Arc::new(element_of(written, element, resolve, frozen)?))),
+        ast::Type::List(element) => {
+            check_value(written, element, frozen)?;
+            wrap(CqlType::List(Arc::new(from_ast(element, resolve, frozen)?)))
+        }
         ast::Type::Set(element) => {
-            let inner = element_of(written, element, resolve, frozen)?;
-            if inner == CqlType::Native(Native::Duration) {
-                return Err(TypeError::DurationInSet(as_meant(written, frozen)));
-            }
-            wrap(CqlType::Set(Arc::new(inner)))
+            check_value(written, element, frozen)?;
+            wrap(CqlType::Set(Arc::new(from_ast(element, resolve, frozen)?)))
         }
         ast::Type::Map(key, value) => {
-            let key = element_of(written, key, resolve, frozen)?;
-            if key == CqlType::Native(Native::Duration) {
-                return Err(TypeError::DurationAsKey(as_meant(written, frozen)));
-            }
-            wrap(CqlType::Map(
-                Arc::new(key),
-                Arc::new(element_of(written, value, resolve, frozen)?),
-            ))
+            check_value(written, value, frozen)?;
+            check_key(written, key, frozen)?;
+            let value = from_ast(value, resolve, frozen)?;
+            wrap(CqlType::Map(Arc::new(from_ast(key, resolve, frozen)?), Arc::new(value)))
         }
         ast::Type::Tuple(types) => {
+            // A tuple freezes what is in it, but not what is in a vector in it.
             let types: Vec<CqlType> = types
                 .iter()
-                .map(|inner| from_ast(inner, resolve, true))
+                .map(|inner| from_ast(inner, resolve, frozen || !matches!(inner, ast::Type::Vector(..))))
                 .collect::<Result<_, _>>()?;
             if types.contains(&CqlType::Native(Native::Counter)) {
                 return Err(TypeError::CounterInTuple);
@@ -286,30 +292,41 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
     })
 }
 
-/// An element of a collection: frozen if it can be, and neither a counter.
-fn element_of(
-    collection: &ast::Type,
-    written: &ast::Type,
-    resolve: Resolve<'_>,
-    frozen: bool,
-) -> Result<CqlType, TypeError> {
-    if !frozen {
-        let kind = match written {
-            ast::Type::List(_) | ast::Type::Set(_) | ast::Type::Map(..) => Some("collections"),
-            ast::Type::Named(name) if name.keyspace.is_some() || Native::named(name.name.as_str()).is_none() => {
-                Some("UDTs")
-            }
-            _ => None,
-        };
-        if let Some(kind) = kind {
-            return Err(TypeError::NotFrozen(kind, written_name(collection)));
-        }
-    }
-    let inner = from_ast(written, resolve, frozen)?;
-    if inner == CqlType::Native(Native::Counter) {
+fn is_native(written: &ast::Type, native: Native) -> bool {
+    matches!(written, ast::Type::Named(name) if name.keyspace.is_none() && Native::named(name.name.as_str()) == Some(native))
+}
+
+/// Judges a list's or set's element or a map's value, before anything inside it is looked at, as Cassandra does.
+fn check_value(collection: &ast::Type, value: &ast::Type, frozen: bool) -> Result<(), TypeError> {
+    check_frozen(collection, value, frozen)?;
+    if is_native(value, Native::Counter) {
         return Err(TypeError::CounterInCollection(as_meant(collection, frozen)));
     }
-    Ok(inner)
+    if matches!(collection, ast::Type::Set(_)) && is_native(value, Native::Duration) {
+        return Err(TypeError::DurationInSet(as_meant(collection, frozen)));
+    }
+    Ok(())
+}
+
+fn check_key(collection: &ast::Type, key: &ast::Type, frozen: bool) -> Result<(), TypeError> {
+    if is_native(key, Native::Counter) {
+        return Err(TypeError::CounterInCollection(as_meant(collection, frozen)));
+    }
+    if is_native(key, Native::Duration) {
+        return Err(TypeError::DurationAsKey(as_meant(collection, frozen)));
+    }
+    check_frozen(collection, key, frozen)
+}
+
+/// What is inside a collection must be of one cell.
+fn check_frozen(collection: &ast::Type, inner: &ast::Type, frozen: bool) -> Result<(), TypeError> {
+    let kind = match inner {
+        _ if frozen => return Ok(()),
+        ast::Type::List(_) | ast::Type::Set(_) | ast::Type::Map(..) => "collections",
+        ast::Type::Named(name) if name.keyspace.is_some() || Native::named(name.name.as_str()).is_none() => "UDTs",
+        _ => return Ok(()),
+    };
+    Err(TypeError::NotFrozen(kind, written_name(collection)))
 }
 
 /// Reads `ListType(Int32Type)` and the like.

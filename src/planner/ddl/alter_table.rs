@@ -8,8 +8,8 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, T
 use super::error::{DdlError, configuration, invalid, syntax};
 use super::table::{add_column, check_name, sort_columns};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, options};
-use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
 use crate::schema::names::statement_order;
+use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
 use crate::types::{CqlType, Native, quoted};
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome, DdlError> {
@@ -17,6 +17,18 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome,
     Ddl::authorize(keyspace_name, Right::Alter, &format!("table {keyspace_name}.{name}"))?;
     if let AlterTableAction::AlterType { .. } = statement.action {
         return Err(invalid!("Altering column types is no longer supported"));
+    }
+    match &statement.action {
+        // What is wrong in itself is so whether there is such a table or not.
+        AlterTableAction::Options(written) => {
+            options::read(written, None)?;
+        }
+        AlterTableAction::Add { columns, .. } => {
+            columns
+                .iter()
+                .try_for_each(|column| column_type::check_syntax(&column.column_type))?;
+        }
+        _ => {}
     }
     let found = ddl
         .schema
@@ -67,7 +79,8 @@ impl Alteration<'_> {
     fn act(&mut self, action: &AlterTableAction) -> Result<(), DdlError> {
         match action {
             AlterTableAction::Add { if_not_exists, columns } => {
-                columns.iter().try_for_each(|column| self.add(column, *if_not_exists))
+                columns.iter().try_for_each(|column| self.add(column, *if_not_exists))?;
+                self.check_counters()
             }
             AlterTableAction::Drop {
                 if_exists,
@@ -125,21 +138,6 @@ impl Alteration<'_> {
             ColumnKind::Regular
         };
         self.check_dropped(name, &ty, kind)?;
-        match (self.table.is_counter, typename::is_counter(&ty)) {
-            (false, true) => {
-                return Err(configuration!(
-                    "{}: Cannot have a counter column (\"{name}\") in a non counter table",
-                    self.full_name()
-                ));
-            }
-            (true, false) => {
-                return Err(configuration!(
-                    "{}: Cannot have a non counter column (\"{name}\") in a counter table",
-                    self.full_name()
-                ));
-            }
-            _ => {}
-        }
         let column = Column {
             id: 0,
             name: name.to_owned(),
@@ -158,6 +156,28 @@ impl Alteration<'_> {
             }
         }
         Ok(())
+    }
+
+    /// A table counts, or it does not.
+    fn check_counters(&self) -> Result<(), DdlError> {
+        let counts = self.table.is_counter;
+        let others = self.table.others().iter();
+        match others
+            .into_iter()
+            .find(|column| typename::is_counter(&column.ty) != counts)
+        {
+            None => Ok(()),
+            Some(column) if counts => Err(configuration!(
+                "{}: Cannot have a non counter column (\"{}\") in a counter table",
+                self.full_name(),
+                column.name
+            )),
+            Some(column) => Err(configuration!(
+                "{}: Cannot have a counter column (\"{}\") in a non counter table",
+                self.full_name(),
+                column.name
+            )),
+        }
     }
 
     /// A column may come back under its old name if its old cells could be read as the new type.
@@ -263,15 +283,20 @@ impl Alteration<'_> {
     }
 
     fn rename(&mut self, from: &str, to: &str) -> Result<(), DdlError> {
-        // Cassandra says so even IF EXISTS.
-        let Some((at, column)) = self.table.column(from) else {
-            return Err(invalid!("Undefined column name {} in table {}", quoted(from), self.full_name()));
+        // All renames of a statement are of names from before it. Cassandra says that there is none even IF EXISTS.
+        let before = self.before.tables.get(&self.table.name);
+        let Some((at, column)) = before.and_then(|before| before.column(from)) else {
+            return Err(invalid!(
+                "Undefined column name {} in table {}",
+                quoted(from),
+                self.full_name()
+            ));
         };
         let mut renamed = Column::clone(column);
         if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
             return Err(invalid!("Cannot rename non PRIMARY KEY column {from}"));
         }
-        if self.table.column(to).is_some() {
+        if before.is_some_and(|before| before.column(to).is_some()) || self.table.column(to).is_some() {
             return Err(invalid!(
                 "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
                 self.full_name()

@@ -22,6 +22,31 @@ pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, Dd
     })
 }
 
+/// What the parser refuses in Cassandra, before anything else is looked at: `frozen<int>`, classes that there are not.
+pub(super) fn check_syntax(written: &Type) -> Result<(), DdlError> {
+    let inside: Vec<&Type> = match written {
+        Type::Named(_) | Type::Custom(_) => Vec::new(),
+        Type::List(inner) | Type::Set(inner) | Type::Vector(inner, _) | Type::Frozen(inner) => vec![inner],
+        Type::Map(key, value) => vec![key, value],
+        Type::Tuple(elements) => elements.iter().collect(),
+    };
+    inside.into_iter().try_for_each(check_syntax)?;
+    if !matches!(written, Type::Frozen(_) | Type::Custom(_)) {
+        return Ok(());
+    }
+    let any = |name: &QualifiedName| {
+        Some(Arc::new(UserType {
+            keyspace: String::new(),
+            name: name.name.as_str().to_owned(),
+            fields: Vec::new(),
+        }))
+    };
+    match CqlType::from_ast(written, &any) {
+        Err(error) if error.is_syntax() => Err(DdlError::Syntax(error.to_string())),
+        _ => Ok(()),
+    }
+}
+
 /// As [`resolve`], of one cell: what functions take and give.
 pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, DdlError> {
     let frozen = match written {

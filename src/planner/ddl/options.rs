@@ -56,18 +56,22 @@ pub(super) struct Given {
 pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -> Result<Given, DdlError> {
     let properties = Properties::new(&written.properties)?;
     let mut o = before.cloned().unwrap_or_default();
+    // In Cassandra's order.
     set(&mut o.allow_auto_snapshot, properties.boolean("allow_auto_snapshot")?);
+    set(
+        &mut o.bloom_filter_fp_chance,
+        properties.double("bloom_filter_fp_chance")?,
+    );
     if let Some(map) = properties.map("caching")? {
         o.caching = caching(&map)?;
     }
-    set(&mut o.cdc, properties.boolean("cdc")?);
     set(&mut o.comment, properties.text("comment")?);
     let compaction = properties.map("compaction")?;
     let compaction_given = compaction.is_some();
     if let Some(map) = compaction {
         o.compaction = compaction::read(map)?;
         // New levelled tables are read through fewer filters, which may be coarser.
-        if before.is_none() && compaction::is_levelled(&o.compaction) {
+        if before.is_none() && !properties.has("bloom_filter_fp_chance") && compaction::is_levelled(&o.compaction) {
             o.bloom_filter_fp_chance = 0.1;
         }
     }
@@ -80,11 +84,6 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
         }
         o.memtable = name;
     }
-    set(&mut o.crc_check_chance, properties.double("crc_check_chance")?);
-    set(
-        &mut o.bloom_filter_fp_chance,
-        properties.double("bloom_filter_fp_chance")?,
-    );
     set(&mut o.default_time_to_live, properties.int("default_time_to_live")?);
     set(&mut o.gc_grace_seconds, properties.int("gc_grace_seconds")?);
     set(&mut o.incremental_backups, properties.boolean("incremental_backups")?);
@@ -100,6 +99,8 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     if let Some(text) = properties.text("additional_write_policy")? {
         o.additional_write_policy = speculative_retry(&text)?;
     }
+    set(&mut o.crc_check_chance, properties.double("crc_check_chance")?);
+    set(&mut o.cdc, properties.boolean("cdc")?);
     if let Some(text) = properties.text("read_repair")? {
         let upper = text.to_uppercase();
         if upper != "BLOCKING" && upper != "NONE" {

@@ -17,6 +17,10 @@ const NAME_CHARACTERS_MAX: usize = 222;
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
+    statement
+        .columns
+        .iter()
+        .try_for_each(|column| column_type::check_syntax(&column.column_type))?;
     let key = primary_key(statement, name)?;
     Ddl::authorize(keyspace_name, Right::Create, &format!("all tables in {keyspace_name}"))?;
     let given = options::read(&statement.options, None)?;

@@ -30,6 +30,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<DdlOutcome
     if RESERVED.contains(&name) {
         return Err(syntax!("Invalid (reserved) user type name {name}"));
     }
+    statement
+        .fields
+        .iter()
+        .try_for_each(|(_, written)| column_type::check_syntax(written))?;
     Ddl::authorize(keyspace_name, Right::Create, &format!("all tables in {keyspace_name}"))?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     if keyspace.types.contains_key(name) {
@@ -72,6 +76,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<DdlOutcome
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
+    if let AlterTypeAction::Add { field_type, .. } = &statement.action {
+        column_type::check_syntax(field_type)?;
+    }
     Ddl::authorize(keyspace_name, Right::Alter, &format!("all tables in {keyspace_name}"))?;
     let found = ddl
         .schema
