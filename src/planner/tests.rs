@@ -151,6 +151,7 @@ fn out_of_scope(text: &str) -> bool {
         "SELECT" | "INSERT" | "UPDATE" | "DELETE" | "BEGIN" | "TRUNCATE" | "USE"
     ) || ["plus(", "total(", "fails(", "ANN OF", "by_v"]
         .iter()
+        .chain(DIFFERENT)
         .any(|part| text.contains(part))
 }
 
