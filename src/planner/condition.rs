@@ -130,13 +130,13 @@ impl ColumnCondition {
                 .iter()
                 .map(|term| term.bind(binding))
                 .collect::<Result<Vec<_>, _>>()?,
-            Operands::List(term) => match term.bind(binding)? {
-                Value::Bytes(list) => value::nullable_elements(&list)
+            Operands::List(term) => match term.bind_list(binding)? {
+                Ok(elements) => elements
                     .into_iter()
                     .map(|element| element.map_or(Value::Null, Value::Bytes))
                     .collect(),
-                Value::Null => return Err(Error::invalid("Invalid null list in IN condition")),
-                Value::Unset => return Err(Error::invalid("Invalid 'unset' value in condition")),
+                Err(Value::Unset) => return Err(Error::invalid("Invalid 'unset' value in condition")),
+                Err(_) => return Err(Error::invalid("Invalid null list in IN condition")),
             },
         };
         if operands.contains(&Value::Unset) {

@@ -300,7 +300,12 @@ fn find_table(schema: &Schema, keyspace: &str, name: &str) -> Result<Arc<Table>,
 
 /// The table or view that a SELECT reads.
 fn table_for_read(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
-    find_table(schema, keyspace_of(session_keyspace, name)?, name.name.as_str())
+    let keyspace = keyspace_of(session_keyspace, name)?;
+    if name.keyspace.is_none() && !schema.keyspaces.contains_key(keyspace) {
+        // The session's or the request's own.
+        return invalid!("Keyspace '{keyspace}' does not exist");
+    }
+    find_table(schema, keyspace, name.name.as_str())
 }
 
 /// The table that a modification writes.

@@ -123,8 +123,8 @@ impl Given {
                 .collect(),
             Self::List(term) => {
                 let name = || at(table, column).name.clone();
-                match term.bind(binding)? {
-                    Value::Bytes(list) => value::nullable_elements(&list)
+                match term.bind_list(binding)? {
+                    Ok(elements) => elements
                         .into_iter()
                         .map(|element| {
                             element.ok_or_else(|| {
@@ -132,8 +132,8 @@ impl Given {
                             })
                         })
                         .collect(),
-                    Value::Null => invalid!("Invalid null value for column {}", name()),
-                    Value::Unset => invalid!("Invalid unset value for column {}", name()),
+                    Err(Value::Unset) => invalid!("Invalid unset value for column {}", name()),
+                    Err(_) => invalid!("Invalid null value for column {}", name()),
                 }
             }
         }
@@ -753,10 +753,10 @@ impl FilterPlan {
                     }
                 })
                 .collect::<Result<Vec<_>, _>>()?,
-            Operands::List(term) => match term.bind(binding)? {
-                Value::Bytes(list) => value::elements(&list).into_iter().map(Value::Bytes).collect(),
-                Value::Null => return invalid!("Invalid null value for column {name}"),
-                Value::Unset => return invalid!("Invalid unset value for column {name}"),
+            Operands::List(term) => match term.bind_list(binding)? {
+                Ok(elements) => elements.into_iter().flatten().map(Value::Bytes).collect(),
+                Err(Value::Unset) => return invalid!("Invalid unset value for column {name}"),
+                Err(_) => return invalid!("Invalid null value for column {name}"),
             },
         };
         if operands.contains(&Value::Unset) {

@@ -381,6 +381,14 @@ impl Typer<'_> {
                 );
             }
         }
+        if receiver.ty.is_multi_cell() {
+            // Differs: Cassandra gets here, and fails with a class cast.
+            return invalid!(
+                "Invalid tuple literal for {} of type {}",
+                receiver.name,
+                type_name(&receiver.ty)
+            );
+        }
         let mut typed = Vec::with_capacity(types.len());
         for (index, (element, ty)) in elements.iter().zip(types).enumerate() {
             let part = Receiver::new(format!("{}[{index}]", receiver.name), ty);
@@ -490,6 +498,20 @@ impl Typed {
             Self::Call(call) => call.arguments.iter().any(Self::has_marker),
             Self::Construct(_, elements) => elements.iter().any(Self::has_marker),
         }
+    }
+
+    /// The values of `IN ?`, where null elements are somebody else's to judge; `Err` holds null or unset.
+    pub(crate) fn bind_list(&self, binding: &Binding<'_>) -> Result<Result<Vec<Option<Bytes>>, Value>, Error> {
+        if let Self::Marker(index, ty) = self
+            && let Some(Value::Bytes(bytes)) = binding.values.get(*index)
+            && ty.validate(bytes) == Err(crate::types::Invalid::NullElement)
+        {
+            return Ok(Ok(value::nullable_elements(bytes)));
+        }
+        Ok(match self.bind(binding)? {
+            Value::Bytes(bytes) => Ok(value::nullable_elements(&bytes)),
+            other => Err(other),
+        })
     }
 
     /// The value.
