@@ -40,7 +40,7 @@ impl World {
         }
     }
 
-    fn golden() -> Self {
+    pub(super) fn golden() -> Self {
         let mut world = Self::new();
         for statement in lines(&project().join("compat/golden/setup.json")) {
             let text = statement.as_str().unwrap();
@@ -52,7 +52,7 @@ impl World {
         world
     }
 
-    fn run(&mut self, text: &str) -> Result<Option<Planned>, String> {
+    pub(super) fn run(&mut self, text: &str) -> Result<Option<Planned>, String> {
         let statement = grammar::parse(text).map_err(|error| error.to_string())?;
         let planned = plan(&statement, self.keyspace.as_deref(), &self.schema).map_err(|error| error.to_string())?;
         match &planned.plan {
