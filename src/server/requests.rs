@@ -125,6 +125,11 @@ impl Requests {
     }
 
     async fn query(&self, session: &Session, query: Query<'_>) -> Result<Response, Refused> {
+        let mode = if query.params.skip_metadata {
+            MetadataMode::Skipped
+        } else {
+            MetadataMode::Full
+        };
         let params = query_params(query.params);
         let answer = self
             .database
@@ -132,7 +137,7 @@ impl Requests {
             .await
             .map_err(|error| refused(&error))?;
         Ok(respond(session, answer, |rows| {
-            (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
+            (Arc::new(wire_metadata(&rows.metadata)), mode)
         }))
     }
 
@@ -153,7 +158,7 @@ impl Requests {
                 .map_err(|error| refused(&error))?,
         };
         let mut warnings = Vec::new();
-        if entry.keyspace.is_some() && is_about_tables(prepare.text) && session.warn_of_use() {
+        if !entry.statement.is_fully_qualified() && session.warn_of_use() {
             warnings.push(use_warning(state.keyspace.as_deref(), &entry));
         }
         Ok(Response::from(Body::Prepared(Box::new(entry.prepared.clone()))).with_extras(warnings, Vec::new()))
@@ -368,18 +373,6 @@ fn schema_change(change: Changed) -> SchemaChange {
         },
         keyspace: change.keyspace,
     }
-}
-
-/// Whether the text's first word is one whose tables may be unqualified by USE. Cassandra warns of nothing else.
-fn is_about_tables(text: &str) -> bool {
-    let verb = text
-        .trim_start()
-        .split(|c: char| !c.is_ascii_alphabetic())
-        .next()
-        .unwrap_or_default();
-    ["SELECT", "INSERT", "UPDATE", "DELETE", "BEGIN"]
-        .iter()
-        .any(|known| known.eq_ignore_ascii_case(verb))
 }
 
 fn use_warning(session: Option<&str>, entry: &Entry) -> String {

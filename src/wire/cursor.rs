@@ -24,7 +24,7 @@ pub enum Malformed {
     #[error("Cannot decode {field} as UTF-8")]
     NotUtf8 { field: &'static str },
     /// A number that is none of the known codes.
-    #[error("Unknown code {code} of {field}")]
+    #[error("Unknown code {code} for a {field}")]
     Code { field: &'static str, code: i64 },
     /// Something that this version of the protocol, or this message, cannot say.
     #[error("{what}")]
@@ -219,11 +219,12 @@ impl<'a> Reader<'a> {
     /// Reads a `[value]`; `unset` says whether the version knows length −2.
     ///
     /// # Errors
-    /// The body is too short, or a length below −1 (−2 with `unset`).
+    /// The body is too short, or a length below −2.
     pub fn value(&mut self, unset: bool, field: &'static str) -> Read<Value> {
         match self.int(field)? {
             -1 => Ok(Value::Null),
-            -2 if unset => Ok(Value::Unset),
+            // Version 3 does not know «unset»; Cassandra takes it for null there.
+            -2 => Ok(if unset { Value::Unset } else { Value::Null }),
             length => {
                 let length = usize::try_from(length).map_err(|_| Malformed::Length { field, length })?;
                 self.slice(length, field).map(Value::Bytes)
@@ -238,7 +239,7 @@ impl<'a> Reader<'a> {
     pub fn consistency(&mut self, field: &'static str) -> Read<Consistency> {
         let code = self.short(field)?;
         Consistency::from_code(code).ok_or(Malformed::Code {
-            field,
+            field: "consistency level",
             code: code.into(),
         })
     }
@@ -300,9 +301,6 @@ mod tests {
     fn unset_is_only_known_when_said() {
         let body = Bytes::from_static(&[0xFF, 0xFF, 0xFF, 0xFE]);
         assert_eq!(Reader::new(&body).value(true, "v"), Ok(Value::Unset));
-        assert!(matches!(
-            Reader::new(&body).value(false, "v"),
-            Err(Malformed::Length { length: -2, .. })
-        ));
+        assert_eq!(Reader::new(&body).value(false, "v"), Ok(Value::Null));
     }
 }

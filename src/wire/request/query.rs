@@ -231,7 +231,8 @@ pub(super) fn read_timestamp(reader: &mut Reader<'_>) -> Read<i64> {
     match reader.long("default timestamp")? {
         // Cassandra keeps this value for «no timestamp» and refuses it (QueryOptions.Codec).
         i64::MIN => Err(Malformed::Unsupported {
-            what: "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807]",
+            what: "Out of bound timestamp, must be in [-9223372036854775807, 9223372036854775807] (got \
+                   -9223372036854775808)",
         }),
         micros => Ok(micros),
     }
