@@ -1,10 +1,23 @@
 //! The database in one process, without a socket: statements in, rows out, on each engine.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test says no better what went wrong"
+)]
+
 mod support;
 
 use helenus::executor::{Error, QueryParams, Values};
 use helenus::planner::bound::Value;
 use support::{Client, printed};
+
+impl Client {
+    /// The rows of a query, printed.
+    async fn rows(&self, text: &str) -> Vec<String> {
+        printed(&self.ok(text).await)
+    }
+}
 
 /// Each test on each engine.
 macro_rules! on_each_engine {

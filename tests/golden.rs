@@ -1,4 +1,5 @@
-//! Scripts of CQL and their answers, in `golden/`: the database in one process, without a socket.
+//! Scripts of CQL and their answers, in `golden/`: the database in one process, without a socket. Each starts in an empty
+//! keyspace `ks`.
 //!
 //! ```text
 //! > CQL …                 runs a statement; values print as JSON
@@ -6,6 +7,8 @@
 //! advance 10              moves the clock by seconds
 //! ```
 //! `UPDATE_GOLDENFILES=1` writes the answers anew.
+
+#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
 mod support;
 
@@ -26,7 +29,7 @@ fn script(path: &Path) {
         .enable_all()
         .build()
         .unwrap();
-    let client = runtime.block_on(Client::open("memory:"));
+    let client = runtime.block_on(Client::with_keyspace("memory:"));
     goldenscript::run(&mut Runner { runtime, client }, path).expect("the answers are the script's");
 }
 

@@ -346,6 +346,7 @@ impl Database {
                 .map_or(select.limit_rows, |position| position.limit_rows),
             page_rows,
             page_bytes: self.page_bytes_max,
+            content_bytes_ahead: planned.content_bytes_ahead(),
         };
         let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits);
         if system::is_local(&select.table.keyspace) {
@@ -363,6 +364,7 @@ impl Database {
             row_count,
             position,
         } = sink.finish()?;
+        planned.note_content_bytes(content.len());
         let metadata = planned.result.clone().unwrap_or_else(|| {
             let table = &select.table;
             Arc::new(ResultMetadata::new(

@@ -1,5 +1,6 @@
 //! Plans: statements with everything that does not depend on values, made again when the schema moves.
 
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
 use arc_swap::ArcSwap;
@@ -34,7 +35,12 @@ pub(crate) struct PlannedAt {
     pub(crate) schema_version: Uuid,
     fully_qualified: bool,
     shape: OnceLock<Shape>,
+    /// How many bytes of rows the last answer had.
+    content_bytes: AtomicUsize,
 }
+
+/// Room for rows is made ahead up to this many bytes; a larger answer pays for growing.
+const CONTENT_BYTES_AHEAD_MAX: usize = 64 * 1024;
 
 impl PlannedAt {
     /// Parses and plans a text.
@@ -59,7 +65,24 @@ impl PlannedAt {
             fully_qualified: is_fully_qualified(&statement),
             planned,
             shape: OnceLock::new(),
+            content_bytes: AtomicUsize::new(128),
         })
+    }
+
+    /// How much room to make for the rows of an answer: as much as the last one took, for growing a buffer step by step costs
+    /// more than a little too much room.
+    pub(crate) fn content_bytes_ahead(&self) -> usize {
+        self.content_bytes.load(Ordering::Relaxed)
+    }
+
+    /// An answer's rows took so many bytes.
+    pub(crate) fn note_content_bytes(&self, bytes: usize) {
+        let noted = bytes.saturating_add(bytes / 8).clamp(128, CONTENT_BYTES_AHEAD_MAX);
+        // Written only when it is far off, so that a statement that everyone uses stays in every core's cache.
+        let before = self.content_bytes.load(Ordering::Relaxed);
+        if noted > before || noted < before / 2 {
+            self.content_bytes.store(noted, Ordering::Relaxed);
+        }
     }
 
     /// What of a SELECT does not depend on its values.

@@ -9,20 +9,20 @@ use helenus::schema::node::NodeInfo;
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
-pub struct Client {
-    pub database: Database,
-    pub session: SessionState,
-    pub clock: Clock,
+pub(crate) struct Client {
+    pub(crate) database: Database,
+    pub(crate) session: SessionState,
+    pub(crate) clock: Clock,
 }
 
 impl Client {
     /// Opens a database with a clock that only the test moves.
-    pub async fn open(url: &str) -> Self {
+    pub(crate) async fn open(url: &str) -> Self {
         Self::open_at(url, Clock::manual(NOW_MICROS)).await
     }
 
     /// Opens a database with this clock.
-    pub async fn open_at(url: &str, clock: Clock) -> Self {
+    pub(crate) async fn open_at(url: &str, clock: Clock) -> Self {
         let options = Options {
             url: url.parse().unwrap(),
             store: store::Options::default(),
@@ -39,7 +39,7 @@ impl Client {
     }
 
     /// Opens a database and makes the keyspace `ks`, in which it then is.
-    pub async fn with_keyspace(url: &str) -> Self {
+    pub(crate) async fn with_keyspace(url: &str) -> Self {
         let mut client = Self::open(url).await;
         client
             .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
@@ -49,25 +49,20 @@ impl Client {
     }
 
     /// Runs a statement.
-    pub async fn run(&self, text: &str, params: QueryParams) -> Result<Answer, Error> {
+    pub(crate) async fn run(&self, text: &str, params: QueryParams) -> Result<Answer, Error> {
         self.database.query(&self.session, text, &params).await
     }
 
     /// Runs a statement that must succeed.
-    pub async fn ok(&self, text: &str) -> Answer {
+    pub(crate) async fn ok(&self, text: &str) -> Answer {
         match self.run(text, QueryParams::default()).await {
             Ok(answer) => answer,
             Err(error) => panic!("{text}: {error}"),
         }
     }
 
-    /// The rows of a query, printed.
-    pub async fn rows(&self, text: &str) -> Vec<String> {
-        printed(&self.ok(text).await)
-    }
-
     /// One page of a query, and where the next starts.
-    pub async fn page(
+    pub(crate) async fn page(
         &self,
         text: &str,
         rows: u32,
@@ -87,7 +82,7 @@ impl Client {
     }
 
     /// All pages of a query.
-    pub async fn pages(&self, text: &str, rows: u32) -> Vec<Vec<String>> {
+    pub(crate) async fn pages(&self, text: &str, rows: u32) -> Vec<Vec<String>> {
         let mut pages = Vec::new();
         let mut state = None;
         loop {
@@ -102,7 +97,7 @@ impl Client {
 }
 
 /// Rows as lines, values as JSON.
-pub fn printed(answer: &Answer) -> Vec<String> {
+pub(crate) fn printed(answer: &Answer) -> Vec<String> {
     let AnswerKind::Rows(rows) = &answer.kind else {
         panic!("no rows: {:?}", answer.kind)
     };

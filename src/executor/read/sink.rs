@@ -38,6 +38,8 @@ pub(crate) struct Limits {
     pub(crate) page_rows: Option<u32>,
     /// Bytes after which a page ends, where there are pages.
     pub(crate) page_bytes: usize,
+    /// Bytes to make room for at once.
+    pub(crate) content_bytes_ahead: usize,
 }
 
 /// A SELECT as far as it does not depend on values: made once for a plan.
@@ -135,7 +137,7 @@ impl<'a> Sink<'a> {
             filters: select.filters.iter().collect(),
             shows_static_only: !restricts_rows && table.has_static(),
             buffer: RowBuffer::new(&shape.layout),
-            out: Vec::with_capacity(256),
+            out: Vec::with_capacity(limits.content_bytes_ahead),
             rows: 0,
             limits,
             partition_left: None,
