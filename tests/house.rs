@@ -41,7 +41,6 @@ const SERVER_NEVER: &[&str] = &["storage"];
 const TOP_LEVEL: &[&str] = &[
     "Cargo.lock",
     "Cargo.toml",
-    "LICENSE",
     "README.md",
     "compat",
     "grammar",

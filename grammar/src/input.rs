@@ -148,6 +148,11 @@ impl<'a> Input<'a> {
         }
     }
 
+    /// The statement's whole text.
+    pub(crate) fn whole_text(self) -> &'a str {
+        self.context.text
+    }
+
     /// Forgets what was reported since `before`, when a way that was only tried turns out wrong.
     pub(crate) fn take_back(self, before: Option<String>) {
         *self.context.reported.borrow_mut() = before;

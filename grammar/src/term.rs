@@ -281,13 +281,29 @@ fn value(input: Input<'_>) -> Parsed<'_, Term> {
     }
 }
 
+/// The text of a number with point or exponent, whatever type it meets. One that no double can hold is refused here, as Cassandra's
+/// parser does on its way to guess the literal's type.
+fn finite(input: Input<'_>) -> String {
+    let text = input.text().into_owned();
+    if text.parse::<f64>().is_ok_and(f64::is_infinite) {
+        input.report(|| {
+            format!(
+                "Failed parsing statement: [{}] reason: NumberFormatException Character I is neither a decimal digit number, \
+                 decimal point, nor \"e\" notation exponential mark.",
+                input.whole_text()
+            )
+        });
+    }
+    text
+}
+
 /// The constant a token is, if it is one.
 fn constant_of(input: Input<'_>) -> Option<Literal> {
     let text = || input.text().into_owned();
     Some(match input.kind() {
         Kind::String => Literal::String(text()),
         Kind::Integer => Literal::Integer(text()),
-        Kind::FloatLiteral => Literal::Float(text()),
+        Kind::FloatLiteral => Literal::Float(finite(input)),
         Kind::True => Literal::Boolean(true),
         Kind::False => Literal::Boolean(false),
         Kind::DurationLiteral => Literal::Duration(text()),
