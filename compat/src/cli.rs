@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, bench, crash, golden, malformed, null, oracle, proxy, startup, tables};
+use crate::{Outcome, bench, crash, driver, golden, malformed, null, oracle, proxy, startup, tables};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -97,6 +97,12 @@ enum Command {
         #[arg(long, default_value_t = 2000)]
         count: usize,
     },
+    /// Asks through the Rust driver what applications ask.
+    Driver {
+        /// Server to ask, HOST:PORT.
+        #[arg(long)]
+        target: String,
+    },
     /// Answers with canned frames, until it is ended.
     Null {
         /// Where to listen.
@@ -172,6 +178,7 @@ pub fn run() -> Outcome<bool> {
         Command::Malformed { frames, seed } => malformed::run(frames, seed),
         Command::Startup { runs } => startup::run(runs),
         Command::Tables { count } => tables::run(count),
+        Command::Driver { target } => driver::run(&target),
         Command::Null { listen, ready_file } => null::run(&listen, ready_file.as_deref()),
         Command::Proxy { listen, target } => proxy::run(&listen, &target),
     }

@@ -13,6 +13,7 @@ pub mod bench;
 pub mod cli;
 pub mod clock;
 pub mod crash;
+pub mod driver;
 pub mod error;
 pub mod golden;
 pub mod malformed;
