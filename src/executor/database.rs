@@ -1,5 +1,6 @@
 //! The whole database behind one facade: what the server calls, and what tests call without one.
 
+use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 
@@ -484,7 +485,14 @@ impl Database {
                 .await;
         }
         self.writes.apply(&routed, &write).await?;
-        Ok(Answer::new(AnswerKind::Void))
+        Ok(Answer {
+            kind: AnswerKind::Void,
+            warnings: if batch.kind == ast::BatchKind::Unlogged {
+                scatter_warning(batch)
+            } else {
+                Vec::new()
+            },
+        })
     }
 
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
@@ -587,6 +595,33 @@ fn expect_values(first_word: &str, markers: usize, values: usize) -> Result<(), 
     Err(Error::Invalid(format!(
         "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
     )))
+}
+
+/// An unlogged batch may cover so many partitions before Cassandra warns (unlogged_batch_across_partitions_warn_threshold).
+const UNLOGGED_PARTITIONS_MAX: usize = 10;
+
+/// What Cassandra says of an unlogged batch that is scattered over the ring.
+fn scatter_warning(batch: &BoundBatch) -> Vec<String> {
+    let of_modification = |modification: &BoundModification| {
+        let table = Arc::clone(&modification.table);
+        let keys = modification.partition_keys.clone();
+        keys.into_iter().map(move |key| (table.storage_id, key))
+    };
+    let partitions: BTreeSet<(u32, Bytes)> = batch.modifications.iter().flat_map(of_modification).collect();
+    if partitions.len() <= UNLOGGED_PARTITIONS_MAX {
+        return Vec::new();
+    }
+    let tables = batch.modifications.iter().map(|modification| &modification.table);
+    let names: BTreeSet<String> = tables
+        .map(|table| format!("{}.{}", table.keyspace, table.name))
+        .collect();
+    let plural = if names.len() == 1 { "" } else { "s" };
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    vec![format!(
+        "Unlogged batch covering {} partitions detected against table{plural} [{names}]. You should use a logged batch for \
+         atomicity, or asynchronous writes for performance.",
+        partitions.len()
+    )]
 }
 
 /// Nobody writes to what the server makes itself.

@@ -359,7 +359,7 @@ impl<'a> Current<'a> {
             }
         }
         let (buffer, has_static) = self.fill(None)?;
-        if row_count == 0 && has_static {
+        if row_count == 0 && has_static && self.reads_static(modifications) {
             put_row(&buffer, &mut content);
             row_count = 1;
         }
@@ -376,6 +376,21 @@ impl<'a> Current<'a> {
             })
         }));
         Ok(answer(self.table, columns, content, row_count))
+    }
+
+    /// Whether Cassandra would read the static row at all: only then does it stand for a row that is not there.
+    fn reads_static(&self, modifications: &[Routed<'_>]) -> bool {
+        let is_static = |place: &usize| {
+            let column = self.table.columns.get(*place);
+            column.is_some_and(|column| column.kind == ColumnKind::Static)
+        };
+        if asks_existence(modifications) {
+            return !self.unread.iter().any(is_static);
+        }
+        let mut conditions = modifications
+            .iter()
+            .flat_map(|routed| &routed.modification.condition_columns);
+        conditions.any(is_static)
     }
 
     /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.

@@ -187,7 +187,10 @@ impl FragmentWriter<'_> {
     }
 
     /// Adds to a counter. One whose cell was deleted stays deleted, as in Cassandra, where such a tombstone outlives every
-    /// increment; a deletion of its row does not keep it from starting again.
+    /// increment.
+    ///
+    /// Differs: after a deletion of its row or partition a counter starts again from 0; in Cassandra it may go on from what was
+    /// deleted, which it calls undefined.
     fn increment(&self, row: &mut Row, column: &Column, by: i64) {
         let cell = self
             .stored
