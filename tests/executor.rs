@@ -46,6 +46,9 @@ macro_rules! on_each_engine {
 }
 
 on_each_engine!(
+    equal_clustering_values_are_one_row,
+    refusals_show_what_cassandra_reads,
+    what_a_drop_hid_stays_hidden,
     rows_are_written_and_read_in_clustering_order,
     collections_keep_their_order,
     what_expires_is_gone_at_its_second,
@@ -344,4 +347,67 @@ async fn conditional_increments_are_never_lost(client: Client) {
         task.await.unwrap();
     }
     assert_eq!(client.rows("SELECT v FROM t").await, ["160"]);
+}
+
+async fn equal_clustering_values_are_one_row(client: Client) {
+    client.ok("CREATE TABLE t (k int, a text, b decimal, v int, PRIMARY KEY (k, a, b)) WITH CLUSTERING ORDER BY (a DESC, b DESC)").await;
+    client.ok("INSERT INTO t (k, a, b, v) VALUES (1, 'x', 1.50, 1)").await;
+    client.ok("INSERT INTO t (k, a, b, v) VALUES (1, 'x', 1.5, 2)").await;
+    client.ok("INSERT INTO t (k, a, b, v) VALUES (1, 'y', 1.5, 3)").await;
+    assert_eq!(
+        client.rows("SELECT a, b, v FROM t").await,
+        ["\"y\" 1.5 3", "\"x\" 1.50 2"]
+    );
+    assert_eq!(
+        client
+            .rows("UPDATE t SET v = 4 WHERE k = 1 AND a = 'x' AND b = 1.500 IF v = 2")
+            .await,
+        ["true"]
+    );
+    client.ok("DELETE FROM t WHERE k = 1 AND a = 'x' AND b = 1.5000").await;
+    assert_eq!(client.rows("SELECT a, b, v FROM t").await, ["\"y\" 1.5 3"]);
+}
+
+async fn refusals_show_what_cassandra_reads(client: Client) {
+    client
+        .ok("CREATE TABLE t (k int, c int, s int static, v int, PRIMARY KEY (k, c))")
+        .await;
+    client.ok("INSERT INTO t (k, c, s, v) VALUES (1, 1, 5, 1)").await;
+    assert_eq!(
+        client
+            .rows("INSERT INTO t (k, c, v) VALUES (1, 1, 2) IF NOT EXISTS")
+            .await,
+        ["false 1 1 null 1"]
+    );
+    assert_eq!(
+        client.rows("UPDATE t SET v = 1 WHERE k = 1 AND c = 9 IF EXISTS").await,
+        ["false"]
+    );
+    assert_eq!(
+        client.rows("UPDATE t SET v = 1 WHERE k = 1 AND c = 9 IF s = 6").await,
+        ["false 5"]
+    );
+    let mixed = "BEGIN BATCH UPDATE t SET v = 1 WHERE k = 1 AND c = 1 IF v = 3; \
+                 INSERT INTO t (k, c, v) VALUES (1, 1, 5) IF NOT EXISTS; APPLY BATCH";
+    let error = client.run(mixed, QueryParams::default()).await.unwrap_err();
+    assert_eq!(
+        error.to_string(),
+        "Cannot mix IF conditions and IF NOT EXISTS for the same row"
+    );
+}
+
+async fn what_a_drop_hid_stays_hidden(client: Client) {
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    client
+        .ok("INSERT INTO t (k, v) VALUES (1, 1) USING TIMESTAMP 100")
+        .await;
+    client
+        .ok("INSERT INTO t (k, v) VALUES (2, 2) USING TIMESTAMP 300")
+        .await;
+    client.ok("ALTER TABLE t DROP v USING TIMESTAMP 200").await;
+    client.ok("ALTER TABLE t ADD v int").await;
+    assert_eq!(client.rows("SELECT * FROM t").await, ["1 null", "2 2"]);
+    client.ok("DELETE v FROM t WHERE k = 2").await;
+    client.ok("UPDATE t SET v = 3 WHERE k = 1").await;
+    assert_eq!(client.rows("SELECT * FROM t").await, ["1 3", "2 null"]);
 }

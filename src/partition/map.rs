@@ -80,3 +80,41 @@ impl TablePartitions {
         self.partitions.get(first..last).unwrap_or_default()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::{Options, Url};
+    use super::*;
+    use crate::clock::Clock;
+
+    #[tokio::test]
+    async fn tokens_and_ranges_find_their_partitions() {
+        let store = Store::open(&Url::Memory, &Options::default(), Clock::manual(0))
+            .await
+            .unwrap();
+        let part = |id: u64, lower: i64, upper: i64| {
+            let whole = TablePartitions::whole(PhysicalPartitionId(id), StoreId(0), store.clone());
+            let mut part = PhysicalPartition::clone(whole.of(Token::MIN));
+            (part.lower, part.upper) = (lower, upper);
+            Arc::new(part)
+        };
+        let table = TablePartitions {
+            partitions: vec![part(1, i64::MIN, -10), part(2, -9, 10), part(3, 11, i64::MAX)],
+        };
+        for (token, id) in [(i64::MIN, 1), (-10, 1), (-9, 2), (10, 2), (11, 3), (i64::MAX, 3)] {
+            assert_eq!(table.of(Token::bound(token)).id.0, id, "{token}");
+        }
+        let ids = |lower, upper| {
+            table
+                .overlapping(lower, upper)
+                .iter()
+                .map(|part| part.id.0)
+                .collect::<Vec<_>>()
+        };
+        assert_eq!(ids(i64::MIN, i64::MAX), [1, 2, 3]);
+        assert_eq!(ids(-10, -9), [1, 2]);
+        assert_eq!(ids(0, 0), [2]);
+        assert_eq!(ids(1, 0), [] as [u64; 0]);
+        assert_eq!(ids(11, i64::MAX), [3]);
+    }
+}

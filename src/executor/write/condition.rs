@@ -24,7 +24,7 @@ use crate::schema::{ColumnKind, Table};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
-use super::{Routed, Staged, WriteRequest, WriteRoom};
+use super::{Routed, Staged, WriteRequest, WriteRoom, forms};
 
 /// The rows that conditions look at, as they are now.
 struct Current<'a> {
@@ -59,6 +59,19 @@ impl WriteRoom {
         let partition = first.partitions.of(token);
         partition.replicas.admit(request.consistency)?;
         let _held = self.lock(modifications).await;
+        let mut stored = Vec::with_capacity(modifications.len());
+        for routed in modifications {
+            stored.push(forms::as_stored(routed).await?);
+        }
+        let modifications: Vec<Routed<'_>> = modifications
+            .iter()
+            .zip(&stored)
+            .map(|(routed, stored)| Routed {
+                modification: stored.as_ref().unwrap_or(routed.modification),
+                ..*routed
+            })
+            .collect();
+        let modifications = modifications.as_slice();
         let current = Current::read(
             modifications,
             partition,

@@ -5,6 +5,7 @@
 
 pub(crate) mod clock;
 pub(crate) mod condition;
+mod forms;
 pub(crate) mod fragment;
 
 use bytes::Bytes;
@@ -39,6 +40,7 @@ pub(crate) struct WriteRequest {
 }
 
 /// A modification and where its table's rows are.
+#[derive(Clone, Copy)]
 pub(crate) struct Routed<'a> {
     pub(crate) modification: &'a BoundModification,
     pub(crate) partitions: &'a TablePartitions,
@@ -105,7 +107,9 @@ impl WriteRoom {
     /// When replicas are missing, an operation cannot be applied, or a store refuses.
     pub(crate) async fn apply(&self, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
         let mut staged = Staged::default();
-        let must_read = modifications.iter().any(Routed::reads_before);
+        let must_read = modifications
+            .iter()
+            .any(|routed| routed.reads_before() || forms::must_look(routed.table()));
         let _held = if must_read {
             Some(self.lock(modifications).await)
         } else {
@@ -113,7 +117,17 @@ impl WriteRoom {
         };
         let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
         for routed in modifications {
-            self.stage(routed, timestamp, request, &mut staged).await?;
+            let stored = if must_read {
+                forms::as_stored(routed).await?
+            } else {
+                None
+            };
+            let modification = stored.as_ref().unwrap_or(routed.modification);
+            let routed = Routed {
+                modification,
+                ..*routed
+            };
+            self.stage(&routed, timestamp, request, &mut staged).await?;
         }
         staged.commit(request).await
     }
