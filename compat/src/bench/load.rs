@@ -17,6 +17,8 @@ pub(super) struct Phase {
     pub(super) name: &'static str,
     statement: &'static str,
     values: fn(&mut fastrand::Rng, i32) -> Vec<Bound>,
+    /// Least bytes of an answer: a server that finds nothing is quick, and wrong.
+    answer_bytes_min: usize,
 }
 
 pub(super) const SCHEMA: [&str; 4] = [
@@ -31,21 +33,25 @@ pub(super) const PHASES: [Phase; 4] = [
         name: "insert",
         statement: "INSERT INTO bench.narrow (k, v) VALUES (?, ?)",
         values: insert_values,
+        answer_bytes_min: 4,
     },
     Phase {
         name: "read",
         statement: "SELECT k, v FROM bench.narrow WHERE k = ?",
         values: read_values,
+        answer_bytes_min: VALUE_BYTES,
     },
     Phase {
         name: "slice",
         statement: "SELECT c, v FROM bench.wide WHERE k = ? AND c >= ? LIMIT 100",
         values: slice_values,
+        answer_bytes_min: 100 * VALUE_BYTES,
     },
     Phase {
         name: "update",
         statement: "UPDATE bench.narrow SET v = ? WHERE k = ?",
         values: update_values,
+        answer_bytes_min: 4,
     },
 ];
 
@@ -203,8 +209,11 @@ fn one(
         let mut answer = Some(connection.receive()?);
         // All that has arrived by now is answered by one write.
         while let Some(envelope) = answer {
-            if envelope.opcode != opcode::RESULT {
-                return Err(Error::failed(format!("{} was refused: {envelope:?}", phase.name)));
+            if envelope.opcode != opcode::RESULT || envelope.body.len() < phase.answer_bytes_min {
+                return Err(Error::failed(format!(
+                    "{} was refused or finds nothing: {envelope:?}",
+                    phase.name
+                )));
             }
             let sent = usize::try_from(envelope.stream).ok().and_then(|s| sent_at.get(s));
             let micros = sent.map_or(0, |at| at.elapsed().as_micros());
