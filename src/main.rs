@@ -12,6 +12,11 @@ use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
 use helenus::server::run::Running;
 use tokio::signal::unix::{SignalKind, signal};
 
+/// Values are made by one thread and freed by another, which the C library's allocator is slow at. For the program only: a test
+/// that embeds the server keeps its own.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
 /// What went wrong, for the person who started the program.
 type Failure = Box<dyn std::error::Error>;
 
