@@ -171,7 +171,7 @@ impl Store {
             changes: batch.into_changes(),
             bytes,
             answer,
-            room: [entry, room],
+            room: Some([entry, room]),
         };
         self.send(Command::Commit(request))?;
         answered.await.unwrap_or(Err(Error::Closed))

@@ -126,36 +126,46 @@ pub(in crate::storage) fn decode_deletion(mut bytes: &[u8]) -> Result<Deletion> 
 pub(super) fn encode(row: &Row) -> Bytes {
     let made_canonical = (!merge::is_canonical(row)).then(|| row.clone().canonical());
     let row = made_canonical.as_ref().unwrap_or(row);
-    let values: usize = row.cells.iter().map(cell_bytes_at_most).sum();
-    let mut out = BytesMut::with_capacity(32 + 24 * row.complex.len() + values);
+    let cells = row.cells.iter().map(CellRef::of);
+    encode_parts(row.marker, row.deletion, &row.complex, cells)
+}
+
+/// Encodes the parts of a canonical row.
+pub(super) fn encode_parts<'a>(
+    marker: Option<Marker>,
+    deletion: Option<Deletion>,
+    complex: &[(ColumnId, Deletion)],
+    cells: impl Iterator<Item = CellRef<'a>> + Clone,
+) -> Bytes {
+    let values: usize = cells.clone().map(|cell| cell_bytes_at_most(&cell)).sum();
+    let mut out = BytesMut::with_capacity(32 + 24 * complex.len() + values);
     out.put_u8(VERSION);
     let mut flags = 0;
-    if let Some(marker) = row.marker {
+    if let Some(marker) = marker {
         flags |= HAS_MARKER | if marker.expiry.is_some() { MARKER_EXPIRES } else { 0 };
     }
-    flags |= if row.deletion.is_some() { HAS_DELETION } else { 0 };
-    flags |= if row.complex.is_empty() { 0 } else { HAS_COMPLEX };
+    flags |= if deletion.is_some() { HAS_DELETION } else { 0 };
+    flags |= if complex.is_empty() { 0 } else { HAS_COMPLEX };
     out.put_u8(flags);
     // Most rows are written at one timestamp, so it is said once; the marker's is the base when there is one.
-    let base = row
-        .marker
+    let base = marker
         .map(|marker| marker.timestamp)
-        .or_else(|| row.cells.first().map(|cell| cell.timestamp))
-        .or_else(|| row.deletion.map(|deletion| deletion.timestamp))
-        .or_else(|| row.complex.first().map(|(_, deletion)| deletion.timestamp))
+        .or_else(|| cells.clone().next().map(|cell| cell.timestamp))
+        .or_else(|| deletion.map(|deletion| deletion.timestamp))
+        .or_else(|| complex.first().map(|(_, deletion)| deletion.timestamp))
         .unwrap_or(0);
     put_signed(&mut out, base);
-    if let Some(expiry) = row.marker.and_then(|marker| marker.expiry) {
+    if let Some(expiry) = marker.and_then(|marker| marker.expiry) {
         put_expiry(&mut out, expiry);
     }
-    if let Some(deletion) = row.deletion {
+    if let Some(deletion) = deletion {
         put_signed(&mut out, deletion.timestamp.wrapping_sub(base));
         put_signed(&mut out, deletion.at_seconds);
     }
-    if !row.complex.is_empty() {
-        put_varint(&mut out, row.complex.len() as u64);
+    if !complex.is_empty() {
+        put_varint(&mut out, complex.len() as u64);
         let mut before = 0;
-        for (column, deletion) in &row.complex {
+        for (column, deletion) in complex {
             put_varint(&mut out, u64::from(column.0.wrapping_sub(before)));
             before = column.0;
             put_signed(&mut out, deletion.timestamp.wrapping_sub(base));
@@ -163,26 +173,26 @@ pub(super) fn encode(row: &Row) -> Bytes {
         }
     }
     let mut before = 0;
-    for cell in &row.cells {
-        encode_cell(&mut out, cell, base, before);
+    for cell in cells {
+        encode_cell(&mut out, &cell, base, before);
         before = cell.column.0;
     }
     out.freeze()
 }
 
-fn cell_bytes_at_most(cell: &Cell) -> usize {
-    let value = match &cell.state {
-        CellState::Live { value, .. } => value.len(),
-        CellState::Tombstone { .. } => 0,
+fn cell_bytes_at_most(cell: &CellRef<'_>) -> usize {
+    let value = match cell.state {
+        CellStateRef::Live { value, .. } => value.len(),
+        CellStateRef::Tombstone { .. } => 0,
     };
-    16 + value + cell.path.as_ref().map_or(0, Bytes::len)
+    16 + value + cell.path.map_or(0, <[u8]>::len)
 }
 
-fn encode_cell(out: &mut BytesMut, cell: &Cell, base: i64, column_before: u32) {
-    let mut flags = match &cell.state {
-        CellState::Tombstone { .. } => CELL_TOMBSTONE,
-        CellState::Live { expiry: Some(_), .. } => CELL_EXPIRES,
-        CellState::Live { expiry: None, .. } => 0,
+fn encode_cell(out: &mut BytesMut, cell: &CellRef<'_>, base: i64, column_before: u32) {
+    let mut flags = match cell.state {
+        CellStateRef::Tombstone { .. } => CELL_TOMBSTONE,
+        CellStateRef::Live { expiry: Some(_), .. } => CELL_EXPIRES,
+        CellStateRef::Live { expiry: None, .. } => 0,
     };
     flags |= if cell.path.is_some() { CELL_HAS_PATH } else { 0 };
     flags |= if cell.timestamp == base { 0 } else { CELL_OWN_TIMESTAMP };
@@ -195,17 +205,17 @@ fn encode_cell(out: &mut BytesMut, cell: &Cell, base: i64, column_before: u32) {
     if cell.timestamp != base {
         put_signed(out, cell.timestamp.wrapping_sub(base));
     }
-    match &cell.state {
-        CellState::Tombstone { at_seconds } => put_signed(out, *at_seconds),
-        CellState::Live {
+    match cell.state {
+        CellStateRef::Tombstone { at_seconds } => put_signed(out, at_seconds),
+        CellStateRef::Live {
             expiry: Some(expiry), ..
-        } => put_expiry(out, *expiry),
-        CellState::Live { expiry: None, .. } => {}
+        } => put_expiry(out, expiry),
+        CellStateRef::Live { expiry: None, .. } => {}
     }
-    if let Some(path) = &cell.path {
+    if let Some(path) = cell.path {
         put_bytes(out, path);
     }
-    if let CellState::Live { value, .. } = &cell.state {
+    if let CellStateRef::Live { value, .. } = cell.state {
         put_bytes(out, value);
     }
 }
@@ -431,6 +441,21 @@ pub enum CellStateRef<'a> {
 }
 
 impl<'a> CellRef<'a> {
+    /// A view of a cell.
+    pub(super) fn of(cell: &'a Cell) -> Self {
+        Self {
+            column: cell.column,
+            path: cell.path.as_deref(),
+            timestamp: cell.timestamp,
+            state: match &cell.state {
+                CellState::Live { value, expiry } => CellStateRef::Live { value, expiry: *expiry },
+                CellState::Tombstone { at_seconds } => CellStateRef::Tombstone {
+                    at_seconds: *at_seconds,
+                },
+            },
+        }
+    }
+
     /// Whether the cell has a value at `now_seconds`.
     #[must_use]
     pub fn is_live(&self, now_seconds: i64) -> bool {

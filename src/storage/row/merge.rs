@@ -10,7 +10,11 @@
 
 use std::cmp::Ordering;
 
-use super::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
+use bytes::Bytes;
+
+use super::codec::{CellRef, CellStateRef, RowView, encode_parts};
+use super::{Cell, ColumnId, Deletion, Expiry, Marker, Row};
+use crate::storage::Result;
 
 /// Sorts, keeps one cell a place, removes what the row's own deletions shadow.
 pub(super) fn canonical(mut row: Row) -> Row {
@@ -73,6 +77,39 @@ pub(super) fn merge(a: Row, b: Row) -> Row {
     row
 }
 
+/// Merges two encoded rows that delete nothing, which most are, without copying their values in between. `None`: they do.
+pub(super) fn merge_without_deletions(a: &RowView<'_>, b: &RowView<'_>) -> Result<Option<Bytes>> {
+    let deletes = |row: &RowView<'_>| row.deletion().is_some() || row.complex().next().is_some();
+    if deletes(a) || deletes(b) {
+        return Ok(None);
+    }
+    let marker = newer_of(a.marker(), b.marker(), newer_marker);
+    let mut cells = Vec::with_capacity(8);
+    let (mut left, mut right) = (a.cells(), b.cells());
+    let (mut x, mut y) = (left.next().transpose()?, right.next().transpose()?);
+    loop {
+        let order = match (&x, &y) {
+            (Some(x), Some(y)) => (x.column, x.path).cmp(&(y.column, y.path)),
+            (Some(_), None) => Ordering::Less,
+            (None, Some(_)) => Ordering::Greater,
+            (None, None) => break,
+        };
+        let kept = match (order, &x, &y) {
+            (Ordering::Equal, Some(x), Some(y)) if compare_refs(x, y) == Ordering::Less => Some(*y),
+            (Ordering::Greater, _, y) => *y,
+            (_, x, _) => *x,
+        };
+        cells.extend(kept);
+        if order != Ordering::Greater {
+            x = left.next().transpose()?;
+        }
+        if order != Ordering::Less {
+            y = right.next().transpose()?;
+        }
+    }
+    Ok(Some(encode_parts(marker, None, &[], cells.iter().copied())))
+}
+
 /// The deletion that supersedes the other: by timestamp, then by local time.
 pub(in crate::storage) fn newer_deletion(a: Deletion, b: Deletion) -> Deletion {
     a.max(b)
@@ -112,15 +149,19 @@ fn place(cell: &Cell) -> (ColumnId, Option<&[u8]>) {
 
 /// Of two cells at one place the greater is kept.
 fn compare_cells(a: &Cell, b: &Cell) -> Ordering {
-    a.timestamp
-        .cmp(&b.timestamp)
-        .then_with(|| compare_states(&a.state, &b.state))
+    compare_refs(&CellRef::of(a), &CellRef::of(b))
 }
 
-fn compare_states(a: &CellState, b: &CellState) -> Ordering {
-    use CellState::{Live, Tombstone};
+fn compare_refs(a: &CellRef<'_>, b: &CellRef<'_>) -> Ordering {
+    a.timestamp
+        .cmp(&b.timestamp)
+        .then_with(|| compare_states(a.state, b.state))
+}
+
+fn compare_states(a: CellStateRef<'_>, b: CellStateRef<'_>) -> Ordering {
+    use CellStateRef::{Live, Tombstone};
     match (a, b) {
-        (Tombstone { at_seconds: a }, Tombstone { at_seconds: b }) => a.cmp(b),
+        (Tombstone { at_seconds: a }, Tombstone { at_seconds: b }) => a.cmp(&b),
         (Tombstone { .. }, Live { .. }) => Ordering::Greater,
         (Live { .. }, Tombstone { .. }) => Ordering::Less,
         (
@@ -136,7 +177,7 @@ fn compare_states(a: &CellState, b: &CellState) -> Ordering {
             (Some(_), None) => Ordering::Greater,
             (None, Some(_)) => Ordering::Less,
             (None, None) => a.cmp(b),
-            (Some(x), Some(y)) => compare_expiry(*x, *y).then_with(|| a.cmp(b)),
+            (Some(x), Some(y)) => compare_expiry(x, y).then_with(|| a.cmp(b)),
         },
     }
 }

@@ -203,7 +203,11 @@ impl Row {
 /// # Errors
 /// [`super::Error::MalformedRow`] when either is damaged.
 pub fn merge_encoded(a: &[u8], b: &[u8]) -> Result<Bytes> {
-    Ok(Row::merge(Row::decode(a)?, Row::decode(b)?).encode())
+    let (a, b) = (RowView::parse(a)?, RowView::parse(b)?);
+    match merge::merge_without_deletions(&a, &b)? {
+        Some(merged) => Ok(merged),
+        None => Ok(Row::merge(a.to_row()?, b.to_row()?).encode()),
+    }
 }
 
 #[cfg(test)]

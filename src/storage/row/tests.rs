@@ -50,6 +50,16 @@ proptest! {
     }
 
     #[test]
+    fn merging_bytes_without_deletions_is_merging_rows(mut a in row(), mut b in row()) {
+        for row in [&mut a, &mut b] {
+            row.deletion = None;
+            row.complex.clear();
+        }
+        let bytes = merge_encoded(&a.encode(), &b.encode()).unwrap();
+        prop_assert_eq!(bytes, Row::merge(a, b).encode());
+    }
+
+    #[test]
     fn a_shadow_from_outside_is_a_deletion_inside(row in row(), deletion in deletion()) {
         let mut shadowed = row.clone().canonical();
         shadowed.shadow(deletion.timestamp);
