@@ -104,6 +104,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting("rack", "NAME", Some("rack1"), "The rack's name, as clients see it"),
     setting(
+        "sweep-seconds",
+        "SECONDS",
+        Some("600"),
+        "Time between clean-ups of expired and deleted data; 0: never",
+    ),
+    setting(
         "row-cache-bytes-max",
         "BYTES",
         Some("67108864"),
@@ -455,6 +461,8 @@ pub struct Config {
     pub row_cache_bytes_max: usize,
     /// Memory for blocks, in bytes.
     pub block_cache_bytes_max: usize,
+    /// Time between clean-ups of what expired or was deleted; zero: never.
+    pub sweep_interval: Duration,
     /// Threads that serve; 0: one for each core.
     pub threads: usize,
     /// What is logged.
@@ -493,6 +501,7 @@ impl Config {
             rack: values.text("rack").unwrap_or_default().to_owned(),
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
+            sweep_interval: values.seconds("sweep-seconds")?,
             threads: values.parsed("threads")?,
             log: values.text("log").unwrap_or_default().to_owned(),
             log_format: match values.text("log-format") {

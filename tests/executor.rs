@@ -52,6 +52,7 @@ on_each_engine!(
     rows_are_written_and_read_in_clustering_order,
     collections_keep_their_order,
     what_expires_is_gone_at_its_second,
+    a_sweep_removes_what_nobody_sees,
     conditions_answer_as_cassandra_does,
     counters_count,
     pages_join_to_the_whole,
@@ -159,6 +160,32 @@ async fn collections_keep_their_order(client: Client) {
     assert_eq!(client.rows("SELECT l, m FROM t").await, ["[1, 2] {\"c\": 3}"]);
     client.ok("UPDATE t SET l = [], s = null WHERE k = 1").await;
     assert_eq!(client.rows("SELECT l, s, m FROM t").await, ["null null {\"c\": 3}"]);
+}
+
+async fn a_sweep_removes_what_nobody_sees(client: Client) {
+    client
+        .ok("CREATE TABLE t (k int, c int, v int, PRIMARY KEY (k, c)) WITH gc_grace_seconds = 100")
+        .await;
+    client.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 1) USING TTL 10").await;
+    client.ok("INSERT INTO t (k, c, v) VALUES (1, 2, 2)").await;
+    client.ok("INSERT INTO t (k, c, v) VALUES (1, 3, 3)").await;
+    client.ok("INSERT INTO t (k, c, v) VALUES (2, 1, 1)").await;
+    client.ok("DELETE FROM t WHERE k = 1 AND c = 3").await;
+    client.ok("DELETE FROM t WHERE k = 2").await;
+    let left = client.rows("SELECT k, c, v FROM t").await;
+    client.clock.advance(std::time::Duration::from_secs(200));
+    let swept = client.database.sweep().await.unwrap();
+    assert_eq!(
+        (swept.rows_removed, swept.deletions_removed),
+        (3, 1),
+        "the expired row, the deleted one, the one of the deleted partition, and that partition's deletion"
+    );
+    assert_eq!(client.rows("SELECT k, c, v FROM t").await, left.get(1..).unwrap());
+    let again = client.database.sweep().await.unwrap();
+    assert_eq!(
+        (again.rows_removed, again.rows_shrunk, again.deletions_removed),
+        (0, 0, 0)
+    );
 }
 
 async fn what_expires_is_gone_at_its_second(client: Client) {

@@ -4,7 +4,7 @@
 //!
 //! - [`raw`] speaks the native protocol frame by frame, so that what a server sends is seen as it is.
 //! - [`oracle`] replays scripts and compares with recorded answers; [`golden`] does so with the facts in `golden/`.
-//! - [`crash`], [`malformed`], [`startup`], [`tables`] and [`bench`] start a server and press it.
+//! - [`crash`], [`malformed`], [`startup`], [`tables`] and [`mod@bench`] start a server and press it.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
 //! Deliberately absent: any use of the server's own codec, which would agree with itself.

@@ -157,6 +157,11 @@ impl Database {
         Arc::clone(&self.catalog.load().schema)
     }
 
+    /// The store, and the time by which its contents are judged, for those who clean up.
+    pub(super) fn store_now(&self) -> (&Store, i64) {
+        (&self.store, self.writes.clock.now_seconds())
+    }
+
     /// This node.
     #[must_use]
     pub const fn node(&self) -> &NodeInfo {

@@ -18,6 +18,7 @@ pub mod error;
 mod paging;
 mod plans;
 pub(crate) mod read;
+mod sweep;
 mod value;
 pub(crate) mod write;
 

@@ -4,5 +4,5 @@ pub use crate::storage::key;
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{
     Batch, Cell, CellState, ColumnId, Deletion, Deletions, Durability, Error, Expiry, KeyRange, Marker, Options, Order,
-    RangeTombstone, Row, RowView, Snapshot, Space, Store, TableId, Url, deletion,
+    RangeTombstone, Row, RowView, Snapshot, Space, Store, Swept, TableId, Url, deletion,
 };

@@ -2,7 +2,9 @@
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
+use std::time::Duration;
 
+use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::{Bound, Events, Requests, Server, Session, StartError};
@@ -36,6 +38,7 @@ pub enum RunError {
 pub struct Running {
     server: Server,
     database: Arc<Database>,
+    sweeper: Option<JoinHandle<()>>,
 }
 
 impl Running {
@@ -80,7 +83,12 @@ impl Running {
             clients: sessions().iter().map(|session| client(session)).collect(),
             settings: settings.clone(),
         }));
-        Ok(Self { server, database })
+        let sweeper = (!config.sweep_interval.is_zero()).then(|| sweeper(Arc::clone(&database), config.sweep_interval));
+        Ok(Self {
+            server,
+            database,
+            sweeper,
+        })
     }
 
     /// The server.
@@ -101,8 +109,31 @@ impl Running {
     /// The medium fails.
     pub async fn stop(self) -> Result<(), executor::Error> {
         self.server.drain().await;
+        if let Some(sweeper) = self.sweeper {
+            sweeper.abort();
+            // Only that it has ended matters: a sweep may stop anywhere.
+            drop(sweeper.await);
+        }
         self.database.close().await
     }
+}
+
+/// Sweeps every table, waits, and again. A sweep that fails is logged; the next one tries again.
+fn sweeper(database: Arc<Database>, interval: Duration) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            match database.sweep().await {
+                Ok(swept) => tracing::debug!(
+                    rows_removed = swept.rows_removed,
+                    rows_shrunk = swept.rows_shrunk,
+                    deletions_removed = swept.deletions_removed,
+                    "swept"
+                ),
+                Err(error) => tracing::warn!(%error, "a clean-up failed"),
+            }
+        }
+    })
 }
 
 /// Connections for which there are open files, with a quarter of them left to the data: connections must not take the last.

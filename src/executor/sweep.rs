@@ -1,0 +1,30 @@
+//! Clean-up behind the writers: what expired or was deleted long enough ago leaves the store, table by table.
+
+use super::database::Database;
+use super::error::Error;
+use crate::partition::store::{Swept, key};
+
+impl Database {
+    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
+    /// `gc_grace_seconds`. Writers do not wait for it; it may stop anywhere. A table dropped meanwhile is left to its own removal.
+    ///
+    /// # Errors
+    /// When the medium fails; what was swept before stays so.
+    pub async fn sweep(&self) -> Result<Swept, Error> {
+        let mut swept = Swept::default();
+        let schema = self.schema();
+        let (store, now_seconds) = self.store_now();
+        let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+        for table in tables.filter(|table| !table.is_virtual) {
+            let gc_before_seconds = now_seconds.saturating_sub(table.options.gc_grace_seconds.into());
+            let range = key::table_range(table.storage_id);
+            let of_table = store.sweep(&range, now_seconds, gc_before_seconds).await;
+            let of_table = of_table.map_err(|error| Error::Server(error.to_string()))?;
+            swept.rows_removed += of_table.rows_removed;
+            swept.rows_shrunk += of_table.rows_shrunk;
+            swept.deletions_removed += of_table.deletions_removed;
+            tokio::task::yield_now().await;
+        }
+        Ok(swept)
+    }
+}
