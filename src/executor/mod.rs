@@ -8,7 +8,7 @@
 //!                                   BoundModification ─ write/       ─→ batch     ─→ store, durable
 //!                                   DDL               ─ catalog      ─→ next schema, durable, in force
 //! ```
-//! Invariants: a request sees one [`catalog`] snapshot; what is acknowledged is durable; conditional statements on one partition
+//! Invariants: a request sees one `catalog` snapshot; what is acknowledged is durable; conditional statements on one partition
 //! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
 
 pub mod answer;

@@ -1,6 +1,6 @@
 //! The `partition` room: from a place on the ring to the store that holds it.
 //!
-//! Every table is a list of [`PhysicalPartition`](map::PhysicalPartition)s: contiguous token ranges that cover the ring without
+//! Every table is a list of [`PhysicalPartition`]s: contiguous token ranges that cover the ring without
 //! gap or overlap. A request takes a partition key's token, finds its physical partition ([`map`]), asks whether the replica set
 //! can honour its consistency level ([`replicas`]), and where its outcome depends on what is stored it takes the stripe lock of
 //! the partition key ([`stripes`]). What a row or a statement is, this room does not know.
