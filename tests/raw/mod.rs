@@ -3,11 +3,11 @@
     dead_code,
     missing_docs,
     unreachable_pub,
-    clippy::allow_attributes_without_reason,
     clippy::allow_attributes,
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::cast_possible_truncation
+    clippy::cast_possible_truncation,
+    reason = "each test takes what it needs of this, and may stop at the first surprise"
 )]
 
 use std::net::SocketAddr;
