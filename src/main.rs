@@ -9,7 +9,7 @@ use std::process::{Command as Process, ExitCode};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
-use helenus::server::run::Running;
+use helenus::server::run::{Running, THREAD_STACK_BYTES};
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Values are made by one thread and freed by another, which the C library's allocator is slow at. For the program only: a test
@@ -217,7 +217,7 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
     if config.threads > 0 {
         builder.worker_threads(config.threads);
     }
-    let runtime = builder.enable_all().build()?;
+    let runtime = builder.enable_all().thread_stack_size(THREAD_STACK_BYTES).build()?;
     runtime.block_on(async {
         // Registered before anything is opened, so that a signal at any moment closes what is open.
         let mut terminate = signal(SignalKind::terminate())?;

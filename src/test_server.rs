@@ -7,7 +7,8 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::executor::Database;
-use crate::server::run::{RunError, Running};
+use crate::server::run::{RunError, Running, THREAD_STACK_BYTES};
+use tokio::runtime::{Builder, Runtime};
 
 /// A server on a free port of this machine, with its data in memory and a clock that stands still until the test moves it.
 ///
@@ -45,13 +46,44 @@ pub struct TestServer {
     running: Running,
     clock: Clock,
     address: SocketAddr,
+    runtime: Threads,
+}
+
+/// A runtime of the server's own, since the test's has too little stack for statements that nest deeply.
+#[derive(Debug)]
+struct Threads(Option<Runtime>);
+
+impl Threads {
+    fn start() -> std::io::Result<Self> {
+        Builder::new_multi_thread()
+            .worker_threads(2)
+            .thread_stack_size(THREAD_STACK_BYTES)
+            .enable_all()
+            .build()
+            .map(|runtime| Self(Some(runtime)))
+    }
+
+    /// Runs something there.
+    async fn run<T: Send + 'static>(&self, future: impl Future<Output = T> + Send + 'static) -> T {
+        let runtime = self.0.as_ref().expect("it is there until the drop");
+        runtime.spawn(future).await.expect("neither panics nor is aborted")
+    }
+}
+
+impl Drop for Threads {
+    fn drop(&mut self) {
+        // In the background, since waiting is not allowed where a test's own runtime drops this.
+        if let Some(runtime) = self.0.take() {
+            runtime.shutdown_background();
+        }
+    }
 }
 
 /// 2023-11-14 22:13:20 UTC: when a test's clock begins.
 const STARTED_MICROS: i64 = 1_700_000_000_000_000;
 
 impl TestServer {
-    /// Starts one over `memory:`. Needs a tokio runtime, which serves it.
+    /// Starts one over `memory:`. It runs on threads of its own.
     ///
     /// # Errors
     /// No port is free.
@@ -65,7 +97,7 @@ impl TestServer {
     /// The data cannot be opened, or no port is free.
     ///
     /// # Panics
-    /// Never: the settings are the defaults.
+    /// The system refuses threads.
     pub async fn over(data: &str) -> Result<Self, RunError> {
         let given = [("data", data), ("listen", "127.0.0.1:0")].map(|(name, value)| (name.into(), vec![value.into()]));
         let values = Values::gather(None, &given.into(), |_| None).expect("no file is read");
@@ -79,15 +111,20 @@ impl TestServer {
     /// The data cannot be opened, or an address is taken.
     ///
     /// # Panics
-    /// The settings have no address for plain connections.
+    /// The settings have no address for plain connections, or the system refuses threads.
     pub async fn with(config: &Config) -> Result<Self, RunError> {
         let clock = Clock::manual(STARTED_MICROS);
-        let running = Running::start(config, clock.clone(), 1).await?;
+        let runtime = Threads::start().expect("the system has threads left");
+        let (its_config, its_clock) = (config.clone(), clock.clone());
+        let running = runtime
+            .run(async move { Running::start(&its_config, its_clock, 1).await })
+            .await?;
         let address = *running.server().addresses().first().expect("a test server listens");
         Ok(Self {
             running,
             clock,
             address,
+            runtime,
         })
     }
 
@@ -119,6 +156,7 @@ impl TestServer {
     /// # Errors
     /// The medium fails.
     pub async fn stop(self) -> Result<(), crate::executor::Error> {
-        self.running.stop().await
+        let Self { running, runtime, .. } = self;
+        runtime.run(running.stop()).await
     }
 }

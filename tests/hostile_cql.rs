@@ -21,6 +21,30 @@ async fn hostile_texts_are_answered_in_time() {
         client.query(1, text).await;
         assert_eq!(client.frame().await.unwrap().opcode, 8);
     }
+    // As deep as the grammar lets it nest, these reach the planner and are computed; deeper ones are refused below. Either way
+    // nothing may recurse beyond a thread's stack, which would end the whole process.
+    for levels in 1..=130 {
+        let nest =
+            |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(levels), close.repeat(levels));
+        for text in [
+            format!("SELECT {} FROM ks.t", nest("token(", "1", ")")),
+            format!("SELECT {} FROM ks.t", nest("(", "k", ")")),
+            format!("SELECT {} FROM ks.t", nest("[", "k", "]")),
+            format!("SELECT {} FROM ks.t", nest("cast(", "k", " as int)")),
+            format!("INSERT INTO ks.t (k) VALUES ({})", nest("[", "1", "]")),
+            format!("SELECT * FROM ks.t WHERE k = {}", nest("(int)", "1", "")),
+            format!(
+                "CREATE TABLE IF NOT EXISTS ks.nested{levels} (k int PRIMARY KEY, v frozen<{}>)",
+                nest("list<", "int", ">")
+            ),
+            format!("SELECT v FROM ks.nested{levels}"),
+        ] {
+            if levels % 10 == 0 || levels > 124 {
+                client.query(1, &text).await;
+                assert!(client.frame().await.is_some(), "closed after {text}");
+            }
+        }
+    }
     let deep = |open: &str, close: &str| {
         format!(
             "INSERT INTO ks.t (k) VALUES ({}1{})",

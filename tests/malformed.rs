@@ -104,9 +104,14 @@ async fn a_bad_body_is_answered_on_its_stream_and_the_connection_goes_on() {
                 )),
             ),
             (
-                "serial consistency that is none",
+                "unknown serial consistency",
                 0x07,
-                query(&long(&[0, 1, 0, 0, 0, 0x10, 0, 1], &[0, 1, 0x10, 0, 1])),
+                query(&long(&[0, 1, 0, 0, 0, 0x10, 0, 99], &[0, 1, 0x10, 0, 99])),
+            ),
+            (
+                "pages of no rows",
+                0x07,
+                query(&long(&[0, 1, 0, 0, 0, 4, 0, 0, 0, 0], &[0, 1, 4, 0, 0, 0, 0])),
             ),
             ("unknown event", 0x0B, vec![0, 1, 0, 2, b'N', b'O']),
             ("event list beyond the body", 0x0B, vec![0xFF, 0xFF]),

@@ -23,7 +23,7 @@ use helenus::wire::response::{
     Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, ErrorCode, ErrorDetail, Event, FailureReason, Metadata,
     MetadataMode, Prepared, Response, Rows, SchemaChange, StatusChange, TopologyChange, WriteType,
 };
-use helenus::wire::{BatchType, Compression, Consistency, SerialConsistency, Value, Version};
+use helenus::wire::{BatchType, Compression, Consistency, Value, Version};
 use proptest::prelude::*;
 use scylla_cql::frame::response::{Response as ScyllaResponse, ResponseOpcode, result};
 
@@ -64,11 +64,8 @@ fn consistency() -> impl Strategy<Value = Consistency> {
     (0..Consistency::ALL.len()).prop_map(|at| Consistency::ALL[at])
 }
 
-fn serial() -> impl Strategy<Value = Option<SerialConsistency>> {
-    proptest::option::of(prop_oneof![
-        Just(SerialConsistency::Serial),
-        Just(SerialConsistency::LocalSerial)
-    ])
+fn serial() -> impl Strategy<Value = Option<Consistency>> {
+    proptest::option::of(prop_oneof![Just(Consistency::Serial), Just(Consistency::LocalSerial)])
 }
 
 prop_compose! {

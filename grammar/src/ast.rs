@@ -47,8 +47,8 @@ pub enum Type {
     Map(Box<Type>, Box<Type>),
     /// `tuple<T, …>`
     Tuple(Vec<Type>),
-    /// `vector<T, n>`; `n` elements.
-    Vector(Box<Type>, u32),
+    /// `vector<T, n>`; `n` elements, by the text alone also less than one.
+    Vector(Box<Type>, i32),
     /// `frozen<T>`
     Frozen(Box<Type>),
 }

@@ -106,9 +106,14 @@ fn vector_type(input: Input<'_>) -> Parsed<'_, Type> {
     let (input, element) = input.nested(comparator_type)?;
     let (input, ()) = expect(input, Kind::Comma)?;
     let (behind, ()) = expect(input, Kind::Integer)?;
-    // Differs: Cassandra refuses a negative length later, and fails on one that no 32 bits hold.
     let length = input.text().parse().unwrap_or_else(|_| {
-        input.report(|| format!("vectors may only have positive dimensions; given {}", input.text()));
+        input.report(|| {
+            format!(
+                "Failed parsing statement: [{}] reason: NumberFormatException For input string: \"{}\"",
+                input.whole_text(),
+                input.text()
+            )
+        });
         0
     });
     let (input, ()) = expect(behind, Kind::Greater)?;

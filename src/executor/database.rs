@@ -517,6 +517,12 @@ impl Database {
     ) -> Result<WriteRequest, Error> {
         let consistency = request.params.consistency;
         let invalid = |text: String| Err(Error::Invalid(text));
+        let serial = request.params.serial_consistency;
+        if is_conditional && serial.is_some_and(|serial| !serial.is_serial()) {
+            return invalid(
+                "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned(),
+            );
+        }
         if is_conditional && consistency.is_serial() {
             return invalid(format!(
                 "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is \

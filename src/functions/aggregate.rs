@@ -1,6 +1,7 @@
 //! count, min, max, sum and avg: what they keep while rows go by.
 //!
-//! Sums of integers wrap in their own width; averages of integers are of the exact sum, cut towards zero. Sums of floating
+//! Sums of integers wrap in their own width; averages of integers are of the exact sum, cut towards zero; the
+//! average of decimals is moved by each value and so depends on their order. Sums of floating
 //! point numbers are compensated (Kahan). Over no values at all sum and avg are 0, min and max null.
 
 use super::argument::Argument;
@@ -153,9 +154,10 @@ pub(super) enum State {
         sum: BigInt,
         count: i64,
     },
+    /// Sum of decimals, or their average so far: as in Cassandra each value moves it, by a step rounded to the scale of the two.
     Decimals {
         average: bool,
-        sum: Decimal,
+        result: Decimal,
         count: i64,
     },
 }
@@ -178,7 +180,7 @@ impl State {
                 },
                 CqlType::Native(Native::Decimal) => Self::Decimals {
                     average,
-                    sum: whole(BigInt::ZERO),
+                    result: whole(BigInt::ZERO),
                     count: 0,
                 },
                 _ => Self::Integers {
@@ -223,10 +225,16 @@ impl State {
                     *count += 1;
                 }
             }
-            Self::Decimals { sum, count, .. } => {
+            Self::Decimals { average, result, count } => {
                 if let Some(Number::Decimal(value)) = number() {
-                    *sum = decimal::add(sum, &value).ok_or_else(|| Problem::Failed("Overflow".to_owned()))?;
                     *count += 1;
+                    let moved = if *average {
+                        decimal::subtract(&value, result)
+                            .and_then(|distance| decimal::add(result, &decimal::divide_half_even(&distance, *count)))
+                    } else {
+                        decimal::add(result, &value)
+                    };
+                    *result = moved.ok_or_else(|| Problem::Failed("Overflow".to_owned()))?;
                 }
             }
         }
@@ -263,14 +271,7 @@ impl State {
                 let value = if average && count > 0 { sum / count } else { sum };
                 types::encode_varint(&value)
             }
-            Self::Decimals { average, sum, count } => {
-                let value = if average && count > 0 {
-                    decimal::divide_half_even(&sum, count)
-                } else {
-                    sum
-                };
-                value.encode()
-            }
+            Self::Decimals { result, .. } => result.encode(),
         };
         Ok(Some(bytes.into()))
     }

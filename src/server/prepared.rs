@@ -4,7 +4,8 @@
 //! after a restart. So forgetting a statement is safe: its client is told UNPREPARED, prepares it again and gets the same id.
 //!
 //! A statement is planned again when the schema has another version than its plan; so a plan is never older than the schema
-//! that the request sees. Bounded by number and bytes; what has not been used since the hand last passed is forgotten first.
+//! that the request sees. If that changes its columns, it must be prepared again, as in Cassandra, which forgets it; here it is
+//! kept, so that clients who then still have the old columns are told of the new ones. Bounded by number and bytes; what has not been used since the hand last passed is forgotten first.
 
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -47,6 +48,8 @@ pub(super) struct Entry {
     /// Its columns are others than they once were under this id: clients below version 5 may know the old ones.
     pub(super) result_changed: bool,
     used: AtomicBool,
+    /// Its columns have changed since a client last prepared it.
+    outdated: AtomicBool,
 }
 
 impl Entry {
@@ -67,7 +70,18 @@ impl Entry {
             result,
             result_changed: false,
             used: AtomicBool::new(false),
+            outdated: AtomicBool::new(false),
         }
+    }
+
+    /// Whether a client must prepare it again before it executes it.
+    pub(super) fn is_outdated(&self) -> bool {
+        self.outdated.load(Ordering::Relaxed)
+    }
+
+    /// A client prepares it, and so knows its columns.
+    pub(super) fn renew(&self) {
+        self.outdated.store(false, Ordering::Relaxed);
     }
 
     /// Bytes that it takes, roughly: a plan is about as large as what it was made of.
@@ -115,6 +129,7 @@ impl Statements {
         if let Some(before) = self.entries.get(&id) {
             let changed = before.prepared.result_metadata_id() != entry.prepared.result_metadata_id();
             entry.result_changed = before.result_changed || changed;
+            entry.outdated = AtomicBool::new(before.is_outdated() || changed);
         }
         let entry = Arc::new(entry);
         self.bytes.fetch_add(entry.memory_bytes(), Ordering::Relaxed);

@@ -157,6 +157,7 @@ impl Requests {
                 .plan(keyspace, prepare.text.into())
                 .map_err(|error| refused(&error))?,
         };
+        entry.renew();
         let mut warnings = Vec::new();
         if !entry.statement.is_fully_qualified() && session.warn_of_use() {
             warnings.push(use_warning(state.keyspace.as_deref(), &entry));
@@ -200,14 +201,20 @@ impl Requests {
         };
         let known: Id = id.try_into().map_err(|_| unprepared())?;
         let entry = self.statements.get(&known).ok_or_else(unprepared)?;
-        if entry.schema_version == self.database.schema_version() {
-            return Ok(entry);
+        let entry = if entry.schema_version == self.database.schema_version() {
+            entry
+        } else {
+            // Its table may be gone: as in Cassandra the client then hears so when it prepares again.
+            let planned = self.plan(entry.keyspace.clone(), Arc::clone(&entry.text));
+            planned.map_err(|_| {
+                self.statements.remove(&known);
+                unprepared()
+            })?
+        };
+        if entry.is_outdated() {
+            return Err(unprepared());
         }
-        // Its table may be gone: as in Cassandra the client then hears so when it prepares again.
-        self.plan(entry.keyspace.clone(), Arc::clone(&entry.text)).map_err(|_| {
-            self.statements.remove(&known);
-            unprepared()
-        })
+        Ok(entry)
     }
 
     async fn execute(&self, session: &Session, version: Version, execute: Execute<'_>) -> Result<Response, Refused> {
@@ -253,7 +260,7 @@ impl Requests {
         };
         let params = QueryParams {
             consistency: level(batch.consistency),
-            serial_consistency: batch.serial_consistency.map(|serial| level(serial.level())),
+            serial_consistency: batch.serial_consistency.map(level),
             timestamp_micros: batch.default_timestamp_micros,
             keyspace: batch.keyspace.map(Arc::from),
             now_seconds: batch.now_in_seconds,
@@ -295,7 +302,7 @@ fn bound_value(value: WireValue) -> Value {
 fn query_params(params: Params<'_>) -> QueryParams {
     QueryParams {
         consistency: level(params.consistency),
-        serial_consistency: params.serial_consistency.map(|serial| level(serial.level())),
+        serial_consistency: params.serial_consistency.map(level),
         values: match params.values {
             WireValues::Positional(values) => Values::Positional(bound_values(values)),
             WireValues::Named(values) => Values::Named(

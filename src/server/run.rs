@@ -14,6 +14,10 @@ use crate::executor::{self, Database};
 use crate::partition::store;
 use crate::schema::node::{Client, Live, NodeInfo};
 
+/// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
+/// and are read, planned, computed and freed by recursion. Without optimisation a level of functions takes some 20 KiB.
+pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
+
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {

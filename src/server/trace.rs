@@ -16,6 +16,7 @@ use uuid::timestamp::context::ContextV1;
 use crate::clock::Clock;
 use crate::executor::{Database, QueryParams, SessionState, Values};
 use crate::planner::bound::Value;
+use crate::wire::Consistency;
 use crate::wire::request::Params;
 use crate::wire::write;
 
@@ -71,7 +72,7 @@ impl Trace {
         self.parameter("consistency_level", params.consistency.name());
         self.parameter(
             "serial_consistency_level",
-            params.serial_consistency.unwrap_or_default().level().name(),
+            params.serial_consistency.unwrap_or(Consistency::Serial).name(),
         );
         if let Some(rows) = params.page_size_rows {
             self.parameter("page_size", &rows.to_string());

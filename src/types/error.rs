@@ -193,9 +193,9 @@ pub enum TypeError {
     /// A duration as a key of a map.
     #[error("Durations are not allowed as map keys: {0}")]
     DurationAsKey(String),
-    /// `vector<T, 0>`
+    /// `vector<T, 0>`, or fewer
     #[error("vectors may only have positive dimensions; given {0}")]
-    Dimension(u32),
+    Dimension(i32),
     /// A class that is no type: its text as written, its full name. Cassandra calls this a syntax error.
     #[error("Error setting type {0}: Unable to find abstract-type class '{1}'")]
     Class(String, String),

@@ -280,8 +280,13 @@ fn from_ast(written: &ast::Type, resolve: Resolve<'_>, frozen: bool) -> Result<C
             }
             CqlType::Tuple(types.into())
         }
-        ast::Type::Vector(_, 0) => return Err(TypeError::Dimension(0)),
-        ast::Type::Vector(element, count) => CqlType::Vector(Arc::new(from_ast(element, resolve, frozen)?), *count),
+        ast::Type::Vector(element, count) => {
+            let element = from_ast(element, resolve, frozen)?;
+            match u32::try_from(*count) {
+                Ok(dimension @ 1..) => CqlType::Vector(Arc::new(element), dimension),
+                _ => return Err(TypeError::Dimension(*count)),
+            }
+        }
         ast::Type::Frozen(inner) => match &**inner {
             ast::Type::Named(name) if name.keyspace.is_none() && Native::named(name.name.as_str()).is_some() => {
                 return Err(TypeError::Freeze(written_name(inner)));

@@ -26,6 +26,9 @@ pub enum Malformed {
     /// A number that is none of the known codes.
     #[error("Unknown code {code} for a {field}")]
     Code { field: &'static str, code: i64 },
+    /// A batch of no known type.
+    #[error("Invalid BATCH message type {0}")]
+    BatchType(u8),
     /// Something that this version of the protocol, or this message, cannot say.
     #[error("{what}")]
     Unsupported { what: &'static str },

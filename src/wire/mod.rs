@@ -27,7 +27,7 @@ pub mod value;
 pub mod write;
 
 pub use cursor::{Malformed, Reader};
-pub use value::{BatchType, Consistency, SerialConsistency, Value};
+pub use value::{BatchType, Consistency, Value};
 
 /// A version of the native protocol that is spoken here.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]

@@ -89,27 +89,6 @@ impl Consistency {
     }
 }
 
-/// The consistency of a conditional statement's decision.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-pub enum SerialConsistency {
-    /// Over all data centers; also what a request without one means.
-    #[default]
-    Serial,
-    /// Within the local data center.
-    LocalSerial,
-}
-
-impl SerialConsistency {
-    /// The same level among all levels.
-    #[must_use]
-    pub const fn level(self) -> Consistency {
-        match self {
-            Self::Serial => Consistency::Serial,
-            Self::LocalSerial => Consistency::LocalSerial,
-        }
-    }
-}
-
 /// What holds a batch's statements together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum BatchType {

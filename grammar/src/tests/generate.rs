@@ -81,7 +81,7 @@ pub(super) fn cql_type() -> impl Strategy<Value = Type> {
             boxed().prop_map(Type::Set),
             (boxed(), boxed()).prop_map(|(key, value)| Type::Map(key, value)),
             vec(inner.clone(), 1..4).prop_map(Type::Tuple),
-            (boxed(), any::<u16>()).prop_map(|(of, length)| Type::Vector(of, length.into())),
+            (boxed(), any::<i32>()).prop_map(|(of, length)| Type::Vector(of, length)),
             boxed().prop_map(|of| Type::Frozen(Box::new(Type::List(of)))),
         ]
     })

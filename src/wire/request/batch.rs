@@ -6,10 +6,10 @@
 //! ```
 
 use super::super::cursor::{Malformed, Read, Reader};
-use super::super::value::{BatchType, Consistency, SerialConsistency, Value};
+use super::super::value::{BatchType, Consistency, Value};
 use super::super::{Version, write};
 use super::query::{
-    DEFAULT_TIMESTAMP, KEYSPACE, NAMES, NOW_IN_SECONDS, SERIAL_CONSISTENCY, read_flags, read_positional, read_serial,
+    DEFAULT_TIMESTAMP, KEYSPACE, NAMES, NOW_IN_SECONDS, SERIAL_CONSISTENCY, read_flags, read_positional,
     read_timestamp, write_flags, write_tail, write_v5_tail,
 };
 
@@ -23,7 +23,7 @@ pub struct Batch<'a> {
     /// How many replicas must take part.
     pub consistency: Consistency,
     /// `None`: the client sent none, which means SERIAL.
-    pub serial_consistency: Option<SerialConsistency>,
+    pub serial_consistency: Option<Consistency>,
     /// The timestamp of writes that name none, µs since the epoch; `None`: the server's.
     pub default_timestamp_micros: Option<i64>,
     /// The keyspace of unqualified names, version 5; `None`: the connection's.
@@ -70,10 +70,7 @@ impl<'a> BatchStatement<'a> {
 impl<'a> Batch<'a> {
     pub(super) fn read(reader: &mut Reader<'a>, version: Version) -> Read<Self> {
         let code = reader.byte("batch type")?;
-        let batch_type = BatchType::from_code(code).ok_or(Malformed::Code {
-            field: "batch type",
-            code: code.into(),
-        })?;
+        let batch_type = BatchType::from_code(code).ok_or(Malformed::BatchType(code))?;
         let count = usize::from(reader.short("number of statements")?);
         // A statement takes five bytes at least: kind, id length, number of values.
         let mut statements = Vec::with_capacity(count.min(reader.remaining() / 5));
@@ -95,7 +92,7 @@ impl<'a> Batch<'a> {
             statements,
             consistency,
             serial_consistency: if has(SERIAL_CONSISTENCY) {
-                Some(read_serial(reader)?)
+                Some(reader.consistency("serial consistency")?)
             } else {
                 None
             },

@@ -11,7 +11,7 @@
 use bytes::Bytes;
 
 use super::super::cursor::{Malformed, Read, Reader};
-use super::super::value::{Consistency, SerialConsistency, Value};
+use super::super::value::{Consistency, Value};
 use super::super::{Version, write};
 
 const VALUES: i32 = 0x01;
@@ -67,7 +67,7 @@ pub struct Params<'a> {
     /// Where the page before ended; not to be trusted.
     pub paging_state: Option<Bytes>,
     /// `None`: the client sent none, which means SERIAL.
-    pub serial_consistency: Option<SerialConsistency>,
+    pub serial_consistency: Option<Consistency>,
     /// The timestamp of writes that name none, µs since the epoch; `None`: the server's.
     pub default_timestamp_micros: Option<i64>,
     /// The keyspace of unqualified names, version 5; `None`: the connection's.
@@ -129,16 +129,6 @@ fn read_named<'a>(reader: &mut Reader<'a>, version: Version) -> Read<Vec<(&'a st
     Ok(values)
 }
 
-pub(super) fn read_serial(reader: &mut Reader<'_>) -> Read<SerialConsistency> {
-    match reader.consistency("serial consistency")? {
-        Consistency::Serial => Ok(SerialConsistency::Serial),
-        Consistency::LocalSerial => Ok(SerialConsistency::LocalSerial),
-        _ => Err(Malformed::Unsupported {
-            what: "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL",
-        }),
-    }
-}
-
 impl<'a> Params<'a> {
     pub(super) fn read(reader: &mut Reader<'a>, version: Version) -> Read<Self> {
         let consistency = reader.consistency("consistency")?;
@@ -151,7 +141,14 @@ impl<'a> Params<'a> {
             (true, true) => Values::Named(read_named(reader, version)?),
         };
         let page_size_rows = if has(PAGE_SIZE) {
-            u32::try_from(reader.int("page size")?).ok().filter(|rows| *rows > 0)
+            match reader.int("page size")? {
+                0 => {
+                    return Err(Malformed::Unsupported {
+                        what: "The page size cannot be 0",
+                    });
+                }
+                rows => u32::try_from(rows).ok(),
+            }
         } else {
             None
         };
@@ -161,7 +158,7 @@ impl<'a> Params<'a> {
             None
         };
         let serial_consistency = if has(SERIAL_CONSISTENCY) {
-            Some(read_serial(reader)?)
+            Some(reader.consistency("serial consistency")?)
         } else {
             None
         };
@@ -255,9 +252,9 @@ pub(super) fn write_values(out: &mut Vec<u8>, values: &Values<'_>) {
     }
 }
 
-pub(super) fn write_tail(out: &mut Vec<u8>, serial: Option<SerialConsistency>, timestamp_micros: Option<i64>) {
+pub(super) fn write_tail(out: &mut Vec<u8>, serial: Option<Consistency>, timestamp_micros: Option<i64>) {
     if let Some(serial) = serial {
-        write::short(out, serial.level().code());
+        write::short(out, serial.code());
     }
     if let Some(micros) = timestamp_micros {
         write::long(out, micros);

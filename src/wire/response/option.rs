@@ -161,7 +161,8 @@ fn print_class(out: &mut String, ty: &CqlType, in_frozen: bool) {
         CqlType::Vector(element, dimension) => {
             out.push_str(PACKAGE);
             out.push_str("VectorType(");
-            print_element(out, element, in_frozen);
+            // Said to be frozen only where it was written so, though it always is.
+            print_class(out, element, in_frozen);
             // Never fails: a String grows.
             let _ = write!(out, " , {dimension})");
         }
@@ -173,18 +174,6 @@ fn print_class(out: &mut String, ty: &CqlType, in_frozen: bool) {
             out.push(')');
         }
         CqlType::Frozen(inner) => print_class(out, inner, in_frozen),
-    }
-}
-
-/// The elements of a vector are frozen whether that is written or not.
-fn print_element(out: &mut String, element: &CqlType, in_frozen: bool) {
-    if is_multi_cell(element) && !in_frozen {
-        out.push_str(PACKAGE);
-        out.push_str("FrozenType(");
-        print_class(out, element, true);
-        out.push(')');
-    } else {
-        print_class(out, element, in_frozen);
     }
 }
 
