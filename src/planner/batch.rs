@@ -162,6 +162,7 @@ pub(crate) fn batch(
             table_name: Arc::from(table.name.as_str()),
             table: Some(Arc::clone(&table)),
             markers: &mut *typer.markers,
+            known: crate::planner::function::Known::default(),
         };
         modifications.push(Arc::new(match modification {
             Modification::Insert(insert) => modify::insert(&mut typer, &table, insert)?,

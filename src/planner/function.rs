@@ -3,6 +3,9 @@
 //! Overloads are `functions`' business. Here is what needs a statement: how its terms fit types, user-defined functions, and
 //! `token`, whose arguments are a table's partition key.
 
+use std::cell::RefCell;
+use std::collections::HashMap;
+
 use bytes::Bytes;
 use grammar::ast::{ArithmeticOperator, QualifiedName, Term};
 
@@ -256,12 +259,74 @@ fn natural(typer: &Typer<'_>, term: &Term) -> Option<CqlType> {
         Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
         Term::TypeHint { target, .. } => typer.resolve_type(target).ok(),
         Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
-            resolve_term(typer, term, None)
-                .ok()
-                .flatten()
-                .map(|resolved| resolved.returns)
+            let find = || {
+                Ok(resolve_term(typer, term, None)
+                    .ok()
+                    .flatten()
+                    .map(|found| found.returns))
+            };
+            typer.known.natural(Node::term(term), find).unwrap_or(None)
         }
         _ => None,
+    }
+}
+
+/// A call somewhere in the statement's tree, by its place in memory: the tree stays where it is while it is planned.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(crate) enum Node {
+    /// In a term.
+    Term(usize),
+    /// In a selector.
+    Selector(usize),
+}
+
+impl Node {
+    /// This term.
+    pub(crate) fn term(term: &Term) -> Self {
+        Self::Term(std::ptr::from_ref(term).addr())
+    }
+
+    /// This selector.
+    pub(crate) fn selector(selector: &grammar::ast::Selector) -> Self {
+        Self::Selector(std::ptr::from_ref(selector).addr())
+    }
+}
+
+/// What is known of a statement's calls. Each overload of a function asks its arguments anew whether they fit, and they ask theirs:
+/// without a memory the cost of nested calls is a power of their depth.
+#[derive(Debug, Default)]
+pub(crate) struct Known {
+    fits: RefCell<HashMap<(Node, CqlType), Assignment>>,
+    natural: RefCell<HashMap<Node, Option<CqlType>>>,
+}
+
+impl Known {
+    /// How well a call fits a type; found once.
+    pub(crate) fn fit(&self, node: Node, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
+        let key = (node, ty.clone());
+        if let Some(known) = self.fits.borrow().get(&key) {
+            return *known;
+        }
+        let found = find();
+        self.fits.borrow_mut().insert(key, found);
+        found
+    }
+
+    /// The type that a call has of its own; found once.
+    ///
+    /// # Errors
+    /// Those of `find`, which are not kept.
+    pub(crate) fn natural(
+        &self,
+        node: Node,
+        find: impl FnOnce() -> Result<Option<CqlType>, Error>,
+    ) -> Result<Option<CqlType>, Error> {
+        if let Some(known) = self.natural.borrow().get(&node) {
+            return Ok(known.clone());
+        }
+        let found = find()?;
+        self.natural.borrow_mut().insert(node, found.clone());
+        Ok(found)
     }
 }
 
@@ -321,14 +386,14 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
 }
 
 /// How well a call fits a type.
-pub(crate) fn fit(typer: &Typer<'_>, term: &Term, ty: &CqlType) -> Result<Assignment, Error> {
-    Ok(
+pub(crate) fn fit(typer: &Typer<'_>, term: &Term, ty: &CqlType) -> Assignment {
+    typer.known.fit(Node::term(term), ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
             // What cannot be resolved says so when it is typed.
             Ok(None) | Err(_) => Assignment::Weak,
-        },
-    )
+        }
+    })
 }
 
 /// Whether a function keeps the order of its last argument's values, so that rows can be grouped by it.

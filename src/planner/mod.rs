@@ -172,6 +172,7 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
                 table_name: Arc::from("[batch]"),
                 table: None,
                 markers: &mut markers,
+                known: function::Known::default(),
             };
             let plan = batch::batch(&mut typer, schema, session_keyspace, batch)?;
             let mut tables: Vec<Arc<Table>> = Vec::new();
@@ -274,6 +275,7 @@ fn typer<'a>(schema: &'a Schema, table: &Arc<Table>, markers: &'a mut Markers) -
         table_name: Arc::from(table.name.as_str()),
         table: Some(Arc::clone(table)),
         markers,
+        known: function::Known::default(),
     }
 }
 

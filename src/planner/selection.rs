@@ -10,7 +10,7 @@ use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::bound::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
-use super::function::{self, Callee, Resolved};
+use super::function::{self, Callee, Node, Resolved};
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer, type_fit};
 use super::text::{Joined, TermText, operator_sign, type_text_full};
@@ -228,7 +228,8 @@ impl<'a, 'b> Selecting<'a, 'b> {
             Selector::Term(_) => None,
             Selector::CountRows(_) => Some(CqlType::Native(Native::Bigint)),
             Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_) => {
-                Some(self.resolve(selector, None)?.returns)
+                let find = || Ok(Some(self.resolve(selector, None)?.returns));
+                self.typer.known.natural(Node::selector(selector), find)?
             }
             Selector::Cast { target, .. } => Some(self.typer.resolve_type(target)?),
             Selector::Metadata { kind, of } => Some(self.metadata_type(*kind, of)?),
@@ -350,15 +351,17 @@ impl<'a, 'b> Selecting<'a, 'b> {
             }
             (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
             // A call may mean another function where another type is wanted.
-            (Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_), _) => Ok(
-                match self
-                    .resolve(selector, Some(ty))
-                    .or_else(|_| self.resolve(selector, None))
-                {
-                    Ok(resolved) => type_fit(&resolved.returns, ty),
-                    Err(_) => Assignment::No,
-                },
-            ),
+            (Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_), _) => {
+                Ok(self.typer.known.fit(Node::selector(selector), ty, || {
+                    match self
+                        .resolve(selector, Some(ty))
+                        .or_else(|_| self.resolve(selector, None))
+                    {
+                        Ok(resolved) => type_fit(&resolved.returns, ty),
+                        Err(_) => Assignment::No,
+                    }
+                }))
+            }
             _ => Ok(self
                 .exact(selector)?
                 .map_or(Assignment::No, |exact| type_fit(&exact, ty))),

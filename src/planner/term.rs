@@ -89,6 +89,8 @@ pub(crate) struct Typer<'a> {
     pub(crate) table: Option<std::sync::Arc<Table>>,
     /// The statement's markers.
     pub(crate) markers: &'a mut Markers,
+    /// What has been found out about the statement's calls.
+    pub(crate) known: super::function::Known,
 }
 
 impl Typer<'_> {
@@ -213,7 +215,7 @@ impl Typer<'_> {
             },
             Term::TypeHint { target, .. } => type_fit(&self.resolve_type(target)?, ty),
             Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
-                function::fit(self, term, ty)?
+                function::fit(self, term, ty)
             }
         })
     }
