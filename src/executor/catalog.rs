@@ -11,12 +11,14 @@
 //! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
 //! are removed behind; a crash on the way leaves their `!garbage` record, and the next start goes on.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
-use foldhash::HashMap;
+use imbl::ordmap::DiffItem;
+use imbl::{HashMap, OrdMap};
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
@@ -40,6 +42,7 @@ pub(crate) struct Snapshot {
     pub(crate) schema: Arc<Schema>,
     /// Rises with every change, TRUNCATE included; a plan of another generation is made anew.
     pub(crate) generation: u64,
+    /// Shares its structure with the snapshot before, as the schema does.
     partitions: HashMap<StorageId, Arc<TablePartitions>>,
 }
 
@@ -148,7 +151,7 @@ impl Catalog {
         }
         let clock_sequence = random.u16(..);
         let catalog = Self {
-            current: ArcSwap::from_pointee(snapshot(Arc::new(schema), 0, &store)),
+            current: ArcSwap::from_pointee(snapshot(Arc::new(schema), None, &store)),
             changing: Mutex::new(Changing {
                 next_storage_id,
                 random,
@@ -247,8 +250,9 @@ impl Catalog {
             batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
         }
         commit(&self.store, batch).await?;
-        let generation = self.current.load().generation + 1;
-        self.current.store(Arc::new(snapshot(next, generation, &self.store)));
+        let current = self.current.load_full();
+        self.current
+            .store(Arc::new(snapshot(next, Some(&current), &self.store)));
         for id in garbage {
             self.remove_behind(*id);
         }
@@ -295,21 +299,58 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
         .map_err(|error| storage_write(&error, Consistency::All, "SIMPLE"))
 }
 
-fn snapshot(schema: Arc<Schema>, generation: u64, store: &Store) -> Snapshot {
-    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.all_tables());
-    let stored = tables.filter(|table| !system::is_local(&table.keyspace));
-    let partitions = stored
-        .map(|table| {
-            let id = PhysicalPartitionId(u64::from(table.storage_id));
-            (
-                table.storage_id,
-                Arc::new(TablePartitions::whole(id, StoreId(0), store.clone())),
-            )
-        })
-        .collect();
+/// The snapshot of `schema` that follows `before`; only keyspaces that differ are looked through.
+fn snapshot(schema: Arc<Schema>, before: Option<&Snapshot>, store: &Store) -> Snapshot {
+    let mut partitions = before.map(|before| before.partitions.clone()).unwrap_or_default();
+    let (nothing, no_tables) = (BTreeMap::new(), OrdMap::new());
+    let were = before.map_or(&nothing, |before| &before.schema.keyspaces);
+    let names: BTreeSet<&String> = were.keys().chain(schema.keyspaces.keys()).collect();
+    for name in names.into_iter().filter(|name| !system::is_local(name)) {
+        let (was, is) = (were.get(name), schema.keyspaces.get(name));
+        if let (Some(was), Some(is)) = (was, is)
+            && Arc::ptr_eq(was, is)
+        {
+            continue;
+        }
+        let (was_tables, is_tables) = (
+            was.map_or(&no_tables, |keyspace| &keyspace.tables),
+            is.map_or(&no_tables, |keyspace| &keyspace.tables),
+        );
+        let (mut gone, mut come) = (Vec::new(), Vec::new());
+        for change in was_tables.diff(is_tables) {
+            match change {
+                DiffItem::Add(_, is) => come.push(is.storage_id),
+                DiffItem::Update { old, new } => {
+                    gone.push(old.1.storage_id);
+                    come.push(new.1.storage_id);
+                }
+                DiffItem::Remove(_, was) => gone.push(was.storage_id),
+            }
+        }
+        gone.extend(
+            was.iter()
+                .flat_map(|keyspace| keyspace.views.values())
+                .map(|view| view.table.storage_id),
+        );
+        come.extend(
+            is.iter()
+                .flat_map(|keyspace| keyspace.views.values())
+                .map(|view| view.table.storage_id),
+        );
+        for id in gone.iter().filter(|id| !come.contains(id)) {
+            partitions.remove(id);
+        }
+        for id in come {
+            let whole = || {
+                let physical = PhysicalPartitionId(u64::from(id));
+                Arc::new(TablePartitions::whole(physical, StoreId(0), store.clone()))
+            };
+            partitions.entry(id).or_insert_with(whole);
+        }
+    }
     Snapshot {
         schema,
-        generation,
+        generation: before.map_or(0, |before| before.generation + 1),
         partitions,
     }
 }

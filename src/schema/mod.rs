@@ -28,6 +28,7 @@ pub mod views;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -124,8 +125,9 @@ pub struct Keyspace {
     pub replication: BTreeMap<String, String>,
     /// Rows are made by the server: nothing is stored.
     pub is_virtual: bool,
-    /// Tables by name, virtual ones included.
-    pub tables: BTreeMap<String, Arc<Table>>,
+    /// Tables by name, virtual ones included. Shares its structure with the keyspace it was made from, so that a change costs the
+    /// same however many tables there are.
+    pub tables: OrdMap<String, Arc<Table>>,
     /// User-defined types by name.
     pub types: BTreeMap<String, Arc<UserType>>,
     /// Materialized views by name.
@@ -145,7 +147,7 @@ impl Keyspace {
             durable_writes,
             replication,
             is_virtual: false,
-            tables: BTreeMap::new(),
+            tables: OrdMap::new(),
             types: BTreeMap::new(),
             views: BTreeMap::new(),
             functions: Vec::new(),
@@ -226,7 +228,7 @@ pub struct DroppedColumn {
 }
 
 /// A table.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     /// The table's uuid as clients see it.
     pub id: Uuid,

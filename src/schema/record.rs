@@ -15,6 +15,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
+use imbl::ordmap::DiffItem;
 use md5::{Digest, Md5};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
@@ -321,9 +322,26 @@ fn differences<'a>(old: &'a Schema, new: &'a Schema, visit: &mut dyn FnMut(Optio
         map_differences(was.map(|k| &k.types), is.map(|k| &k.types), &mut |was, is| {
             visit(was.map(Object::Type), is.map(Object::Type));
         });
-        map_differences(was.map(|k| &k.tables), is.map(|k| &k.tables), &mut |was, is| {
-            visit(was.map(Object::Table), is.map(Object::Table));
-        });
+        match (was, is) {
+            (Some(was), Some(is)) => {
+                // Skips what the two share, which is nearly all.
+                for change in was.tables.diff(&is.tables) {
+                    match change {
+                        DiffItem::Add(_, is) => visit(None, Some(Object::Table(is))),
+                        DiffItem::Update { old, new } => {
+                            visit(Some(Object::Table(old.1)), Some(Object::Table(new.1)));
+                        }
+                        DiffItem::Remove(_, was) => visit(Some(Object::Table(was)), None),
+                    }
+                }
+            }
+            (Some(was), None) => was
+                .tables
+                .values()
+                .for_each(|was| visit(Some(Object::Table(was)), None)),
+            (None, Some(is)) => is.tables.values().for_each(|is| visit(None, Some(Object::Table(is)))),
+            (None, None) => {}
+        }
         map_differences(was.map(|k| &k.views), is.map(|k| &k.views), &mut |was, is| {
             visit(was.map(Object::View), is.map(Object::View));
         });

@@ -91,11 +91,9 @@ fn read() -> Schema {
             continue;
         }
         // A line that belongs to the table read last, which has the greatest number so far.
-        let Some(table) = keyspace
-            .tables
-            .values_mut()
-            .find(|table| table.storage_id == storage_id)
-        else {
+        let last = keyspace.tables.values().find(|table| table.storage_id == storage_id);
+        let name = last.map(|table| table.name.clone()).unwrap_or_default();
+        let Some(table) = keyspace.tables.get_mut(&name) else {
             continue;
         };
         let table = Arc::make_mut(table);

@@ -220,8 +220,16 @@ fn with_type(before: &Keyspace, changed: UserType) -> Keyspace {
             made.insert(ty.name.clone(), Arc::new(changed));
         }
     }
-    for table in next.tables.values_mut() {
-        change_columns(table, &made);
+    let touched: Vec<String> = next
+        .tables
+        .values()
+        .filter(|table| touches(table, &made))
+        .map(|table| table.name.clone())
+        .collect();
+    for name in touched {
+        if let Some(table) = next.tables.get_mut(&name) {
+            change_columns(table, &made);
+        }
     }
     for view in next.views.values_mut() {
         if touches(&view.table, &made) {
