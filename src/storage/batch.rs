@@ -59,6 +59,8 @@ pub(super) enum Change {
     },
     /// Every key in the range is gone.
     DeleteRange { space: Space, range: KeyRange },
+    /// The row at this key, as it is then, has its entries in this index.
+    Reindex { key: Vec<u8>, index: TableId },
 }
 
 /// Changes that take effect together or not at all, in the order in which they were added.
@@ -157,6 +159,13 @@ impl Batch {
         });
     }
 
+    /// Puts the entries that one index has of the row at `key`, as the row is when the batch takes effect; none where there is no
+    /// row or no derivation. For filling a new index behind the writers.
+    pub fn reindex(&mut self, key: Vec<u8>, index: TableId) {
+        self.bytes += key.len() + CHANGE_BYTES;
+        self.changes.push(Change::Reindex { key, index });
+    }
+
     fn merge(&mut self, space: Space, key: Vec<u8>, value: Bytes) {
         self.bytes += key.len() + value.len() + CHANGE_BYTES;
         self.changes.push(Change::Merge { space, key, value });
@@ -172,7 +181,8 @@ impl Batch {
             Change::Put { key, .. }
             | Change::Delete { key, .. }
             | Change::Merge { key, .. }
-            | Change::Replace { key, .. } => key.len(),
+            | Change::Replace { key, .. }
+            | Change::Reindex { key, .. } => key.len(),
             Change::DeleteRange { range, .. } => bound_len(&range.start).max(bound_len(&range.end)),
         });
         match longest.max() {

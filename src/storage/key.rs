@@ -22,6 +22,9 @@ use super::{Error, Result};
 /// Identifies a table for as long as the store lives; never reused, so that a dropped table's rows are never another's.
 pub type TableId = u32;
 
+/// Bytes of the table id, with which every key begins.
+pub(super) const TABLE_ID_BYTES: usize = 4;
+
 /// Bytes of the table id and the token, with which every partition prefix begins.
 const TABLE_AND_TOKEN_BYTES: usize = 12;
 

@@ -18,6 +18,7 @@
 //!   later (though the batch may have taken effect, as with any lost answer).
 //! - A snapshot never changes. Row cache and engine agree at every snapshot.
 //! - In `memory:` and `file:` a stored row is always whole; in SlateDB it may be fragments that are merged when read.
+//! - Index entries are exactly what the rows derive ([`derivation`]), at every commit since their derivation is registered.
 //! - Damaged files are refused by name and never served.
 //!
 //! **Deliberately absent.** Expiry and deletions are not applied here on reading (the reader has the clock and the columns); there is no
@@ -27,13 +28,15 @@
 //! space byte · key            keys of the engines with one key space (`file:`, `slate…:`)
 //!   01 rows                   key.rs        value: row/codec.rs
 //!   02 deletions              deletion.rs   value: deletion.rs
-//!   03 indexes  04 feed  05 catalog         opaque here
+//!   03 indexes                derivation.rs what follows from rows
+//!   04 feed  05 catalog                     opaque here
 //!   FF the store's own        engine/fjall.rs, engine/slate.rs
 //! ```
 
 mod batch;
 mod cache;
 pub mod deletion;
+pub mod derivation;
 mod engine;
 mod error;
 pub mod key;
@@ -50,6 +53,7 @@ use bytes::Bytes;
 
 pub use batch::{Batch, KEY_BYTES_MAX, Space};
 pub use deletion::{Deletions, RangeTombstone};
+pub use derivation::{Derivation, Derivations};
 pub use engine::Order;
 use engine::{fjall, memory, slate};
 pub use error::{Error, Result};
@@ -253,6 +257,16 @@ impl Store {
             Self::Memory(store) => store.commit(batch),
             Self::Fjall(store) => store.commit(batch).await,
             Self::Slate(store) => store.commit(batch).await,
+        }
+    }
+
+    /// Registers what follows from rows ([`derivation`]), in place of what was registered before. Commits that are answered after
+    /// a commit that was begun after this follow it; one before may or may not. A store that is opened has none.
+    pub fn set_derivations(&self, derivations: Derivations) {
+        match self {
+            Self::Memory(store) => store.set_derivations(derivations),
+            Self::Fjall(store) => store.set_derivations(derivations),
+            Self::Slate(store) => store.set_derivations(derivations),
         }
     }
 

@@ -19,7 +19,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::{Bytes, BytesMut};
 use fjall::PersistMode;
 use foldhash::quality::RandomState;
@@ -33,6 +33,7 @@ use super::{DeletionTables, Order, add_table, remove_tables};
 use crate::clock::Clock;
 use crate::storage::batch::{Change, Space, merge_values};
 use crate::storage::cache::RowCache;
+use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::Sizes;
@@ -101,8 +102,47 @@ impl Pending {
 #[derive(Default)]
 struct Group {
     pending: HashMap<Vec<u8>, Pending, RandomState>,
+    /// What follows from rows while this group is written.
+    derivations: Arc<Derivations>,
+    /// Rows whose entries may change: full key, value before the group.
+    derived: Vec<(Vec<u8>, Option<Bytes>)>,
+    /// Rows to put into an index: full key, the index, value before the group.
+    reindexed: Vec<(Vec<u8>, TableId, Option<Bytes>)>,
     /// Records of the store's own: value, or `None` to remove.
     own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl Group {
+    /// Adds the changes of index entries that follow from those of rows.
+    fn derive(&mut self) {
+        let mut entries = Vec::new();
+        for (full, before) in std::mem::take(&mut self.derived) {
+            let key = full.get(1..).unwrap_or_default();
+            let after = self.pending.get(&full).and_then(|pending| pending.value.as_deref());
+            if let Some(derivation) = derivation::of_row(&self.derivations, key) {
+                entries.extend(derivation::changes(derivation.as_ref(), key, before.as_deref(), after));
+            }
+        }
+        for (full, index, before) in std::mem::take(&mut self.reindexed) {
+            let key = full.get(1..).unwrap_or_default();
+            let row = match self.pending.get(&full) {
+                Some(pending) => pending.value.as_deref(),
+                None => before.as_deref(),
+            };
+            if let Some(derivation) = derivation::of_row(&self.derivations, key) {
+                let of_index = derivation::entries_in(derivation.as_ref(), index, key, row);
+                entries.extend(of_index.map(|(entry, value)| (entry, Some(value))));
+            }
+        }
+        for (entry, value) in entries {
+            let pending = Pending {
+                space: Space::Indexes,
+                value,
+                before: None,
+            };
+            self.pending.insert(full_key(Space::Indexes, &entry), pending);
+        }
+    }
 }
 
 /// Whether the engine takes writes.
@@ -148,6 +188,7 @@ impl Committer {
             directory: directory.path().to_owned(),
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
+            derivations: ArcSwap::default(),
         });
         let mut committer = Self {
             directory,
@@ -302,8 +343,12 @@ impl Committer {
     fn stage(&self, requests: &[Request]) -> (Group, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
         // A refused batch may have left part of itself in the group; that is rare enough to begin again without it.
+        let derivations = self.shared.derivations.load_full();
         'again: loop {
-            let mut group = Group::default();
+            let mut group = Group {
+                derivations: Arc::clone(&derivations),
+                ..Group::default()
+            };
             for (request, refusal) in requests.iter().zip(&mut refusals) {
                 if refusal.is_none()
                     && let Err(error) = self.stage_batch(&mut group, &request.changes)
@@ -312,6 +357,7 @@ impl Committer {
                     continue 'again;
                 }
             }
+            group.derive();
             return (group, refusals);
         }
     }
@@ -345,7 +391,20 @@ impl Committer {
                     self.stage_value(group, *space, key, |old| Ok(replaced(old)))?;
                 }
                 Change::DeleteRange { .. } => {}
+                Change::Reindex { key, index } => self.stage_reindex(group, key, *index)?,
             }
+        }
+        Ok(())
+    }
+
+    fn stage_reindex(&self, group: &mut Group, key: &[u8], index: TableId) -> Result<()> {
+        if derivation::of_row(&group.derivations, key).is_some() {
+            let full = full_key(Space::Rows, key);
+            let before = match self.shared.cache.peek(key) {
+                Some(known) => known,
+                None => self.engine()?.get_newest(&full)?,
+            };
+            group.reindexed.push((full, index, before));
         }
         Ok(())
     }
@@ -371,6 +430,9 @@ impl Committer {
             Space::Indexes | Space::Feed | Space::Catalog => None,
         };
         let value = make(old.as_ref())?;
+        if space == Space::Rows && derivation::of_row(&group.derivations, key).is_some() {
+            group.derived.push((full.clone(), old.clone()));
+        }
         group.pending.insert(
             full,
             Pending {
@@ -439,8 +501,12 @@ impl Committer {
     /// Removes some keys of a range; returns what is left of it, `None` when nothing is.
     fn delete_step(&mut self, number: u64, space: Space, range: &KeyRange) -> Result<Option<KeyRange>> {
         self.recover()?;
-        let mut group = Group::default();
+        let mut group = Group {
+            derivations: self.shared.derivations.load_full(),
+            ..Group::default()
+        };
         let mut last = None;
+        let mut removed = 0_usize;
         if !range.is_empty() {
             let engine = Arc::clone(self.engine()?);
             let view = engine.database.snapshot();
@@ -450,6 +516,13 @@ impl Committer {
             {
                 let (key, value) = entry?;
                 last = Some(key.get(1..).unwrap_or_default().to_vec());
+                removed += 1;
+                if space == Space::Rows
+                    && derivation::of_row(&group.derivations, key.get(1..).unwrap_or_default()).is_some()
+                {
+                    let before = Some(Bytes::copy_from_slice(&value));
+                    group.derived.push((key.to_vec(), before));
+                }
                 let before = Some(value.len());
                 group.pending.insert(
                     key.to_vec(),
@@ -462,8 +535,9 @@ impl Committer {
             }
         }
         let rest = last
-            .filter(|_| group.pending.len() >= RANGE_STEP_KEYS)
+            .filter(|_| removed >= RANGE_STEP_KEYS)
             .map(|last| super::rest_of_range(range, Order::Forward, last));
+        group.derive();
         let tables = DeletionTables::clone(&self.deletion_tables);
         if rest.is_none() {
             group.own.push((range_record(number, space, range).0, None));

@@ -21,7 +21,7 @@ use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use fjall::{AbstractTree, LsmError, Readable};
 use tokio::sync::{Semaphore, oneshot};
@@ -34,6 +34,7 @@ use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space};
 use crate::storage::cache::RowCache;
+use crate::storage::derivation::Derivations;
 use crate::storage::key::KeyRange;
 use crate::storage::options::Options;
 use crate::storage::sizes::Sizes;
@@ -71,6 +72,8 @@ pub(in crate::storage) struct Shared {
     /// `None` while the engine is opened again, and after closing.
     pub(super) published: ArcSwapOption<Published>,
     pub(in crate::storage) cache: RowCache,
+    /// What the next groups derive.
+    pub(super) derivations: ArcSwap<Derivations>,
 }
 
 /// What the committer published last: a moment of the engine, and what goes with it.
@@ -146,6 +149,10 @@ impl Store {
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
+    }
+
+    pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
+        self.0.shared.derivations.store(Arc::new(derivations));
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {

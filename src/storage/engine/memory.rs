@@ -10,6 +10,7 @@ use imbl::OrdMap;
 
 use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, walk_stride};
 use crate::storage::batch::{Batch, Change, Space, merge_values};
+use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
 use crate::storage::sizes::Sizes;
 use crate::storage::{CommitSeq, Result};
@@ -34,6 +35,7 @@ struct Inner {
     state: ArcSwap<State>,
     /// Held by the one writer at a time.
     writer: Mutex<()>,
+    derivations: ArcSwap<Derivations>,
 }
 
 impl Store {
@@ -44,13 +46,18 @@ impl Store {
     pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         let _writing = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = State::clone(&self.0.state.load());
+        let derivations = self.0.derivations.load();
         for change in batch.into_changes() {
-            next.apply(change)?;
+            next.apply(change, &derivations)?;
         }
         next.seq = CommitSeq(next.seq.0 + 1);
         let seq = next.seq;
         self.0.state.store(Arc::new(next));
         Ok(seq)
+    }
+
+    pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
+        self.0.derivations.store(Arc::new(derivations));
     }
 
     /// A store of its own that begins with what this one holds now. Costs the same however much that is.
@@ -59,6 +66,7 @@ impl Store {
         Self(Arc::new(Inner {
             state: ArcSwap::new(self.snapshot()),
             writer: Mutex::default(),
+            derivations: ArcSwap::new(self.0.derivations.load_full()),
         }))
     }
 }
@@ -108,16 +116,16 @@ impl State {
         }
     }
 
-    fn apply(&mut self, change: Change) -> Result<()> {
+    fn apply(&mut self, change: Change, derivations: &Derivations) -> Result<()> {
         match change {
-            Change::Put { space, key, value } => self.set(space, key, Some(value)),
-            Change::Delete { space, key } => self.set(space, key, None),
+            Change::Put { space, key, value } => self.set(space, key, Some(value), derivations),
+            Change::Delete { space, key } => self.set(space, key, None, derivations),
             Change::Merge { space, key, value } => {
                 let value = match self.map(space).get(key.as_slice()) {
                     Some(old) => merge_values(space, old, &value)?,
                     None => value,
                 };
-                self.set(space, key, Some(value));
+                self.set(space, key, Some(value), derivations);
             }
             Change::Replace {
                 space,
@@ -126,7 +134,7 @@ impl State {
                 value,
             } => {
                 if self.map(space).get(key.as_slice()) == Some(&expected) {
-                    self.set(space, key, value);
+                    self.set(space, key, value, derivations);
                 }
             }
             Change::DeleteRange { space, range } => {
@@ -139,17 +147,38 @@ impl State {
                     .map(|(key, _)| key.to_vec())
                     .collect();
                 for key in gone {
-                    self.set(space, key, None);
+                    self.set(space, key, None, derivations);
                 }
                 if space == Space::Deletions {
                     remove_tables(&mut self.deletion_tables, &range);
+                }
+            }
+            Change::Reindex { key, index } => {
+                if let Some(derivation) = derivation::of_row(derivations, &key) {
+                    let row = self.map(Space::Rows).get(key.as_slice()).cloned();
+                    for (entry, value) in derivation::entries_in(derivation.as_ref(), index, &key, row.as_deref()) {
+                        self.map_mut(Space::Indexes).insert(Arc::from(entry), value);
+                    }
                 }
             }
         }
         Ok(())
     }
 
-    fn set(&mut self, space: Space, key: Vec<u8>, value: Option<Bytes>) {
+    fn set(&mut self, space: Space, key: Vec<u8>, value: Option<Bytes>, derivations: &Derivations) {
+        if space == Space::Rows
+            && let Some(derivation) = derivation::of_row(derivations, &key)
+        {
+            let before = self.map(space).get(key.as_slice());
+            let changes = derivation::changes(derivation.as_ref(), &key, before.map(Bytes::as_ref), value.as_deref());
+            let entries = self.map_mut(Space::Indexes);
+            for (entry, value) in changes {
+                match value {
+                    Some(value) => drop(entries.insert(Arc::from(entry), value)),
+                    None => drop(entries.remove(entry.as_slice())),
+                }
+            }
+        }
         let after = value.as_ref().map(Bytes::len);
         if space == Space::Deletions && after.is_some() {
             add_table(&mut self.deletion_tables, &key);

@@ -21,7 +21,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use arc_swap::ArcSwapOption;
+use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 use slatedb::config::{CloseOptions, FlushOptions, FlushType, ScanOptions};
@@ -36,6 +36,7 @@ use super::layout::{OWN, Own, full_key, full_range, parse_own, range_record};
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES, add_table, remove_tables, rest_of_range, table_of};
 use crate::storage::batch::{Batch, Change, Space, merge_values};
 use crate::storage::cache::RowCache;
+use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
 use crate::storage::location::Url;
 use crate::storage::options::{Durability, FaultPoint, Options};
@@ -84,6 +85,8 @@ struct Shared {
     /// `None` while the database is opened again, and after closing.
     published: ArcSwapOption<Published>,
     cache: RowCache,
+    /// What the next groups derive.
+    derivations: ArcSwap<Derivations>,
 }
 
 /// What the committer published last.
@@ -166,15 +169,20 @@ impl MergeOperator for Merger {
         let Some(space) = Space::ALL.into_iter().find(|space| key.first() == Some(&space.byte())) else {
             return Ok(value);
         };
-        Ok(merge_values(space, &existing, &value).unwrap_or_else(|_| {
-            // An error here would end the whole database. The damaged one of the two stays, for its reader to refuse.
-            if merge_values(space, &value, &value).is_ok() {
-                existing
-            } else {
-                value
-            }
-        }))
+        Ok(merge_or_keep_damage(space, existing, value))
     }
+}
+
+/// Merges two values; where one is damaged, that one stays, for its reader to refuse: an error in the merge operator would end the
+/// whole database.
+fn merge_or_keep_damage(space: Space, existing: Bytes, value: Bytes) -> Bytes {
+    merge_values(space, &existing, &value).unwrap_or_else(|_| {
+        if merge_values(space, &value, &value).is_ok() {
+            existing
+        } else {
+            value
+        }
+    })
 }
 
 impl Store {
@@ -193,6 +201,7 @@ impl Store {
         let shared = Arc::new(Shared {
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
+            derivations: ArcSwap::default(),
         });
         let mut committer = Committer {
             home,
@@ -228,6 +237,10 @@ impl Store {
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
+    }
+
+    pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
+        self.0.shared.derivations.store(Arc::new(derivations));
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
@@ -481,11 +494,13 @@ impl Committer {
         if let Err(error) = self.recover().await {
             return answer_all(requests, &Err(error));
         }
-        let current = match self.current(&requests).await {
+        let derivations = self.shared.derivations.load_full();
+        let current = match self.current(&requests, &derivations).await {
             Ok(current) => current,
             Err(error) => return answer_all(requests, &Err(error)),
         };
         let (mut group, refusals) = stage(&requests, &current);
+        derive(&mut group, &requests, &refusals, &current, &derivations);
         let mut ranges = Vec::new();
         for (request, refusal) in requests.iter().zip(&refusals) {
             for change in request.changes.iter().filter(|_| refusal.is_none()) {
@@ -508,15 +523,36 @@ impl Committer {
         }
     }
 
-    /// Reads the values that changes of the group depend on. Only clean-up has such changes; plain writes read nothing.
-    async fn current(&self, requests: &[Request]) -> Result<Current> {
+    /// Reads the values that changes of the group depend on: of clean-up, and of rows from which something follows. Other writes read
+    /// nothing.
+    async fn current(&self, requests: &[Request], derivations: &Derivations) -> Result<Current> {
         let mut current = Current::default();
         for change in requests.iter().flat_map(|request| &request.changes) {
-            if let Change::Replace { space, key, .. } = change {
-                let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
-                if let Some(value) = published.get(*space, key).await? {
-                    current.insert(full_key(*space, key), value);
+            let (space, key) = match change {
+                Change::Replace { space, key, .. } => (*space, key),
+                Change::Put { space, key, .. } | Change::Delete { space, key } | Change::Merge { space, key, .. }
+                    if is_derived(*space, key, derivations) =>
+                {
+                    (*space, key)
                 }
+                Change::Reindex { key, .. } if is_derived(Space::Rows, key, derivations) => (Space::Rows, key),
+                _ => continue,
+            };
+            let full = full_key(space, key);
+            if current.contains_key(&full) {
+                continue;
+            }
+            let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
+            let known = match space {
+                Space::Rows => self.shared.cache.peek(key),
+                _ => None,
+            };
+            let value = match known {
+                Some(known) => known,
+                None => published.get(space, key).await?,
+            };
+            if let Some(value) = value {
+                current.insert(full, value);
             }
         }
         Ok(current)
@@ -527,11 +563,20 @@ impl Committer {
         let mut rest = Some(range.clone());
         while let Some(left) = rest.take() {
             let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
+            let derivations = self.shared.derivations.load_full();
             let mut group = Group::default();
             let mut last = None;
-            let visit = |key: &[u8], _: &[u8]| {
+            let mut removed = 0_usize;
+            let visit = |key: &[u8], value: &[u8]| {
                 group.folds.insert(full_key(space, key), (space, Fold::Delete));
-                if group.folds.len() < RANGE_STEP_KEYS {
+                if let Some(derivation) = derivation::of_row(&derivations, key).filter(|_| space == Space::Rows) {
+                    for (entry, _) in derivation::changes(derivation.as_ref(), key, Some(value), None) {
+                        let gone = (Space::Indexes, Fold::Delete);
+                        group.folds.insert(full_key(Space::Indexes, &entry), gone);
+                    }
+                }
+                removed += 1;
+                if removed < RANGE_STEP_KEYS {
                     return ControlFlow::Continue(());
                 }
                 last = Some(key.to_vec());
@@ -756,7 +801,7 @@ fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Resu
                 }
                 continue;
             }
-            Change::DeleteRange { .. } => continue,
+            Change::DeleteRange { .. } | Change::Reindex { .. } => continue,
         };
         let full = full_key(space, key);
         let fold = match (group.folds.get(&full), fold) {
@@ -768,6 +813,70 @@ fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Resu
         group.folds.insert(full, (space, fold));
     }
     Ok(())
+}
+
+/// Whether something follows from what is stored at this key.
+fn is_derived(space: Space, key: &[u8], derivations: &Derivations) -> bool {
+    space == Space::Rows && derivation::of_row(derivations, key).is_some()
+}
+
+/// Adds the changes of index entries that follow from those of rows.
+fn derive(
+    group: &mut Group,
+    requests: &[Request],
+    refusals: &[Option<Error>],
+    current: &Current,
+    derivations: &Derivations,
+) {
+    if derivations.is_empty() {
+        return;
+    }
+    let mut entries = Vec::new();
+    for (full, (space, fold)) in &group.folds {
+        let key = full.get(1..).unwrap_or_default();
+        let Some(derivation) = derivation::of_row(derivations, key).filter(|_| *space == Space::Rows) else {
+            continue;
+        };
+        let before = current.get(full);
+        let after = after_fold(before, fold);
+        entries.extend(derivation::changes(
+            derivation.as_ref(),
+            key,
+            before.map(Bytes::as_ref),
+            after.as_deref(),
+        ));
+    }
+    for (request, _) in requests.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none()) {
+        for change in &request.changes {
+            if let Change::Reindex { key, index } = change
+                && let Some(derivation) = derivation::of_row(derivations, key)
+            {
+                let full = full_key(Space::Rows, key);
+                let before = current.get(&full);
+                let row = match group.folds.get(&full) {
+                    Some((_, fold)) => after_fold(before, fold),
+                    None => before.cloned(),
+                };
+                let of_index = derivation::entries_in(derivation.as_ref(), *index, key, row.as_deref());
+                entries.extend(of_index.map(|(entry, value)| (entry, Some(value))));
+            }
+        }
+    }
+    for (entry, value) in entries {
+        let fold = value.map_or(Fold::Delete, Fold::Put);
+        group
+            .folds
+            .insert(full_key(Space::Indexes, &entry), (Space::Indexes, fold));
+    }
+}
+
+/// What a row is after a fold, as the merge operator will have it.
+fn after_fold(before: Option<&Bytes>, fold: &Fold) -> Option<Bytes> {
+    match (fold, before) {
+        (Fold::Put(value), _) | (Fold::Merge(value), None) => Some(value.clone()),
+        (Fold::Merge(value), Some(before)) => Some(merge_or_keep_damage(Space::Rows, before.clone(), value.clone())),
+        (Fold::Delete, _) => None,
+    }
 }
 
 /// Which tables have deletion records: a step for each table, not for each record.

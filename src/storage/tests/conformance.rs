@@ -42,8 +42,12 @@ on_each_engine!(
     refused_batches_change_nothing,
     many_writers_lose_nothing,
     reads_follow_writes,
+    a_new_index_fills_behind_the_writers,
+    an_index_that_goes_leaves_the_others,
     a_damaged_row_refuses_its_batch_only,
 );
+
+use super::derived::{a_new_index_fills_behind_the_writers, an_index_that_goes_leaves_the_others};
 
 async fn puts_and_deletes(store: &Store) {
     put(store, Space::Catalog, &[("a", "1"), ("b", "2")]).await;

@@ -126,6 +126,7 @@ fn apply(step: &Step, batch: &mut Batch, model: &mut Model) {
 
 async fn check(store: &Store, model: &Model, counts: bool) {
     let now = store.snapshot();
+    super::derived::check(store, &[0, 1], &now).await;
     for order in [Order::Forward, Order::Reverse] {
         let mut rows = entries(store, Space::Rows, &KeyRange::all(), order, &now).await;
         let mut catalog = entries(store, Space::Catalog, &KeyRange::all(), order, &now).await;
@@ -177,6 +178,7 @@ async fn run(scheme: &str, row_cache_bytes_max: usize, steps: &[Step]) {
     let mut place = Place::new(scheme);
     place.options.row_cache_bytes_max = row_cache_bytes_max;
     let mut store = place.open().await;
+    store.set_derivations(super::derived::of_tables([0, 1]));
     let (mut batch, mut model) = (Batch::new(), Model::default());
     for step in steps {
         // The engine removes a range after the rest of its batch; the model does all in order, so a drop is a batch of its own.
@@ -195,6 +197,7 @@ async fn run(scheme: &str, row_cache_bytes_max: usize, steps: &[Step]) {
         if matches!(step, Step::Reopen) && place.url.is_durable() {
             store.close().await.unwrap();
             store = place.open().await;
+            store.set_derivations(super::derived::of_tables([0, 1]));
             check(&store, &model, !scheme.starts_with("slate")).await;
         }
     }

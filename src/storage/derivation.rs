@@ -1,0 +1,136 @@
+//! What is kept in [`super::Space::Indexes`] because it follows from rows: index entries.
+//!
+//! A [`Derivation`] says of each stored row of a table which entries it has, from the row's bytes alone. Every engine's commit asks it
+//! wherever a row's stored value changes, of the value before and the value after, and removes and adds the difference in the same
+//! group. So at every commit the entries of a table are exactly what its rows derive, for every row written or reindexed since the
+//! derivation is registered. What time and deletions from outside do to a row is not derived: readers judge that.
+//!
+//! ```text
+//! entry   index id u32 · value, encoded · what follows the table id in the row's key    (key.rs)
+//! value   how many bytes the encoded value takes, u16 big-endian
+//! ```
+//! Tables without a derivation pay one look into an empty map for a group of commits.
+
+use std::fmt::Debug;
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::key::{TABLE_ID_BYTES, TableId};
+use super::row::RowView;
+
+/// Which entries a row has.
+pub trait Derivation: Debug + Send + Sync {
+    /// Adds the entries of the row `row` stored under `key` (a key of [`super::Space::Rows`]). The same bytes always give the same
+    /// entries.
+    fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries);
+}
+
+/// The derivations in force, by the table whose rows they look at. Cheap to clone.
+pub type Derivations = imbl::HashMap<TableId, Arc<dyn Derivation>>;
+
+/// Entries in the making: keys and values of [`super::Space::Indexes`].
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Entries(Vec<(Vec<u8>, Bytes)>);
+
+impl Entries {
+    /// Adds the entry of an encoded value for the row of this key. An entry whose key would be longer than
+    /// [`super::KEY_BYTES_MAX`] is left out: encoders of values keep below that.
+    pub fn add(&mut self, index: TableId, encoded: &[u8], row_key: &[u8]) {
+        let Some(place) = row_key.get(TABLE_ID_BYTES..) else {
+            return;
+        };
+        let Ok(length) = u16::try_from(encoded.len()) else {
+            return;
+        };
+        let bytes = TABLE_ID_BYTES + encoded.len() + place.len();
+        if bytes > super::KEY_BYTES_MAX {
+            return;
+        }
+        let mut key = Vec::with_capacity(bytes);
+        key.extend_from_slice(&index.to_be_bytes());
+        key.extend_from_slice(encoded);
+        key.extend_from_slice(place);
+        self.0.push((key, Bytes::copy_from_slice(&length.to_be_bytes())));
+    }
+
+    /// The entries, sorted, each once.
+    #[must_use]
+    pub fn into_sorted(mut self) -> Vec<(Vec<u8>, Bytes)> {
+        self.0.sort_unstable();
+        self.0.dedup();
+        self.0
+    }
+}
+
+/// What of an entry's key follows the index id: the encoded value, and the place of the row, which is what follows the table id in
+/// the row's key. `None` when the bytes are no entry.
+#[must_use]
+pub fn split_entry<'a>(key: &'a [u8], value: &[u8]) -> Option<(&'a [u8], &'a [u8])> {
+    let length = usize::from(u16::from_be_bytes(value.try_into().ok()?));
+    key.get(TABLE_ID_BYTES..)?.split_at_checked(length)
+}
+
+/// The derivation of the table that a row's key names.
+pub(super) fn of_row<'a>(derivations: &'a Derivations, key: &[u8]) -> Option<&'a Arc<dyn Derivation>> {
+    if derivations.is_empty() {
+        return None;
+    }
+    let table = key.first_chunk::<TABLE_ID_BYTES>()?;
+    derivations.get(&u32::from_be_bytes(*table))
+}
+
+/// The entries of a row as it is stored. A damaged row has none: whoever reads it refuses it.
+pub(super) fn entries_of(derivation: &dyn Derivation, key: &[u8], row: Option<&[u8]>) -> Vec<(Vec<u8>, Bytes)> {
+    let mut entries = Entries::default();
+    if let Some(view) = row.and_then(|row| RowView::parse(row).ok()) {
+        derivation.derive(key, &view, &mut entries);
+    }
+    entries.into_sorted()
+}
+
+/// What becomes of the entries when a row changes: each key with its value, or `None` when it goes.
+pub(super) fn changes(
+    derivation: &dyn Derivation,
+    key: &[u8],
+    before: Option<&[u8]>,
+    after: Option<&[u8]>,
+) -> Vec<(Vec<u8>, Option<Bytes>)> {
+    if before == after {
+        return Vec::new();
+    }
+    let before = entries_of(derivation, key, before);
+    let after = entries_of(derivation, key, after);
+    let is_in = |entries: &[(Vec<u8>, Bytes)], entry: &(Vec<u8>, Bytes)| entries.binary_search(entry).is_ok();
+    let gone = before
+        .iter()
+        .filter(|entry| !is_in(&after, entry))
+        .map(|(key, _)| (key.clone(), None));
+    let come = after
+        .iter()
+        .filter(|entry| !is_in(&before, entry))
+        .map(|(key, value)| (key.clone(), Some(value.clone())));
+    gone.chain(come).collect()
+}
+
+/// The entries that one index has of a row as it is stored.
+pub(super) fn entries_in(
+    derivation: &dyn Derivation,
+    index: TableId,
+    key: &[u8],
+    row: Option<&[u8]>,
+) -> impl Iterator<Item = (Vec<u8>, Bytes)> {
+    let entries = entries_of(derivation, key, row).into_iter();
+    entries.filter(move |(entry, _)| entry.starts_with(&index.to_be_bytes()))
+}
+
+/// Both of two derivations, while one takes over from the other.
+#[derive(Debug)]
+pub struct Both(pub Arc<dyn Derivation>, pub Arc<dyn Derivation>);
+
+impl Derivation for Both {
+    fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
+        self.0.derive(key, row, entries);
+        self.1.derive(key, row, entries);
+    }
+}
