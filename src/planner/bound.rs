@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::schema::Table;
+use crate::schema::{StorageId, Table};
 use crate::types::CqlType;
 
 /// A value that a client bound or wrote.
@@ -209,6 +209,19 @@ pub struct Selection {
     pub json_columns: Option<Arc<Vec<ResultColumn>>>,
 }
 
+/// What an index is asked: its entries in these ranges stand for at least the rows that the SELECT's filters let through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexProbe {
+    /// The index's name.
+    pub index: String,
+    /// Its number in the store.
+    pub storage_id: StorageId,
+    /// Ranges of encoded values (`schema::IndexTarget`), disjoint, sorted.
+    pub ranges: Vec<ClusteringRange>,
+    /// One value is looked for, so that entries come in the order of tokens. Two entries may still stand for one row.
+    pub is_equality: bool,
+}
+
 /// A SELECT ready to run.
 #[derive(Clone, Debug)]
 pub struct BoundSelect {
@@ -222,6 +235,9 @@ pub struct BoundSelect {
     pub rows: BoundRows,
     /// Tests on each row, all of which must hold.
     pub filters: Vec<BoundFilter>,
+    /// Each alone finds all rows that `filters` let through, and others; empty: no index helps. An index whose build is not complete
+    /// must not be asked.
+    pub probes: Vec<IndexProbe>,
     /// From the last row of each partition to the first.
     pub reversed: bool,
     /// ORDER BY over several partitions (`IN`): sort the rows of the result by these columns of the table, each with `true`

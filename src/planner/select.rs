@@ -101,6 +101,7 @@ impl SelectPlan {
             partitions,
             rows,
             filters,
+            probes: Vec::new(),
             reversed: self.reversed,
             sort: self.sort.clone(),
             group_by: self.group_by.clone(),

@@ -16,8 +16,10 @@
 //! Deliberately absent: who may change what, how a statement changes it (`planner::ddl`), where rows lie.
 //! Sources: `system_schema` of Apache Cassandra 5.0 and its DESCRIBE, byte for byte; CQL reference, Data Definition.
 
+pub mod analysis;
 mod create;
 pub mod describe;
+pub mod index;
 pub mod names;
 pub mod node;
 pub mod record;
@@ -33,6 +35,7 @@ use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
 pub use self::create::in_dependency_order;
+pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use crate::types::{CqlType, UserType};
 
 /// Everything that is defined, at one version.
@@ -81,13 +84,19 @@ impl Schema {
         next.versioned(self)
     }
 
-    /// The same with the rows of this table or view under another number in the store: what TRUNCATE does. The version stays.
+    /// The same with the rows of this table or view, and the entries of its indexes, under other numbers in the store: what TRUNCATE
+    /// does. The table takes the first, its indexes those behind it: [`Table::storage_ids`] tells how many. The version stays.
     /// `None` if there is no such table.
     #[must_use]
     pub fn with_storage_id(&self, keyspace: &str, table: &str, storage_id: StorageId) -> Option<Self> {
         let mut changed = Keyspace::clone(self.keyspaces.get(keyspace)?);
         if let Some(slot) = changed.tables.get_mut(table) {
-            Arc::make_mut(slot).storage_id = storage_id;
+            let table = Arc::make_mut(slot);
+            table.storage_id = storage_id;
+            let kept = table.indexes.values_mut().filter(|index| index.storage_id != 0);
+            for (index, number) in kept.zip(storage_id + 1..) {
+                index.storage_id = number;
+            }
         } else {
             let view = Arc::make_mut(changed.views.get_mut(table)?);
             Arc::make_mut(&mut view.table).storage_id = storage_id;
@@ -95,14 +104,14 @@ impl Schema {
         Some(self.with_keyspace(changed))
     }
 
-    /// The greatest number that a table or view has in the store; the next new table may take any above it that no dropped
-    /// table has had.
+    /// The greatest number that a table, view or index has in the store; the next new one may take any above it that no dropped
+    /// one has had.
     #[must_use]
     pub fn storage_id_max(&self) -> StorageId {
         self.keyspaces
             .values()
             .flat_map(|keyspace| keyspace.all_tables())
-            .map(|table| table.storage_id)
+            .flat_map(|table| table.storage_ids())
             .max()
             .unwrap_or_default()
     }
@@ -183,7 +192,7 @@ impl Keyspace {
 /// A column's number inside its table. Never used again after a DROP, so that DROP and ADD rewrite nothing.
 pub type ColumnId = u32;
 
-/// A table's number in the store. TRUNCATE and re-creation take a new one.
+/// The number of a table, view or index in the store. TRUNCATE and re-creation take a new one.
 pub type StorageId = u32;
 
 /// What part of a row a column is.
@@ -291,6 +300,12 @@ impl Table {
         self.columns.iter().enumerate().find(|(_, column)| column.name == name)
     }
 
+    /// Its number in the store, then those of its indexes, by name.
+    pub fn storage_ids(&self) -> impl Iterator<Item = StorageId> {
+        let indexes = self.indexes.values().map(|index| index.storage_id);
+        std::iter::once(self.storage_id).chain(indexes.filter(|id| *id != 0))
+    }
+
     /// Whether some column is static.
     #[must_use]
     pub fn has_static(&self) -> bool {
@@ -371,17 +386,6 @@ impl Default for TableOptions {
             speculative_retry: "99p".to_owned(),
         }
     }
-}
-
-/// A secondary index.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Index {
-    /// Its name, unique in the keyspace.
-    pub name: String,
-    /// `CUSTOM`, `COMPOSITES` or `KEYS`.
-    pub kind: String,
-    /// `target`, `class_name` and the options given.
-    pub options: BTreeMap<String, String>,
 }
 
 /// A materialized view: a table whose rows follow another's.

@@ -281,7 +281,14 @@ fn table_record(table: &Table, storage_ids: bool) -> TableRecord {
         is_counter: table.is_counter,
         compact_storage: table.compact_storage,
         options: table.options.clone(),
-        indexes: table.indexes.values().cloned().collect(),
+        indexes: table
+            .indexes
+            .values()
+            .map(|index| Index {
+                storage_id: if storage_ids { index.storage_id } else { 0 },
+                ..index.clone()
+            })
+            .collect(),
         triggers: table.triggers.clone(),
         dropped: table
             .dropped

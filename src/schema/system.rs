@@ -106,6 +106,7 @@ fn read() -> Schema {
                 name: field(1).to_owned(),
                 kind: "CUSTOM".to_owned(),
                 options,
+                storage_id: 0,
             };
             table.indexes.insert(index.name.clone(), index);
         } else {

@@ -8,15 +8,10 @@ use grammar::ast::{CreateIndex, CreateTrigger, Drop, DropTrigger, IndexTargetKin
 use super::error::{DdlError, configuration, invalid};
 use super::property::Properties;
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right};
-use crate::schema::{Column, ColumnKind, Index, Keyspace, Table, typename};
+use crate::schema::index::{SASI_CLASS, is_sai_class};
+use crate::schema::{Column, ColumnKind, Index, Keyspace, StorageId, Table, typename};
 use crate::types::{CqlType, quoted};
 
-/// The classes that are storage-attached indexes.
-const SAI: &[&str] = &[
-    "sai",
-    "storageattachedindex",
-    "org.apache.cassandra.index.sai.storageattachedindex",
-];
 const SAI_OPTIONS: &[&str] = &[
     "ascii",
     "case_sensitive",
@@ -30,13 +25,8 @@ const SAI_OPTIONS: &[&str] = &[
     "source_model",
     "target",
 ];
-const SASI: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 /// The index that stands where no class is given. Cassandra finds it under this name.
 const LEGACY: &str = "legacy_local_table";
-
-fn is_sai(class: &str) -> bool {
-    SAI.contains(&class.to_lowercase().as_str())
-}
 
 /// The column of a target: `c`, `values(c)`, `"C"`.
 pub(super) fn target_column(target: &str) -> String {
@@ -120,7 +110,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     }
     let targets = targets(table, statement, class.is_some())?;
     let name = own_name.map_or_else(|| free_name(keyspace, table, &targets), str::to_owned);
-    let index = index(&name, class, given, &targets)?;
+    let index = index(&name, class, given, &targets, ddl.context.storage_id)?;
     if let Some(same) = table
         .indexes
         .values()
@@ -133,10 +123,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
         };
     }
     if let (Some(class), Some((_, column))) = (class, targets.first())
-        && is_sai(class)
+        && is_sai_class(class)
     {
         let taken = table.indexes.values().any(|other| {
-            other.options.get("class_name").is_some_and(|class| is_sai(class))
+            other.options.get("class_name").is_some_and(|class| is_sai_class(class))
                 && other
                     .options
                     .get("target")
@@ -151,12 +141,14 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     }
     let mut changed = Table::clone(table);
     changed.indexes.insert(name, index);
-    let warnings = if class == Some(SASI) {
+    let warnings = if class == Some(SASI_CLASS) {
         vec!["SASI indexes are experimental and are not recommended for production use.".to_owned()]
     } else {
         Vec::new()
     };
-    Ok(updated(ddl, keyspace, changed).warned(warnings))
+    let mut outcome = updated(ddl, keyspace, changed).warned(warnings);
+    outcome.storage_id_used = true;
+    Ok(outcome)
 }
 
 /// The schema with a table changed, and the news that it has.
@@ -284,6 +276,7 @@ fn index(
     class: Option<&str>,
     given: BTreeMap<String, String>,
     targets: &[Target<'_>],
+    storage_id: StorageId,
 ) -> Result<Index, DdlError> {
     let texts: Vec<String> = targets
         .iter()
@@ -295,7 +288,7 @@ fn index(
     let mut options = given;
     options.insert("target".to_owned(), texts.join(","));
     if let Some(class) = class {
-        if is_sai(class) {
+        if is_sai_class(class) {
             let unknown: Vec<&str> = options
                 .keys()
                 .map(String::as_str)
@@ -307,7 +300,7 @@ fn index(
                     unknown.join(", ")
                 ));
             }
-        } else if class != SASI {
+        } else if class != SASI_CLASS {
             return Err(configuration!("Unable to find custom indexer class '{class}'"));
         }
         options.insert("class_name".to_owned(), class.to_owned());
@@ -317,6 +310,7 @@ fn index(
         name: name.to_owned(),
         kind: kind.to_owned(),
         options,
+        storage_id,
     })
 }
 
@@ -340,8 +334,10 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
         &format!("table {keyspace_name}.{}", table.name),
     )?;
     let mut changed = Table::clone(table);
-    changed.indexes.remove(name);
-    Ok(updated(ddl, keyspace, changed))
+    let dropped = changed.indexes.remove(name).map(|index| index.storage_id);
+    let mut outcome = updated(ddl, keyspace, changed);
+    outcome.dropped_storage = dropped.filter(|id| *id != 0).into_iter().collect();
+    Ok(outcome)
 }
 
 pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result<DdlOutcome, DdlError> {

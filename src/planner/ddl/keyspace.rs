@@ -127,7 +127,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<DdlOutcome
         name,
         "",
     );
-    outcome.dropped_storage = keyspace.all_tables().map(|table| table.storage_id).collect();
+    outcome.dropped_storage = keyspace.all_tables().flat_map(|table| table.storage_ids()).collect();
     Ok(outcome)
 }
 

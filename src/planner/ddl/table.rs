@@ -438,6 +438,6 @@ fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
         keyspace_name,
         name,
     );
-    outcome.dropped_storage = vec![table.storage_id];
+    outcome.dropped_storage = table.storage_ids().collect();
     Ok(outcome)
 }
