@@ -3,6 +3,9 @@
 use super::key::{self, KeyReader};
 use super::{Corrupt, Invalid};
 use std::cmp::Ordering;
+use std::fmt::LowerExp;
+use std::num::FpCategory;
+use std::str::FromStr;
 
 /// The value of a tinyint; `None` when empty or not of its width.
 #[must_use]
@@ -166,7 +169,7 @@ pub(super) fn read_i64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
     key::read_fixed::<8>(reader, key::flip_sign)
 }
 
-/// Positive numbers: sign bit set; negative ones: all bits inverted. Every NaN is the one Java makes.
+/// Positive numbers: sign bit set; negative ones: all bits inverted.
 fn float_up<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     if bytes.first().is_some_and(|first| first & 0x80 != 0) {
         bytes.map(|byte| !byte)
@@ -175,6 +178,7 @@ fn float_up<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     }
 }
 
+/// [`float_up`] backwards.
 fn float_down<const N: usize>(bytes: [u8; N]) -> [u8; N] {
     if bytes.first().is_some_and(|first| first & 0x80 != 0) {
         key::flip_sign(bytes)
@@ -184,21 +188,11 @@ fn float_down<const N: usize>(bytes: [u8; N]) -> [u8; N] {
 }
 
 pub(super) fn order_f32(bytes: &[u8], out: &mut Vec<u8>) {
-    key::order_fixed::<4>(bytes, out, |bytes| {
-        let nan = f32::from_be_bytes(bytes).is_nan();
-        float_up(if nan { 0x7fc0_0000_u32.to_be_bytes() } else { bytes })
-    });
+    key::order_fixed::<4>(bytes, out, |bytes| float_up(encode_f32(f32::from_be_bytes(bytes))));
 }
 
 pub(super) fn order_f64(bytes: &[u8], out: &mut Vec<u8>) {
-    key::order_fixed::<8>(bytes, out, |bytes| {
-        let nan = f64::from_be_bytes(bytes).is_nan();
-        float_up(if nan {
-            0x7ff8_0000_0000_0000_u64.to_be_bytes()
-        } else {
-            bytes
-        })
-    });
+    key::order_fixed::<8>(bytes, out, |bytes| float_up(encode_f64(f64::from_be_bytes(bytes))));
 }
 
 pub(super) fn read_f32(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
@@ -209,23 +203,50 @@ pub(super) fn read_f64(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrupt> {
     key::read_fixed::<8>(reader, float_down)
 }
 
-macro_rules! integer_text {
-    ($parse:ident, $type:ty, $message:literal) => {
-        pub(super) fn $parse(text: &str) -> Result<Vec<u8>, Invalid> {
-            if text.is_empty() {
-                return Ok(Vec::new());
-            }
-            text.parse::<$type>()
-                .map(|value| value.to_be_bytes().to_vec())
-                .map_err(|_| Invalid::Text($message, text.to_owned()))
-        }
-    };
+/// The bytes of what a text says; none for an empty text. `complaint` stands before a text that says nothing.
+fn parse_or_empty<const N: usize>(
+    text: &str,
+    complaint: &'static str,
+    parse: impl FnOnce(&str) -> Option<[u8; N]>,
+) -> Result<Vec<u8>, Invalid> {
+    if text.is_empty() {
+        return Ok(Vec::new());
+    }
+    match parse(text) {
+        Some(bytes) => Ok(bytes.to_vec()),
+        None => Err(Invalid::Text(complaint, text.to_owned())),
+    }
 }
 
-integer_text!(parse_i8, i8, "Unable to make byte from");
-integer_text!(parse_i16, i16, "Unable to make short from");
-integer_text!(parse_i32, i32, "Unable to make int from");
-integer_text!(parse_i64, i64, "Unable to make long from");
+pub(super) fn parse_i8(text: &str) -> Result<Vec<u8>, Invalid> {
+    let parse = |text: &str| text.parse().ok().map(i8::to_be_bytes);
+    parse_or_empty(text, "Unable to make byte from", parse)
+}
+
+pub(super) fn parse_i16(text: &str) -> Result<Vec<u8>, Invalid> {
+    let parse = |text: &str| text.parse().ok().map(i16::to_be_bytes);
+    parse_or_empty(text, "Unable to make short from", parse)
+}
+
+pub(super) fn parse_i32(text: &str) -> Result<Vec<u8>, Invalid> {
+    let parse = |text: &str| text.parse().ok().map(i32::to_be_bytes);
+    parse_or_empty(text, "Unable to make int from", parse)
+}
+
+pub(super) fn parse_i64(text: &str) -> Result<Vec<u8>, Invalid> {
+    let parse = |text: &str| text.parse().ok().map(i64::to_be_bytes);
+    parse_or_empty(text, "Unable to make long from", parse)
+}
+
+pub(super) fn parse_f32(text: &str) -> Result<Vec<u8>, Invalid> {
+    let parse = |text: &str| java_parse_f32(text).map(encode_f32);
+    parse_or_empty(text, "Unable to make float from", parse)
+}
+
+pub(super) fn parse_f64(text: &str) -> Result<Vec<u8>, Invalid> {
+    let parse = |text: &str| java_parse_f64(text).map(encode_f64);
+    parse_or_empty(text, "Unable to make double from", parse)
+}
 
 /// Java's `Double.parseDouble`, without its hexadecimal form.
 pub(super) fn java_parse_f64(text: &str) -> Option<f64> {
@@ -271,24 +292,6 @@ pub fn narrow(value: f64) -> f32 {
     value as f32
 }
 
-pub(super) fn parse_f32(text: &str) -> Result<Vec<u8>, Invalid> {
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    java_parse_f32(text)
-        .map(|value| encode_f32(value).to_vec())
-        .ok_or_else(|| Invalid::Text("Unable to make float from", text.to_owned()))
-}
-
-pub(super) fn parse_f64(text: &str) -> Result<Vec<u8>, Invalid> {
-    if text.is_empty() {
-        return Ok(Vec::new());
-    }
-    java_parse_f64(text)
-        .map(|value| encode_f64(value).to_vec())
-        .ok_or_else(|| Invalid::Text("Unable to make double from", text.to_owned()))
-}
-
 /// A float's bytes; every NaN becomes Java's.
 #[must_use]
 pub fn encode_f32(value: f32) -> [u8; 4] {
@@ -314,56 +317,35 @@ pub fn encode_f64(value: f64) -> [u8; 8] {
 /// Differs: Java before 19 gives a few numbers a digit more than they need (what is nearest to 10²³ as 9.999999999999999E22).
 #[must_use]
 pub fn java_f64(value: f64) -> String {
-    let two = format!("{value:.1e}");
-    let shortest = format!("{value:e}");
-    // Java has two digits at least, and of those of two takes the nearest: 4.9E-324 rather than 5E-324.
-    let shortest = if shortest.len() < two.len() && two.parse() == Ok(value) {
-        two
-    } else {
-        shortest
-    };
-    java_float(
-        &shortest,
-        value.is_nan(),
-        value.is_infinite(),
-        value < 0.0,
-        value == 0.0,
-    )
+    java_float(value, value.classify(), value.is_sign_negative())
 }
 
 /// As Java's `Float.toString`.
 #[must_use]
 pub fn java_f32(value: f32) -> String {
+    java_float(value, value.classify(), value.is_sign_negative())
+}
+
+/// Java's form of a number: plain between 10⁻³ and 10⁷, otherwise `d.dddE±n`.
+fn java_float<T: LowerExp + FromStr + PartialEq>(value: T, class: FpCategory, negative: bool) -> String {
+    let sign = if negative { "-" } else { "" };
+    match class {
+        FpCategory::Nan => return "NaN".to_owned(),
+        FpCategory::Infinite => return format!("{sign}Infinity"),
+        FpCategory::Zero => return format!("{sign}0.0"),
+        FpCategory::Subnormal | FpCategory::Normal => {}
+    }
     let two = format!("{value:.1e}");
     let shortest = format!("{value:e}");
-    let shortest = if shortest.len() < two.len() && two.parse() == Ok(value) {
+    // Java has two digits at least, and of those of two takes the nearest: 4.9E-324 rather than 5E-324.
+    let is_value = |text: &str| text.parse::<T>().is_ok_and(|parsed| parsed == value);
+    let shortest = if shortest.len() < two.len() && is_value(&two) {
         two
     } else {
         shortest
     };
-    java_float(
-        &shortest,
-        value.is_nan(),
-        value.is_infinite(),
-        value < 0.0,
-        value == 0.0,
-    )
-}
-
-/// Turns Rust's shortest `d.ddde±n` into Java's form: plain between 10⁻³ and 10⁷, otherwise `d.dddE±n`.
-fn java_float(shortest: &str, nan: bool, infinite: bool, negative: bool, zero: bool) -> String {
-    if nan {
-        return "NaN".to_owned();
-    }
-    if infinite {
-        return if negative { "-Infinity" } else { "Infinity" }.to_owned();
-    }
-    if zero {
-        return if shortest.starts_with('-') { "-0.0" } else { "0.0" }.to_owned();
-    }
-    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((shortest, "0"));
+    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
     let exponent: i32 = exponent.parse().unwrap_or(0);
-    let sign = if negative { "-" } else { "" };
     let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
     let digits = match digits.trim_end_matches('0') {
         "" => "0",
