@@ -32,7 +32,7 @@ mod tests;
 
 pub use error::SyntaxError;
 pub use keyword::{is_reserved, quote_if_needed};
-pub use markers::markers;
+pub use markers::{Marker, markers};
 
 use error::Bound;
 use input::{Context, Input, Parsed};

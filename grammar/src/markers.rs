@@ -5,10 +5,16 @@ use crate::ast::{
     OrderBy, Relation, RelationTarget, RelationValue, Select, Selection, Selector, Statement, Term, Update, Using,
 };
 
-/// The bind markers of a statement, in order of appearance: `None` for `?`, the name for `:name`. A marker's place in this list is its
-/// position in the protocol.
-///
-/// Whoever walks a statement to number markers goes in this order:
+/// A bind marker of a statement.
+#[derive(Clone, Copy, Debug)]
+pub struct Marker<'a> {
+    /// Its node in the tree, a [`Term::BindMarker`].
+    pub node: &'a Term,
+    /// The name of `:name`; `None` for `?`.
+    pub name: Option<&'a Name>,
+}
+
+/// The bind markers of a statement, in order of appearance. A marker's place in this list is its position in the protocol:
 /// - SELECT: selectors, WHERE, GROUP BY, ORDER BY, PER PARTITION LIMIT, LIMIT;
 /// - INSERT: values, USING;
 /// - UPDATE: USING, assignments (an element's key before its value), WHERE, IF;
@@ -16,8 +22,10 @@ use crate::ast::{
 /// - BATCH: USING, then each statement;
 /// - USING: timestamp, TTL, unless `ttl_first`;
 /// - a relation or condition: the element's key, then the value.
+///
+/// Of the statements that change a schema it finds those that Cassandra's parser lets stand there.
 #[must_use]
-pub fn markers(statement: &Statement) -> Vec<Option<&Name>> {
+pub fn markers(statement: &Statement) -> Vec<Marker<'_>> {
     let mut found = Found(Vec::new());
     match statement {
         Statement::Select(select) => found.select(select),
@@ -49,7 +57,7 @@ pub fn markers(statement: &Statement) -> Vec<Option<&Name>> {
     found.0
 }
 
-struct Found<'a>(Vec<Option<&'a Name>>);
+struct Found<'a>(Vec<Marker<'a>>);
 
 impl<'a> Found<'a> {
     fn select(&mut self, select: &'a Select) {
@@ -186,7 +194,10 @@ impl<'a> Found<'a> {
     fn term(&mut self, term: &'a Term) {
         match term {
             Term::Literal(_) => {}
-            Term::BindMarker(name) => self.0.push(name.as_ref()),
+            Term::BindMarker(name) => self.0.push(Marker {
+                node: term,
+                name: name.as_ref(),
+            }),
             Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => self.terms(terms),
             Term::Function { arguments, .. } => self.terms(arguments),
             Term::Map(entries) => {

@@ -3,16 +3,10 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use grammar::ast::{self, Assignment, ConditionTarget, DeleteTarget, InsertSource, Modification, RelationTarget};
-use grammar::ast::{RelationValue, Selection, Selector, Statement, Term};
+use grammar::ast::{Statement, Term};
 
-use super::Error;
 use super::bound::Value;
-use super::error::invalid;
 use crate::types::CqlType;
-
-/// Most markers of one statement: the protocol counts them in 16 bits.
-pub const MARKERS_MAX: usize = 65_535;
 
 /// One bind marker as a PREPARED response describes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -41,35 +35,16 @@ pub(crate) struct Markers {
 }
 
 impl Markers {
-    /// Numbers the markers of a statement.
-    pub(crate) fn of(statement: &Statement) -> Result<Self, Error> {
+    /// Numbers the markers of a statement; the parser has bounded how many there are.
+    pub(crate) fn of(statement: &Statement) -> Self {
         let mut markers = Self::default();
-        match statement {
-            Statement::Select(select) => markers.select(select),
-            Statement::Insert(insert) => markers.insert(insert),
-            Statement::Update(update) => markers.update(update),
-            Statement::Delete(delete) => markers.delete(delete),
-            Statement::Batch(batch) => {
-                markers.using(&batch.using);
-                for modification in &batch.modifications {
-                    match modification {
-                        Modification::Insert(insert) => markers.insert(insert),
-                        Modification::Update(update) => markers.update(update),
-                        Modification::Delete(delete) => markers.delete(delete),
-                    }
-                }
-            }
-            _ => {}
-        }
-        if markers.names.len() > MARKERS_MAX {
-            return invalid!(
-                "Too many markers(?). {} markers exceed the allowed maximum of {MARKERS_MAX}",
-                markers.names.len()
-            );
+        for (index, marker) in grammar::markers(statement).into_iter().enumerate() {
+            markers.index.insert(std::ptr::from_ref(marker.node), index);
+            markers.names.push(marker.name.map(|name| name.as_str().to_owned()));
         }
         markers.specs.resize_with(markers.names.len(), || None);
         markers.partition_key.resize(markers.names.len(), None);
-        Ok(markers)
+        markers
     }
 
     /// Types the marker at this node; its index.
@@ -108,174 +83,6 @@ impl Markers {
             None
         };
         (specs, indexes.unwrap_or_default())
-    }
-
-    fn term(&mut self, term: &Term) {
-        match term {
-            Term::BindMarker(name) => {
-                self.index.insert(std::ptr::from_ref(term), self.names.len());
-                self.names.push(name.as_ref().map(|name| name.as_str().to_owned()));
-            }
-            Term::Literal(_) => {}
-            Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => self.terms(terms),
-            Term::Function { arguments, .. } => self.terms(arguments),
-            Term::Map(entries) => {
-                for (key, value) in entries {
-                    self.term(key);
-                    self.term(value);
-                }
-            }
-            Term::Udt(fields) => {
-                for (_, value) in fields {
-                    self.term(value);
-                }
-            }
-            Term::TypeHint { term, .. } | Term::Negate(term) | Term::Cast { term, .. } => self.term(term),
-            Term::Arithmetic { left, right, .. } => {
-                self.term(left);
-                self.term(right);
-            }
-        }
-    }
-
-    fn terms(&mut self, terms: &[Term]) {
-        for term in terms {
-            self.term(term);
-        }
-    }
-
-    fn selector(&mut self, selector: &Selector) {
-        match selector {
-            Selector::Column(_) | Selector::CountRows(_) => {}
-            Selector::Term(term) => self.term(term),
-            Selector::Function { arguments, .. } => self.selectors(arguments),
-            Selector::Metadata { of, .. } | Selector::Field { of, .. } => self.selector(of),
-            Selector::Cast { selector, .. } | Selector::Negate(selector) | Selector::TypeHint { selector, .. } => {
-                self.selector(selector);
-            }
-            Selector::Element { of, key } => {
-                self.selector(of);
-                self.term(key);
-            }
-            Selector::Slice { of, from, to } => {
-                self.selector(of);
-                from.iter().for_each(|term| self.term(term));
-                to.iter().for_each(|term| self.term(term));
-            }
-            Selector::Arithmetic { left, right, .. } => {
-                self.selector(left);
-                self.selector(right);
-            }
-            Selector::Tuple(of) | Selector::List(of) | Selector::Set(of) => self.selectors(of),
-            Selector::Map(entries) => {
-                for (key, value) in entries {
-                    self.selector(key);
-                    self.selector(value);
-                }
-            }
-        }
-    }
-
-    fn selectors(&mut self, selectors: &[Selector]) {
-        for selector in selectors {
-            self.selector(selector);
-        }
-    }
-
-    fn value(&mut self, value: &RelationValue) {
-        match value {
-            RelationValue::Term(term) => self.term(term),
-            RelationValue::Terms(terms) => self.terms(terms),
-            RelationValue::None => {}
-        }
-    }
-
-    fn relations(&mut self, relations: &[ast::Relation]) {
-        for relation in relations {
-            if let RelationTarget::Element(_, key) = &relation.target {
-                self.term(key);
-            }
-            self.value(&relation.value);
-        }
-    }
-
-    fn using(&mut self, using: &ast::Using) {
-        let order = if using.ttl_first {
-            [&using.ttl, &using.timestamp]
-        } else {
-            [&using.timestamp, &using.ttl]
-        };
-        for term in order.into_iter().flatten() {
-            self.term(term);
-        }
-    }
-
-    fn condition(&mut self, condition: &ast::If) {
-        if let ast::If::Conditions(conditions) = condition {
-            for condition in conditions {
-                if let ConditionTarget::Element(_, key) = &condition.target {
-                    self.term(key);
-                }
-                self.value(&condition.value);
-            }
-        }
-    }
-
-    fn select(&mut self, select: &ast::Select) {
-        if let Selection::Selectors(selectors) = &select.selection {
-            for selector in selectors {
-                self.selector(&selector.selector);
-            }
-        }
-        self.relations(&select.relations);
-        for group in &select.group_by {
-            self.selector(&group.0);
-        }
-        for order in &select.order_by {
-            if let ast::OrderBy::Ann(_, term, _) = order {
-                self.term(term);
-            }
-        }
-        let limits = [&select.per_partition_limit, &select.limit];
-        limits.into_iter().flatten().for_each(|term| self.term(term));
-    }
-
-    fn insert(&mut self, insert: &ast::Insert) {
-        match &insert.source {
-            InsertSource::Values { values, .. } => self.terms(values),
-            InsertSource::Json { document, .. } => self.term(document),
-        }
-        self.using(&insert.using);
-    }
-
-    fn update(&mut self, update: &ast::Update) {
-        self.using(&update.using);
-        for assignment in &update.assignments {
-            match assignment {
-                Assignment::Set(_, term)
-                | Assignment::Field(_, _, term)
-                | Assignment::Add(_, term)
-                | Assignment::Subtract(_, term)
-                | Assignment::Prepend(_, term) => self.term(term),
-                Assignment::Element(_, key, term) => {
-                    self.term(key);
-                    self.term(term);
-                }
-            }
-        }
-        self.relations(&update.relations);
-        self.condition(&update.condition);
-    }
-
-    fn delete(&mut self, delete: &ast::Delete) {
-        for target in &delete.targets {
-            if let DeleteTarget::Element(_, key) = target {
-                self.term(key);
-            }
-        }
-        self.using(&delete.using);
-        self.relations(&delete.relations);
-        self.condition(&delete.condition);
     }
 }
 

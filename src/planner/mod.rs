@@ -45,7 +45,7 @@ mod value;
 
 pub use batch::BatchPlan;
 pub use error::Error;
-pub use markers::{MARKERS_MAX, MarkerSpec, arrange};
+pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use narrow::KEY_BYTES_MAX;
 pub use select::SelectPlan;
@@ -125,7 +125,7 @@ impl Planned {
 ///
 /// What Cassandra refuses when it prepares a statement, in its words; and [`Error::Unsupported`].
 pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
-    let mut markers = Markers::of(statement)?;
+    let mut markers = Markers::of(statement);
     match statement {
         Statement::Select(select) => {
             let table = table_for_read(schema, session_keyspace, &select.table)?;

@@ -43,7 +43,7 @@ impl goldenscript::Runner for Runner {
         if context.tags.contains("markers") {
             let names: Vec<String> = markers(&tree)
                 .into_iter()
-                .map(|name| name.map_or("?".to_owned(), |name| format!(":{name}")))
+                .map(|marker| marker.name.map_or("?".to_owned(), |name| format!(":{name}")))
                 .collect();
             return Ok(format!("{}\n", names.join(" ")));
         }

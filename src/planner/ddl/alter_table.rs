@@ -30,16 +30,11 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome,
         }
         _ => {}
     }
-    let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.table_or_view(name)?)));
-    let Some((keyspace, table)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Table '{keyspace_name}.{name}' doesn't exist"))
-        };
+    let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.table_or_view(name)) else {
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Table '{keyspace_name}.{name}' doesn't exist"),
+        );
     };
     if keyspace.views.contains_key(name) {
         return Err(invalid!(

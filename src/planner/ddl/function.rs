@@ -24,6 +24,18 @@ fn with_arguments(mut outcome: DdlOutcome, arguments: Vec<String>) -> DdlOutcome
     outcome
 }
 
+/// The keyspace has a new function or aggregate, perhaps in the place of another.
+fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> DdlOutcome {
+    record::sort_functions(&mut keyspace);
+    let kind = if replaces {
+        ChangeKind::Updated
+    } else {
+        ChangeKind::Created
+    };
+    let keyspace_name = keyspace.name.clone();
+    DdlOutcome::changed(ddl.schema, ddl.with(keyspace), kind, target, &keyspace_name, name)
+}
+
 /// `frozen<…>` is understood around arguments, so it must not be written.
 fn check_frozen(what: &str, written: &Type) -> Result<(), DdlError> {
     match written {
@@ -101,20 +113,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<DdlOut
     } else {
         next.functions.push(Arc::new(function));
     }
-    record::sort_functions(&mut next);
-    let kind = if existing.is_some() {
-        ChangeKind::Updated
-    } else {
-        ChangeKind::Created
-    };
-    let outcome = DdlOutcome::changed(
-        ddl.schema,
-        ddl.with(next),
-        kind,
-        ChangeTarget::Function,
-        keyspace_name,
-        name,
-    );
+    let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Function, name);
     Ok(with_arguments(outcome, wanted))
 }
 
@@ -208,20 +207,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     } else {
         next.aggregates.push(Arc::new(aggregate));
     }
-    record::sort_functions(&mut next);
-    let kind = if existing.is_some() {
-        ChangeKind::Updated
-    } else {
-        ChangeKind::Created
-    };
-    let outcome = DdlOutcome::changed(
-        ddl.schema,
-        ddl.with(next),
-        kind,
-        ChangeTarget::Aggregate,
-        keyspace_name,
-        name,
-    );
+    let outcome = created(ddl, next, existing.is_some(), ChangeTarget::Aggregate, name);
     Ok(with_arguments(outcome, wanted))
 }
 
@@ -287,11 +273,10 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<DdlOutcome
             .collect()
     });
     let (Some(keyspace), Some(types)) = (keyspace, candidates.first()) else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("{kind} '{keyspace_name}.{name}{shown}' doesn't exist"))
-        };
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("{kind} '{keyspace_name}.{name}{shown}' doesn't exist"),
+        );
     };
     if candidates.len() > 1 {
         let upper = kind.to_uppercase();

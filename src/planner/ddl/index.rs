@@ -316,17 +316,12 @@ fn index(
 
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.indexed_table(name)?)));
-    let Some((keyspace, table)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            // The last quote stands there in Cassandra too.
-            Err(invalid!("Index '{keyspace_name}.{name}' doesn't exist'"))
-        };
+    let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.indexed_table(name)) else {
+        // The last quote stands there in Cassandra too.
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Index '{keyspace_name}.{name}' doesn't exist'"),
+        );
     };
     Ddl::authorize(
         keyspace_name,
@@ -375,18 +370,13 @@ pub(super) fn drop_trigger(ddl: &Ddl<'_>, statement: &DropTrigger) -> Result<Ddl
     )?;
     let name = statement.name.as_str();
     let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.tables.get(table_name)?)))
+        .find(keyspace_name, |keyspace| keyspace.tables.get(table_name))
         .filter(|(_, table)| table.triggers.contains_key(name));
     let Some((keyspace, table)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!(
-                "Trigger '{name}' on '{keyspace_name}.{table_name}' doesn't exist"
-            ))
-        };
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Trigger '{name}' on '{keyspace_name}.{table_name}' doesn't exist"),
+        );
     };
     let mut changed = Table::clone(table);
     changed.triggers.remove(name);

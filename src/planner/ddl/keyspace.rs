@@ -77,11 +77,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutco
     let replication = properties.map("replication")?;
     let durable_writes = properties.boolean("durable_writes")?;
     let Some(before) = ddl.schema.keyspace(name) else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Keyspace '{name}' doesn't exist"))
-        };
+        return ddl.absent(statement.if_exists, invalid!("Keyspace '{name}' doesn't exist"));
     };
     let mut next = Keyspace::clone(before);
     let mut warnings = Vec::new();
@@ -112,11 +108,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<DdlOutcome
     let name = statement.name.as_str();
     Ddl::authorize(name, Right::Drop, &format!("keyspace {name}"))?;
     let Some(keyspace) = ddl.schema.keyspace(name) else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Keyspace '{name}' doesn't exist"))
-        };
+        return ddl.absent(statement.if_exists, invalid!("Keyspace '{name}' doesn't exist"));
     };
     let schema = ddl.schema.without_keyspace(name);
     let mut outcome = DdlOutcome::changed(

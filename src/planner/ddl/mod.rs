@@ -249,6 +249,33 @@ impl<'a> Ddl<'a> {
             .ok_or_else(|| error::invalid!("Keyspace '{name}' doesn't exist"))
     }
 
+    /// What a statement names, with its keyspace; `None` where either is missing.
+    fn find<T>(&self, keyspace: &str, of: impl FnOnce(&'a Keyspace) -> Option<&'a T>) -> Option<(&'a Keyspace, &'a T)> {
+        let keyspace = self.schema.keyspace(keyspace)?;
+        Some((keyspace, of(keyspace)?))
+    }
+
+    /// What an ALTER or DROP comes to where there is nothing of that name.
+    fn absent(&self, if_exists: bool, complaint: DdlError) -> Result<DdlOutcome, DdlError> {
+        if if_exists {
+            Ok(DdlOutcome::unchanged(self.schema))
+        } else {
+            Err(complaint)
+        }
+    }
+
+    /// What the CREATE of a table or view comes to where there is one of that name.
+    fn table_exists(&self, if_not_exists: bool, keyspace: &str, table: &str) -> Result<DdlOutcome, DdlError> {
+        if if_not_exists {
+            Ok(DdlOutcome::unchanged(self.schema))
+        } else {
+            Err(DdlError::AlreadyExists {
+                keyspace: keyspace.to_owned(),
+                table: table.to_owned(),
+            })
+        }
+    }
+
     /// Refuses changes of system keyspaces. `resource` is what permissions are about, e.g. `table system_auth.roles`.
     fn authorize(keyspace: &str, right: Right, resource: &str) -> Result<(), DdlError> {
         if system::is_local(keyspace) {

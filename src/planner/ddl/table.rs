@@ -32,14 +32,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcom
     }
     let keyspace = ddl.keyspace(keyspace_name)?;
     if keyspace.table_or_view(name).is_some() {
-        return if statement.if_not_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(DdlError::AlreadyExists {
-                keyspace: keyspace_name.to_owned(),
-                table: name.to_owned(),
-            })
-        };
+        return ddl.table_exists(statement.if_not_exists, keyspace_name, name);
     }
     given.check_names()?;
     let id = given.id.clone();
@@ -400,16 +393,11 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
 fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     Ddl::authorize(keyspace_name, Right::Drop, &format!("table {keyspace_name}.{name}"))?;
-    let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.table_or_view(name)?)));
-    let Some((keyspace, table)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Table '{keyspace_name}.{name}' doesn't exist"))
-        };
+    let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.table_or_view(name)) else {
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Table '{keyspace_name}.{name}' doesn't exist"),
+        );
     };
     if keyspace.views.contains_key(name) {
         return Err(invalid!(

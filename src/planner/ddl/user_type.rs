@@ -80,16 +80,11 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<DdlOutcome, 
         column_type::check_syntax(field_type)?;
     }
     Ddl::authorize(keyspace_name, Right::Alter, &format!("all tables in {keyspace_name}"))?;
-    let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.types.get(name)?)));
-    let Some((keyspace, before)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Type {keyspace_name}.{name} doesn't exist"))
-        };
+    let Some((keyspace, before)) = ddl.find(keyspace_name, |keyspace| keyspace.types.get(name)) else {
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Type {keyspace_name}.{name} doesn't exist"),
+        );
     };
     let mut next = UserType::clone(before);
     match &statement.action {
@@ -289,11 +284,10 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
         .keyspace(keyspace_name)
         .filter(|keyspace| keyspace.types.contains_key(name));
     let Some(keyspace) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Type '{keyspace_name}.{name}' doesn't exist"))
-        };
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Type '{keyspace_name}.{name}' doesn't exist"),
+        );
     };
     let uses = |ty: &CqlType| ty.references_user_type(keyspace_name, name);
     let used_by = |kind: &str, names: Vec<String>| {

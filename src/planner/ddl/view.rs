@@ -43,14 +43,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<DdlOutcome
         return Err(invalid!("Base table '{base_name}' doesn't exist"));
     };
     if keyspace.table_or_view(name).is_some() {
-        return if statement.if_not_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(DdlError::AlreadyExists {
-                keyspace: keyspace_name.to_owned(),
-                table: name.to_owned(),
-            })
-        };
+        return ddl.table_exists(statement.if_not_exists, keyspace_name, name);
     }
     given.check_names()?;
     if base.is_counter {
@@ -302,16 +295,11 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.views.get(name)?)));
-    let Some((keyspace, view)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"))
-        };
+    let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"),
+        );
     };
     Ddl::authorize(
         keyspace_name,
@@ -351,16 +339,11 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, 
 
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
-    let found = ddl
-        .schema
-        .keyspace(keyspace_name)
-        .and_then(|keyspace| Some((keyspace, keyspace.views.get(name)?)));
-    let Some((keyspace, view)) = found else {
-        return if statement.if_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
-        } else {
-            Err(invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"))
-        };
+    let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
+        return ddl.absent(
+            statement.if_exists,
+            invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"),
+        );
     };
     let storage_id = view.table.storage_id;
     let mut next = Keyspace::clone(keyspace);
