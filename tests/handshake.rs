@@ -1,9 +1,9 @@
 //! How a connection begins, in each version: OPTIONS, STARTUP, compression, logins, TLS, events; and how it ends.
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
     clippy::cast_possible_truncation,
-    reason = "a test"
+    reason = "a test may stop at the first surprise"
 )]
 
 mod raw;

@@ -1,5 +1,4 @@
 //! Hostile CQL through a connection: an error in time, nothing overflows.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
 
 mod raw;
 

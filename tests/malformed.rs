@@ -1,10 +1,5 @@
 //! Bad input, row by row: what each kind gets, and that other clients do not notice.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a test"
-)]
+#![expect(clippy::cast_possible_truncation, reason = "lengths of frames that the test itself made")]
 
 mod raw;
 

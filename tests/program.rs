@@ -1,5 +1,5 @@
 //! The program from outside: its commands, its files, its signals.
-#![allow(clippy::unwrap_used, clippy::indexing_slicing, reason = "a test")]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod raw;
 

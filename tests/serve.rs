@@ -1,10 +1,5 @@
 //! Requests from outside, in each version: what is asked with raw frames, what comes back.
-#![allow(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a test"
-)]
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 mod raw;
 

@@ -1,9 +1,8 @@
 //! A second and a third opinion on what our bytes mean: `cassandra-protocol` (versions 3 to 5) and `scylla-cql` (version 4).
-#![allow(
+#![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
-    reason = "a test"
+    reason = "a test may stop at the first surprise"
 )]
 
 use std::sync::Arc;
