@@ -37,6 +37,7 @@
 
 pub mod clock;
 pub mod config;
+pub mod consistency;
 pub mod executor;
 pub mod functions;
 pub mod metrics;

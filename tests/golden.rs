@@ -17,7 +17,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use goldenscript::{Argument, Command, Context};
-use helenus::executor::{Answer, AnswerKind, Change, ChangeTarget, QueryParams};
+use helenus::executor::{Answer, AnswerKind, ChangeKind, ChangeTarget, QueryParams};
 use support::{Client, printed};
 use test_each_file::test_each_path;
 
@@ -92,10 +92,10 @@ impl Runner {
                 self.client.session.keyspace = Some(keyspace.as_str().into());
             }
             AnswerKind::SchemaChange(change) => {
-                let kind = match change.change {
-                    Change::Created => "created",
-                    Change::Updated => "updated",
-                    Change::Dropped => "dropped",
+                let kind = match change.kind {
+                    ChangeKind::Created => "created",
+                    ChangeKind::Updated => "updated",
+                    ChangeKind::Dropped => "dropped",
                 };
                 let target = match change.target {
                     ChangeTarget::Keyspace => "keyspace",

@@ -10,15 +10,19 @@ use std::path::{Path, PathBuf};
 const MAY_USE: &[(&str, &[&str])] = &[
     ("token", &[]),
     ("clock", &[]),
+    ("consistency", &[]),
     ("metrics", &[]),
     ("types", &[]),
-    ("wire", &["types"]),
+    ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
     ("planner", &["types", "schema", "functions", "token"]),
     ("throughput", &["clock"]),
     ("storage", &["clock", "metrics"]),
-    ("partition", &["token", "storage", "throughput", "metrics", "clock"]),
+    (
+        "partition",
+        &["token", "consistency", "storage", "throughput", "metrics", "clock"],
+    ),
     (
         "executor",
         &[

@@ -4,11 +4,13 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
+pub use grammar::ast::BatchKind;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use crate::partition::Consistency;
 use crate::planner::bound::{ResultColumn, Value};
+pub use crate::planner::ddl::{ChangeKind, ChangeTarget, SchemaChange};
 
 /// What a connection remembers between its requests.
 #[derive(Clone, Debug, Default)]
@@ -136,59 +138,4 @@ pub struct Rows {
     pub content: Bytes,
     /// Where the next page starts; `None`: there is none.
     pub paging_state: Option<Bytes>,
-}
-
-/// What happened to a part of the schema.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Change {
-    /// It is new.
-    Created,
-    /// It is different.
-    Updated,
-    /// It is gone.
-    Dropped,
-}
-
-/// What kind of part it was.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeTarget {
-    /// A keyspace.
-    Keyspace,
-    /// A table or view.
-    Table,
-    /// A user-defined type.
-    Type,
-    /// A user-defined function.
-    Function,
-    /// A user-defined aggregate.
-    Aggregate,
-}
-
-/// A change of the schema: the answer to DDL, and the event that other connections see.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaChange {
-    /// What happened.
-    pub change: Change,
-    /// To what kind of thing.
-    pub target: ChangeTarget,
-    /// Its keyspace, or the keyspace itself.
-    pub keyspace: String,
-    /// Its name; empty for a keyspace.
-    pub name: String,
-    /// CQL types of a function's or aggregate's arguments.
-    pub arguments: Vec<String>,
-}
-
-/// A marker of a prepared statement.
-pub type Marker = ResultColumn;
-
-/// How a batch was sent.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum BatchKind {
-    /// Atomic in the end.
-    Logged,
-    /// Without the batch log.
-    Unlogged,
-    /// Counters.
-    Counter,
 }

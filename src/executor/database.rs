@@ -8,10 +8,7 @@ use bytes::Bytes;
 use grammar::ast;
 use uuid::Uuid;
 
-use super::answer::{
-    Answer, AnswerKind, BatchKind, Change, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange, SessionState,
-    Values,
-};
+use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::paging::{self, StatementDigest};
@@ -157,6 +154,12 @@ impl Database {
         Arc::clone(&self.catalog.load().schema)
     }
 
+    /// The version of what is defined now: changes with every change of it, and with nothing else.
+    #[must_use]
+    pub fn schema_version(&self) -> Uuid {
+        self.catalog.load().schema.version
+    }
+
     /// The store, and the time by which its contents are judged, for those who clean up.
     pub(super) fn store_now(&self) -> (&Store, i64) {
         (&self.store, self.writes.clock.now_seconds())
@@ -223,11 +226,6 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         let request = self.request(session, params)?;
-        let kind = match kind {
-            BatchKind::Logged => ast::BatchKind::Logged,
-            BatchKind::Unlogged => ast::BatchKind::Unlogged,
-            BatchKind::Counter => ast::BatchKind::Counter,
-        };
         let mut plans = Vec::with_capacity(members.len());
         let mut bound = Vec::with_capacity(members.len());
         for (member, values) in members {
@@ -472,9 +470,9 @@ impl Database {
         let routed = routed.collect::<Result<Vec<_>, _>>()?;
         let write_type = match batch.kind {
             _ if batch.conditional => "CAS",
-            ast::BatchKind::Logged => "BATCH",
-            ast::BatchKind::Unlogged => "UNLOGGED_BATCH",
-            ast::BatchKind::Counter => "COUNTER",
+            BatchKind::Logged => "BATCH",
+            BatchKind::Unlogged => "UNLOGGED_BATCH",
+            BatchKind::Counter => "COUNTER",
         };
         let counters = batch
             .modifications
@@ -492,7 +490,7 @@ impl Database {
         self.writes.apply(&routed, &write).await?;
         Ok(Answer {
             kind: AnswerKind::Void,
-            warnings: if batch.kind == ast::BatchKind::Unlogged {
+            warnings: if batch.kind == BatchKind::Unlogged {
                 scatter_warning(batch)
             } else {
                 Vec::new()
@@ -557,9 +555,7 @@ impl Database {
             return Err(Error::Invalid(unsupported.to_string()));
         }
         let outcome = self.catalog.change(statement, request.keyspace.as_deref()).await?;
-        let kind = outcome
-            .change
-            .map_or(AnswerKind::Void, |change| AnswerKind::SchemaChange(told(change)));
+        let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         Ok(Answer {
             kind,
             warnings: outcome.warnings,
@@ -660,33 +656,4 @@ fn statement_digest(planned: &PlannedAt, select: &BoundSelect, values: &[Value])
     });
     let head = [select.table.id.as_bytes().as_slice(), planned.text.as_bytes()];
     paging::digest(head.into_iter().chain(bytes))
-}
-
-fn told(change: ddl::SchemaChange) -> SchemaChange {
-    SchemaChange {
-        change: match change.kind {
-            ddl::ChangeKind::Created => Change::Created,
-            ddl::ChangeKind::Updated => Change::Updated,
-            ddl::ChangeKind::Dropped => Change::Dropped,
-        },
-        target: match change.target {
-            ddl::ChangeTarget::Keyspace => ChangeTarget::Keyspace,
-            ddl::ChangeTarget::Table => ChangeTarget::Table,
-            ddl::ChangeTarget::Type => ChangeTarget::Type,
-            ddl::ChangeTarget::Function => ChangeTarget::Function,
-            ddl::ChangeTarget::Aggregate => ChangeTarget::Aggregate,
-        },
-        keyspace: change.keyspace,
-        name: change.name,
-        arguments: change.arguments,
-    }
-}
-
-/// The version of what is defined now.
-impl Database {
-    /// Changes with every change of what is defined, and with nothing else.
-    #[must_use]
-    pub fn schema_version(&self) -> Uuid {
-        self.catalog.load().schema.version
-    }
 }

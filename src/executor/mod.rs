@@ -23,7 +23,7 @@ mod value;
 pub(crate) mod write;
 
 pub use answer::{
-    Answer, AnswerKind, BatchKind, Change, ChangeTarget, Marker, QueryParams, ResultMetadata, Rows, SchemaChange,
+    Answer, AnswerKind, BatchKind, ChangeKind, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange,
     SessionState, Values,
 };
 pub use database::{Database, LiveSource, Member, Options};

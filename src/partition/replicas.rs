@@ -3,55 +3,15 @@
 //! One replica writes, the others follow its log. A write is durable when the writer has it, so a consistency level asks for
 //! *live* replicas, and is refused when there are fewer than it names. On one machine the four are virtual and all alive.
 
+pub use crate::consistency::Consistency;
+
 /// How many replicas a set has.
 pub const REPLICAS: u32 = 4;
 
 /// How many replicas are a majority that two disjoint halves cannot both have: ⌊4 / 2⌋ + 1.
 pub const QUORUM: u32 = 3;
 
-/// How many replicas must take part: `[consistency]` (native_protocol_v5.spec §3).
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the protocol's own")]
-pub enum Consistency {
-    Any,
-    #[default]
-    One,
-    Two,
-    Three,
-    Quorum,
-    All,
-    LocalQuorum,
-    EachQuorum,
-    Serial,
-    LocalSerial,
-    LocalOne,
-}
-
 impl Consistency {
-    /// The protocol's name.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Any => "ANY",
-            Self::One => "ONE",
-            Self::Two => "TWO",
-            Self::Three => "THREE",
-            Self::Quorum => "QUORUM",
-            Self::All => "ALL",
-            Self::LocalQuorum => "LOCAL_QUORUM",
-            Self::EachQuorum => "EACH_QUORUM",
-            Self::Serial => "SERIAL",
-            Self::LocalSerial => "LOCAL_SERIAL",
-            Self::LocalOne => "LOCAL_ONE",
-        }
-    }
-
-    /// Whether this level decides conditional statements.
-    #[must_use]
-    pub const fn is_serial(self) -> bool {
-        matches!(self, Self::Serial | Self::LocalSerial)
-    }
-
     /// How many live replicas of a set of four this level asks for. `Any` is content with a hint, so with none.
     #[must_use]
     pub const fn needed(self) -> u32 {
@@ -63,12 +23,6 @@ impl Consistency {
             Self::Quorum | Self::LocalQuorum | Self::EachQuorum | Self::Serial | Self::LocalSerial => QUORUM,
             Self::All => REPLICAS,
         }
-    }
-
-    /// Whether a read at this level must come from the writer, which alone is current; `One` may be served by a follower.
-    #[must_use]
-    pub const fn needs_writer(self) -> bool {
-        !matches!(self, Self::Any | Self::One | Self::LocalOne)
     }
 }
 

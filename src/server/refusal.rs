@@ -4,43 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::executor::Error;
 use crate::metrics;
-use crate::partition::Consistency as Level;
-use crate::wire::Consistency;
 use crate::wire::response::{ErrorBody, ErrorCode, ErrorDetail, FailureReason, WriteType};
-
-/// The level as the protocol names it.
-pub(super) const fn consistency(level: Level) -> Consistency {
-    match level {
-        Level::Any => Consistency::Any,
-        Level::One => Consistency::One,
-        Level::Two => Consistency::Two,
-        Level::Three => Consistency::Three,
-        Level::Quorum => Consistency::Quorum,
-        Level::All => Consistency::All,
-        Level::LocalQuorum => Consistency::LocalQuorum,
-        Level::EachQuorum => Consistency::EachQuorum,
-        Level::Serial => Consistency::Serial,
-        Level::LocalSerial => Consistency::LocalSerial,
-        Level::LocalOne => Consistency::LocalOne,
-    }
-}
-
-/// The level that the protocol names.
-pub(super) const fn level(consistency: Consistency) -> Level {
-    match consistency {
-        Consistency::Any => Level::Any,
-        Consistency::One => Level::One,
-        Consistency::Two => Level::Two,
-        Consistency::Three => Level::Three,
-        Consistency::Quorum => Level::Quorum,
-        Consistency::All => Level::All,
-        Consistency::LocalQuorum => Level::LocalQuorum,
-        Consistency::EachQuorum => Level::EachQuorum,
-        Consistency::Serial => Level::Serial,
-        Consistency::LocalSerial => Level::LocalSerial,
-        Consistency::LocalOne => Level::LocalOne,
-    }
-}
 
 fn write_type(name: &str) -> WriteType {
     let all = [
@@ -92,20 +56,20 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         Error::Unavailable(shortage) => ErrorBody::detailed(
             text,
             ErrorDetail::Unavailable {
-                consistency: consistency(shortage.consistency),
+                consistency: shortage.consistency,
                 required: count(shortage.required),
                 alive: count(shortage.alive),
             },
         ),
         Error::WriteTimeout {
-            consistency: level,
+            consistency,
             received,
             required,
             write_type: name,
         } => ErrorBody::detailed(
             text,
             ErrorDetail::WriteTimeout {
-                consistency: consistency(*level),
+                consistency: *consistency,
                 received: count(*received),
                 block_for: count(*required),
                 write_type: write_type(name),
@@ -113,23 +77,23 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
             },
         ),
         Error::WriteFailure {
-            consistency: level,
+            consistency,
             write_type: name,
             ..
         } => ErrorBody::detailed(
             text,
             ErrorDetail::WriteFailure {
-                consistency: consistency(*level),
+                consistency: *consistency,
                 received: 0,
                 block_for: 1,
                 failures: failed_here(),
                 write_type: write_type(name),
             },
         ),
-        Error::ReadFailure { consistency: level, .. } => ErrorBody::detailed(
+        Error::ReadFailure { consistency, .. } => ErrorBody::detailed(
             text,
             ErrorDetail::ReadFailure {
-                consistency: consistency(*level),
+                consistency: *consistency,
                 received: 0,
                 block_for: 1,
                 failures: failed_here(),
@@ -155,14 +119,6 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn levels_are_the_same_both_ways() {
-        for one in Consistency::ALL {
-            assert_eq!(consistency(level(one)), one);
-            assert_eq!(level(one).name(), one.name());
-        }
-    }
 
     #[test]
     fn codes_follow_the_cause() {

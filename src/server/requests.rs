@@ -5,13 +5,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use super::prepared::{self, Entry, Id, Statements};
-use super::refusal::{level, refusal};
+use super::refusal::refusal;
 use super::trace::{Trace, Tracer};
 use super::{Handler, Limits, Session};
 use crate::clock::Clock;
 use crate::executor::{
-    Answer, AnswerKind, BatchKind, Change, ChangeTarget as Target, Database, Member, QueryParams, ResultMetadata,
-    Rows as AnswerRows, SchemaChange as Changed, Values,
+    Answer, AnswerKind, BatchKind, ChangeKind as Kind, ChangeTarget as Target, Database, Member, QueryParams,
+    ResultMetadata, Rows as AnswerRows, SchemaChange as Changed, Values,
 };
 use crate::metrics;
 use crate::planner::bound::Value;
@@ -259,8 +259,8 @@ impl Requests {
             BatchType::Counter => BatchKind::Counter,
         };
         let params = QueryParams {
-            consistency: level(batch.consistency),
-            serial_consistency: batch.serial_consistency.map(level),
+            consistency: batch.consistency,
+            serial_consistency: batch.serial_consistency,
             timestamp_micros: batch.default_timestamp_micros,
             keyspace: batch.keyspace.map(Arc::from),
             now_seconds: batch.now_in_seconds,
@@ -301,8 +301,8 @@ fn bound_value(value: WireValue) -> Value {
 
 fn query_params(params: Params<'_>) -> QueryParams {
     QueryParams {
-        consistency: level(params.consistency),
-        serial_consistency: params.serial_consistency.map(level),
+        consistency: params.consistency,
+        serial_consistency: params.serial_consistency,
         values: match params.values {
             WireValues::Positional(values) => Values::Positional(bound_values(values)),
             WireValues::Named(values) => Values::Named(
@@ -366,10 +366,10 @@ fn respond(
 
 fn schema_change(change: Changed) -> SchemaChange {
     SchemaChange {
-        kind: match change.change {
-            Change::Created => ChangeKind::Created,
-            Change::Updated => ChangeKind::Updated,
-            Change::Dropped => ChangeKind::Dropped,
+        kind: match change.kind {
+            Kind::Created => ChangeKind::Created,
+            Kind::Updated => ChangeKind::Updated,
+            Kind::Dropped => ChangeKind::Dropped,
         },
         target: match change.target {
             Target::Keyspace => ChangeTarget::Keyspace,

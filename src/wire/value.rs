@@ -2,6 +2,8 @@
 
 use bytes::Bytes;
 
+pub use crate::consistency::Consistency;
+
 /// A value bound to a marker: `[value]` (native_protocol_v5.spec §3).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Value {
@@ -13,39 +15,7 @@ pub enum Value {
     Bytes(Bytes),
 }
 
-/// How many replicas must take part: `[consistency]` (native_protocol_v5.spec §3).
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-#[expect(missing_docs, reason = "the names are the protocol's own")]
-pub enum Consistency {
-    Any,
-    One,
-    Two,
-    Three,
-    Quorum,
-    All,
-    LocalQuorum,
-    EachQuorum,
-    Serial,
-    LocalSerial,
-    LocalOne,
-}
-
 impl Consistency {
-    /// Every level, in the order of their codes.
-    pub const ALL: [Self; 11] = [
-        Self::Any,
-        Self::One,
-        Self::Two,
-        Self::Three,
-        Self::Quorum,
-        Self::All,
-        Self::LocalQuorum,
-        Self::EachQuorum,
-        Self::Serial,
-        Self::LocalSerial,
-        Self::LocalOne,
-    ];
-
     /// The level of that code; `None` for an unknown one.
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
@@ -67,24 +37,6 @@ impl Consistency {
             Self::Serial => 8,
             Self::LocalSerial => 9,
             Self::LocalOne => 10,
-        }
-    }
-
-    /// The name as messages and traces write it.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Any => "ANY",
-            Self::One => "ONE",
-            Self::Two => "TWO",
-            Self::Three => "THREE",
-            Self::Quorum => "QUORUM",
-            Self::All => "ALL",
-            Self::LocalQuorum => "LOCAL_QUORUM",
-            Self::EachQuorum => "EACH_QUORUM",
-            Self::Serial => "SERIAL",
-            Self::LocalSerial => "LOCAL_SERIAL",
-            Self::LocalOne => "LOCAL_ONE",
         }
     }
 }
@@ -120,5 +72,18 @@ impl BatchType {
             Self::Unlogged => 1,
             Self::Counter => 2,
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_code_names_one_level() {
+        for level in Consistency::ALL {
+            assert_eq!(Consistency::from_code(level.code()), Some(level));
+        }
+        assert_eq!(Consistency::from_code(11), None);
     }
 }

@@ -1,0 +1,64 @@
+//! Consistency levels: how many replicas must take part in a request.
+//!
+//! A value that every room may know, as it may know a token: it comes with a frame, is judged with a statement, and decides over a
+//! replica set. What a level means in a room is said there: its code in `wire::value`, the replicas it needs in
+//! `partition::replicas`.
+
+/// How many replicas must take part: `[consistency]` (native_protocol_v5.spec §3).
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
+#[expect(missing_docs, reason = "the names are the protocol's own")]
+pub enum Consistency {
+    Any,
+    #[default]
+    One,
+    Two,
+    Three,
+    Quorum,
+    All,
+    LocalQuorum,
+    EachQuorum,
+    Serial,
+    LocalSerial,
+    LocalOne,
+}
+
+impl Consistency {
+    /// Every level, in the order of the protocol's codes.
+    pub const ALL: [Self; 11] = [
+        Self::Any,
+        Self::One,
+        Self::Two,
+        Self::Three,
+        Self::Quorum,
+        Self::All,
+        Self::LocalQuorum,
+        Self::EachQuorum,
+        Self::Serial,
+        Self::LocalSerial,
+        Self::LocalOne,
+    ];
+
+    /// The name as messages and traces write it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Any => "ANY",
+            Self::One => "ONE",
+            Self::Two => "TWO",
+            Self::Three => "THREE",
+            Self::Quorum => "QUORUM",
+            Self::All => "ALL",
+            Self::LocalQuorum => "LOCAL_QUORUM",
+            Self::EachQuorum => "EACH_QUORUM",
+            Self::Serial => "SERIAL",
+            Self::LocalSerial => "LOCAL_SERIAL",
+            Self::LocalOne => "LOCAL_ONE",
+        }
+    }
+
+    /// Whether this level decides conditional statements.
+    #[must_use]
+    pub const fn is_serial(self) -> bool {
+        matches!(self, Self::Serial | Self::LocalSerial)
+    }
+}
