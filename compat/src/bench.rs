@@ -7,10 +7,10 @@
 
 mod load;
 
+use crate::Outcome;
+use crate::cassandra::Cassandra;
 use crate::raw::Connection;
 use crate::server::{self, Server};
-use crate::{Error, Outcome, cli};
-use std::path::PathBuf;
 use std::process::Command;
 use std::time::Duration;
 
@@ -118,42 +118,10 @@ fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Ve
     Ok(all)
 }
 
-/// Starts Cassandra with `oracle/start`, measures and stops it; `None` when this machine has no Java or Maven.
+/// Starts Cassandra, measures and stops it; `None` when this machine cannot run it.
 fn cassandra(options: &Options) -> Outcome<Option<Vec<Figures>>> {
-    let there = |program: &str| Command::new(program).arg("--version").output().is_ok();
-    let cache = cache()?;
-    if !there("java") || !(there("mvn") || cache.join("cassandra/lib").is_dir()) {
-        println!("cassandra  skipped: no java or mvn on this machine");
+    let Some(cassandra) = Cassandra::start("bench", 21042)? else {
         return Ok(None);
-    }
-    let folder = cache.join("cassandra/bench");
-    std::fs::create_dir_all(&folder)?;
-    let call = |script: &str, more: &[&str]| {
-        Command::new(cli::here("oracle").join(script))
-            .args(["-p", "21042", "-d"])
-            .arg(&folder)
-            .args(more)
-            .env("LIB", cache.join("cassandra/lib"))
-            .status()
-            .map_err(Error::io("start Cassandra"))
     };
-    if !call("start", &["--clean"])?.success() {
-        return Err(Error::failed("Cassandra did not start"));
-    }
-    let pid = std::fs::read_to_string(folder.join("pid"))?.trim().parse().unwrap_or(0);
-    let figures = measure("cassandra", "127.0.0.1:21042", pid, options);
-    call("stop", &[])?;
-    figures.map(Some)
-}
-
-/// Where downloads and builds are kept: `HELENUS_COMPAT_CACHE`, or `~/.cache/helenus-compat`.
-///
-/// # Errors
-/// When there is no home.
-pub fn cache() -> Outcome<PathBuf> {
-    if let Some(named) = std::env::var_os("HELENUS_COMPAT_CACHE") {
-        return Ok(named.into());
-    }
-    let home = std::env::var_os("HOME").ok_or_else(|| Error::failed("no HOME"))?;
-    Ok(PathBuf::from(home).join(".cache/helenus-compat"))
+    measure("cassandra", cassandra.address(), cassandra.pid()?, options).map(Some)
 }

@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, bench, crash, driver, golden, malformed, null, oracle, proxy, startup, tables};
+use crate::{Outcome, bench, crash, driver, generate, golden, malformed, null, oracle, proxy, startup, tables};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -42,6 +42,45 @@ enum Command {
         threshold: f64,
         /// Names of files without extension; all when none is given.
         only: Vec<String>,
+    },
+    /// Asks random questions of a server and of Cassandra, and compares.
+    Generate {
+        /// Server to judge, HOST:PORT.
+        #[arg(long)]
+        target: String,
+        /// Cassandra, HOST:PORT; without it one is started.
+        #[arg(long)]
+        cassandra: Option<String>,
+        /// Of everything random.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+        /// Least number of statements to compare.
+        #[arg(long, default_value_t = 3000)]
+        statements: u64,
+        /// Statements for each table.
+        #[arg(long, default_value_t = 400)]
+        per_table: u64,
+        /// Tables at work at the same time.
+        #[arg(long, default_value_t = 8)]
+        workers: usize,
+        /// The first round (table) of the seed to ask.
+        #[arg(long, default_value_t = 0)]
+        first_round: u64,
+        /// Most rounds.
+        #[arg(long)]
+        rounds: Option<u64>,
+        /// Make no indexes.
+        #[arg(long)]
+        without_indexes: bool,
+        /// Folder that takes shrunken differences as scripts.
+        #[arg(long)]
+        keep: Option<PathBuf>,
+        /// Longest time for making one difference small, seconds.
+        #[arg(long, default_value_t = 120)]
+        shrink_seconds: u64,
+        /// Print every statement with Cassandra's answer.
+        #[arg(long)]
+        verbose: bool,
     },
     /// Load on Helenus, a server that does nothing, and Cassandra.
     Bench {
@@ -156,6 +195,33 @@ pub fn run() -> Outcome<bool> {
             folder: here("golden"),
             only,
             threshold,
+        }),
+        Command::Generate {
+            target,
+            cassandra,
+            seed,
+            statements,
+            per_table,
+            workers,
+            first_round,
+            rounds,
+            without_indexes,
+            keep,
+            shrink_seconds,
+            verbose,
+        } => generate::run(&generate::Options {
+            target,
+            cassandra,
+            seed,
+            statements,
+            per_table,
+            workers,
+            first_round,
+            rounds,
+            indexes: !without_indexes,
+            keep,
+            shrink: Duration::from_secs(shrink_seconds),
+            verbose,
         }),
         Command::Bench {
             seconds,

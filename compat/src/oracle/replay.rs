@@ -100,7 +100,11 @@ fn params(step: &Step) -> Params {
     }
 }
 
-fn ask(connection: &mut Connection, step: &Step) -> Outcome<Value> {
+/// Asks one step and reads all its pages.
+///
+/// # Errors
+/// When the connection breaks; a refusal is an answer.
+pub(crate) fn ask(connection: &mut Connection, step: &Step) -> Outcome<Value> {
     let version = connection.version();
     let mut params = params(step);
     if let Some((kind, statements)) = &step.batch {
@@ -177,7 +181,7 @@ fn read_pages(
 }
 
 /// Leaves out what changes from run to run.
-fn normalise(told: &mut Value, step: &Step) {
+pub(crate) fn normalise(told: &mut Value, step: &Step) {
     let Some(map) = told.as_object_mut() else { return };
     for key in ["id", "metadata_id", "new_metadata_id", "tracing"] {
         map.remove(key);

@@ -1,0 +1,329 @@
+//! Questions nobody thought of: random but mostly valid schemas, data and statements, asked of Cassandra and of a
+//! server, and the answers compared.
+//!
+//! Life of a round: [`schema`] makes a table, [`round`] some hundred statements about it, [`pair`] asks both servers in
+//! a keyspace of the round's own, [`judge`] compares. A difference that no rule explains is made small by [`shrink`],
+//! printed, and written as a script of the oracle with Cassandra's answers. Then the round ends, since what follows
+//! may only follow from it.
+//!
+//! Invariants: everything random comes from the seed and the number of the round, so that a round can be asked again;
+//! nothing depends on a clock, since every write carries its timestamp and every request its `now_in_seconds`
+//! (conditional writes have the server's timestamps, and those tables' timestamps are not looked at).
+//!
+//! Deliberately absent: rows that two requests race for; schema changes within a round; several nodes.
+
+mod judge;
+mod pair;
+mod question;
+mod read;
+mod round;
+mod schema;
+mod select;
+mod shrink;
+mod spoil;
+mod types;
+mod words;
+mod write;
+
+use crate::oracle::{replay, report, script};
+use crate::{Error, Outcome, cassandra, clock};
+use judge::Verdict;
+use pair::Pair;
+use question::{Kind, Question};
+use round::Round;
+use shrink::Finding;
+use std::collections::BTreeMap;
+use std::fmt::Write as _;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// Statements that fill a table before reads begin.
+const FILLING: u64 = 40;
+/// How many alike differences are made small.
+const ALIKE_MAX: usize = 2;
+/// How many differences a run looks for before it ends.
+const DIFFERENCES_MAX: usize = 400;
+
+/// What to run.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Server to judge, HOST:PORT.
+    pub target: String,
+    /// Cassandra, HOST:PORT; `None` starts one.
+    pub cassandra: Option<String>,
+    /// Of everything random.
+    pub seed: u64,
+    /// Least number of statements to compare.
+    pub statements: u64,
+    /// Statements for each table.
+    pub per_table: u64,
+    /// Tables at work at the same time.
+    pub workers: usize,
+    /// The first round; with `rounds`, to ask some again.
+    pub first_round: u64,
+    /// Most rounds.
+    pub rounds: Option<u64>,
+    /// Whether tables have indexes.
+    pub indexes: bool,
+    /// Folder that takes shrunken differences as scripts.
+    pub keep: Option<PathBuf>,
+    /// Longest time for making one difference small.
+    pub shrink: Duration,
+    /// Prints each statement with Cassandra's answer.
+    pub verbose: bool,
+}
+
+/// What came of it so far.
+#[derive(Debug, Default)]
+struct Tally {
+    compared: u64,
+    refused: u64,
+    rows: u64,
+    known: BTreeMap<usize, u64>,
+    alike: BTreeMap<String, usize>,
+    different: usize,
+    rounds: u64,
+}
+
+/// What the workers share.
+struct Shared<'a> {
+    options: &'a Options,
+    cassandra: &'a str,
+    next: AtomicU64,
+    over: AtomicBool,
+    tally: Mutex<Tally>,
+}
+
+impl Shared<'_> {
+    fn tally(&self) -> MutexGuard<'_, Tally> {
+        // Counts are valid wherever a worker stopped.
+        self.tally.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Compares; true when nothing unknown differs. `None` from a machine that cannot run Cassandra passes, with a word.
+///
+/// # Errors
+/// When a server is not there or breaks.
+pub fn run(options: &Options) -> Outcome<bool> {
+    let started = match &options.cassandra {
+        Some(_) => None,
+        None => match cassandra::Cassandra::start("generate", 22042)? {
+            Some(started) => Some(started),
+            None => return Ok(true),
+        },
+    };
+    let address = match (&options.cassandra, &started) {
+        (Some(address), _) => address.clone(),
+        (None, Some(started)) => started.address().to_owned(),
+        (None, None) => return Ok(true),
+    };
+    let shared = Shared {
+        options,
+        cassandra: &address,
+        next: AtomicU64::new(options.first_round),
+        over: AtomicBool::new(false),
+        tally: Mutex::default(),
+    };
+    let start = clock::now();
+    let outcomes = std::thread::scope(|scope| {
+        let workers = (0..options.workers.max(1))
+            .map(|_| scope.spawn(|| work(&shared)))
+            .collect::<Vec<_>>();
+        workers
+            .into_iter()
+            .map(|worker| {
+                worker
+                    .join()
+                    .unwrap_or_else(|_| Err(Error::failed("a worker panicked")))
+            })
+            .collect::<Outcome<Vec<()>>>()
+    });
+    let tally = shared.tally();
+    for (rule, count) in &tally.known {
+        let reason = judge::RULES.get(*rule).map_or("?", |rule| rule.reason);
+        println!("known: {count:6} {reason}");
+    }
+    for (signature, count) in &tally.alike {
+        println!("differs: {count:4} {signature}");
+    }
+    println!(
+        "generate: seed {}, {} statements in {} tables compared in {} s ({} refused by both, {} rows), {} differ as \
+         known, {} different",
+        options.seed,
+        tally.compared,
+        tally.rounds,
+        start.elapsed().as_secs(),
+        tally.refused,
+        tally.rows,
+        tally.known.values().sum::<u64>(),
+        tally.different
+    );
+    outcomes?;
+    Ok(tally.different == 0 && tally.compared > 0)
+}
+
+fn work(shared: &Shared<'_>) -> Outcome<()> {
+    let options = shared.options;
+    let mut pair = Pair::new(shared.cassandra, &options.target);
+    while !shared.over.load(Ordering::Relaxed) {
+        let number = shared.next.fetch_add(1, Ordering::Relaxed);
+        if options
+            .rounds
+            .is_some_and(|rounds| number >= options.first_round + rounds)
+        {
+            break;
+        }
+        if let Err(error) = ask_round(shared, &mut pair, number) {
+            shared.over.store(true, Ordering::Relaxed);
+            return Err(Error::failed(format!("round {number}: {error}")));
+        }
+        pair.leave();
+        let mut tally = shared.tally();
+        tally.rounds += 1;
+        if tally.rounds.is_multiple_of(25) {
+            println!(
+                "… {} statements, {} tables, {} different",
+                tally.compared, tally.rounds, tally.different
+            );
+        }
+        if tally.compared >= options.statements || tally.different >= DIFFERENCES_MAX {
+            shared.over.store(true, Ordering::Relaxed);
+        }
+    }
+    Ok(())
+}
+
+/// The statements of a round that make its schema, then those about its table.
+fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
+    let options = shared.options;
+    let mut round = Round::new(options.seed, number);
+    let keyspace = format!("gen_{}_{number}", options.seed);
+    pair.enter(&keyspace)?;
+    let mut asked = Vec::new();
+    for text in round.table.made_by.clone() {
+        if !ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)? {
+            return Ok(());
+        }
+    }
+    if options.indexes && round.rng.u8(0..3) == 0 {
+        for i in 0..round.rng.usize(1..4) {
+            let Some((text, column)) = schema::index(&mut round.rng, &round.table, i) else {
+                continue;
+            };
+            if !ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)? {
+                return Ok(());
+            }
+            round.table.indexed.push(column);
+        }
+    }
+    let mut at = 0;
+    while at < options.per_table {
+        at += 1;
+        let Some(question) = round.next(at <= FILLING) else {
+            continue;
+        };
+        if !ask(shared, pair, &mut asked, question, number)? {
+            return Ok(());
+        }
+    }
+    Ok(())
+}
+
+/// Asks both and compares; false when the round is over.
+fn ask(
+    shared: &Shared<'_>,
+    pair: &mut Pair,
+    asked: &mut Vec<Question>,
+    question: Question,
+    number: u64,
+) -> Outcome<bool> {
+    let (theirs, ours) = pair.ask(&question)?;
+    let verdict = judge::judge(&question, &theirs, &ours);
+    let parts_ways = judge::parts_ways(&question, &theirs, &ours);
+    if shared.options.verbose {
+        let shown = theirs.to_string().chars().take(300).collect::<String>();
+        println!("{number}: {}\n    {verdict:?} {shown}", question.script().trim_end());
+    }
+    asked.push(question);
+    let signature = {
+        let mut tally = shared.tally();
+        tally.compared += 1;
+        tally.refused += u64::from(judge::code_of(&theirs).is_some() && judge::code_of(&ours).is_some());
+        let rows = theirs
+            .get("rows")
+            .and_then(serde_json::Value::as_array)
+            .map_or(0, Vec::len);
+        tally.rows += u64::try_from(rows).unwrap_or(0);
+        match verdict {
+            Verdict::Same => return Ok(true),
+            Verdict::Known(rule) => {
+                *tally.known.entry(rule).or_default() += 1;
+                return Ok(!parts_ways);
+            }
+            Verdict::Different => {}
+        }
+        let Some(question) = asked.last() else { return Ok(false) };
+        let signature = judge::signature(question, &theirs, &ours);
+        tally.different += 1;
+        let count = tally.alike.entry(signature.clone()).or_default();
+        *count += 1;
+        if *count > ALIKE_MAX {
+            return Ok(false);
+        }
+        signature
+    };
+    let keyspace = format!("gen_{}_{number}_s", shared.options.seed);
+    let found = shrink::shrink(pair, &keyspace, asked, (theirs, ours), shared.options.shrink)?;
+    let name = format!("found_{}_{number}", shared.options.seed);
+    show(&name, &signature, &found);
+    if let Some(folder) = &shared.options.keep
+        && found.again
+    {
+        keep(folder, &name, &found, shared.cassandra)?;
+    }
+    pair.enter(&format!("gen_{}_{number}", shared.options.seed))?;
+    Ok(false)
+}
+
+fn text_of(found: &Finding) -> String {
+    found.questions.iter().fold(String::new(), |mut out, question| {
+        out.push_str(&question.script());
+        out
+    })
+}
+
+fn show(name: &str, signature: &str, found: &Finding) {
+    let mut out = format!("=== {name}: {signature}\n");
+    if found.again {
+        out.push_str(&text_of(found));
+    } else {
+        let last = found.questions.last().map(Question::script).unwrap_or_default();
+        let _infallible = writeln!(
+            out,
+            "did not come again; after {} statements:\n{last}",
+            found.questions.len() - 1
+        );
+    }
+    for line in report::difference(&found.theirs, &found.ours) {
+        let _infallible = writeln!(out, "    {line}");
+    }
+    println!("{out}");
+}
+
+/// Writes a script and Cassandra's answers to it.
+fn keep(folder: &Path, name: &str, found: &Finding, cassandra: &str) -> Outcome<()> {
+    std::fs::create_dir_all(folder)?;
+    let text = text_of(found);
+    let script = script::parse(name, &text)?;
+    let answers = replay::run(cassandra, &script)?;
+    let lines = answers.iter().fold(String::new(), |mut out, line| {
+        let _infallible = writeln!(out, "{line}");
+        out
+    });
+    std::fs::write(folder.join(format!("{name}.cql")), text)?;
+    std::fs::write(folder.join(format!("{name}.answers")), lines)?;
+    Ok(())
+}

@@ -1,0 +1,150 @@
+//! The two servers, asked one after the other in a keyspace of the same name.
+
+use super::question::Question;
+use crate::oracle::replay;
+use crate::oracle::script::Step;
+use crate::raw::Connection;
+use crate::raw::request::Params;
+use crate::{Error, Outcome, clock};
+use serde_json::{Value, json};
+use std::time::Duration;
+
+/// Protocol version: the one that carries `now_in_seconds`.
+const VERSION: u8 = 5;
+/// Longest wait until an index is built.
+const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// One server.
+#[derive(Debug)]
+struct Side {
+    address: String,
+    connection: Option<Connection>,
+}
+
+impl Side {
+    fn get(&mut self, keyspace: &str) -> Outcome<&mut Connection> {
+        let connection = match self.connection.take() {
+            Some(connection) => connection,
+            None => {
+                let mut connection = Connection::open(&self.address, VERSION)?;
+                if !keyspace.is_empty() {
+                    connection.must(&format!("USE {keyspace}"))?;
+                }
+                connection
+            }
+        };
+        Ok(self.connection.insert(connection))
+    }
+
+    fn make(&mut self, keyspace: &str) -> Outcome<()> {
+        let connection = self.get("")?;
+        connection.must(&format!("DROP KEYSPACE IF EXISTS {keyspace}"))?;
+        connection.must(&format!(
+            "CREATE KEYSPACE {keyspace} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}"
+        ))?;
+        connection.must(&format!("USE {keyspace}"))?;
+        Ok(())
+    }
+
+    fn ask(&mut self, keyspace: &str, step: &Step) -> Value {
+        let asked = self.get(keyspace).and_then(|connection| replay::ask(connection, step));
+        let mut told = asked.unwrap_or_else(|error| {
+            self.connection = None;
+            json!({"broken": error.to_string()})
+        });
+        replay::normalise(&mut told, step);
+        told
+    }
+
+    /// Waits until the keyspace's index of this name is built.
+    fn wait_for(&mut self, keyspace: &str, index: &str) -> Outcome<()> {
+        let text = format!(
+            "SELECT index_name FROM system.\"IndexInfo\" WHERE table_name = '{keyspace}' AND index_name = '{index}'"
+        );
+        let start = clock::now();
+        while start.elapsed() < BUILD_WAIT_MAX {
+            let told = self.get(keyspace)?.query(&text, &Params::default())?;
+            if told
+                .get("rows")
+                .and_then(Value::as_array)
+                .is_some_and(|rows| !rows.is_empty())
+            {
+                return Ok(());
+            }
+            std::thread::sleep(Duration::from_millis(20));
+        }
+        Err(Error::failed(format!("{}: index {index} is not built", self.address)))
+    }
+}
+
+/// Cassandra and Helenus, each with a connection of its own.
+#[derive(Debug)]
+pub(super) struct Pair {
+    theirs: Side,
+    ours: Side,
+    keyspace: String,
+}
+
+impl Pair {
+    /// Not yet connected.
+    pub(super) fn new(cassandra: &str, target: &str) -> Self {
+        let side = |address: &str| Side {
+            address: address.to_owned(),
+            connection: None,
+        };
+        Self {
+            theirs: side(cassandra),
+            ours: side(target),
+            keyspace: String::new(),
+        }
+    }
+
+    /// Makes an empty keyspace of this name on both and goes there.
+    ///
+    /// # Errors
+    /// When a server is not there or refuses.
+    pub(super) fn enter(&mut self, keyspace: &str) -> Outcome<()> {
+        keyspace.clone_into(&mut self.keyspace);
+        let Self { theirs, ours, .. } = self;
+        let (a, b) = std::thread::scope(|scope| {
+            let other = scope.spawn(|| ours.make(keyspace));
+            let a = theirs.make(keyspace);
+            (a, other.join().unwrap_or_else(|_| Err(Error::failed("a thread ended"))))
+        });
+        a.and(b)
+    }
+
+    /// Drops the keyspace on both; what goes wrong is of no interest any more.
+    pub(super) fn leave(&mut self) {
+        let text = format!("DROP KEYSPACE IF EXISTS {}", self.keyspace);
+        for side in [&mut self.theirs, &mut self.ours] {
+            let _gone_is_gone = side.get("").and_then(|connection| connection.must(&text));
+        }
+    }
+
+    /// Asks both; Cassandra's answer first. An index that both have made is waited for.
+    ///
+    /// # Errors
+    /// When the statement cannot be written as a script, or an index is never built.
+    pub(super) fn ask(&mut self, question: &Question) -> Outcome<(Value, Value)> {
+        let step = question.step()?;
+        let theirs = self.theirs.ask(&self.keyspace, &step);
+        let ours = self.ours.ask(&self.keyspace, &step);
+        if let Some(index) = index_name(&question.text) {
+            for (side, answer) in [(&mut self.theirs, &theirs), (&mut self.ours, &ours)] {
+                if answer.get("kind").is_some() {
+                    side.wait_for(&self.keyspace, index)?;
+                }
+            }
+        }
+        Ok((theirs, ours))
+    }
+}
+
+/// The name of the index that a statement makes.
+fn index_name(text: &str) -> Option<&str> {
+    let rest = text
+        .strip_prefix("CREATE INDEX ")
+        .or_else(|| text.strip_prefix("CREATE CUSTOM INDEX "))?;
+    rest.split_whitespace().next()
+}

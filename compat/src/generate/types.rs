@@ -1,0 +1,670 @@
+//! Types and values: a value is kept in the three forms in which it can be sent, as a CQL literal, as a bound value in
+//! the words of [`crate::oracle::values`], and as JSON.
+
+use fastrand::Rng;
+use std::fmt::Write as _;
+
+/// A native type with its constants, the plainest first: literal, bound value, JSON.
+type Constants = &'static [(&'static str, &'static str, &'static str)];
+
+/// The native types, but for counters, which cannot be written as values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Native {
+    /// Text of ASCII only.
+    Ascii,
+    /// 64 bits.
+    Bigint,
+    /// Bytes.
+    Blob,
+    /// True or false.
+    Boolean,
+    /// Days.
+    Date,
+    /// Unscaled number and scale.
+    Decimal,
+    /// 64 bits of IEEE 754.
+    Double,
+    /// Months, days, nanoseconds.
+    Duration,
+    /// 32 bits of IEEE 754.
+    Float,
+    /// An address of version 4 or 6.
+    Inet,
+    /// 32 bits.
+    Int,
+    /// 16 bits.
+    Smallint,
+    /// UTF-8.
+    Text,
+    /// Nanoseconds of a day.
+    Time,
+    /// Milliseconds.
+    Timestamp,
+    /// UUID of version 1.
+    Timeuuid,
+    /// 8 bits.
+    Tinyint,
+    /// UUID.
+    Uuid,
+    /// UTF-8 by its other name.
+    Varchar,
+    /// Any number of bits.
+    Varint,
+}
+
+/// All of them.
+pub(super) const NATIVES: [Native; 20] = [
+    Native::Int,
+    Native::Text,
+    Native::Bigint,
+    Native::Ascii,
+    Native::Blob,
+    Native::Boolean,
+    Native::Date,
+    Native::Decimal,
+    Native::Double,
+    Native::Duration,
+    Native::Float,
+    Native::Inet,
+    Native::Smallint,
+    Native::Time,
+    Native::Timestamp,
+    Native::Timeuuid,
+    Native::Tinyint,
+    Native::Uuid,
+    Native::Varchar,
+    Native::Varint,
+];
+
+impl Native {
+    /// Its CQL name.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Ascii => "ascii",
+            Self::Bigint => "bigint",
+            Self::Blob => "blob",
+            Self::Boolean => "boolean",
+            Self::Date => "date",
+            Self::Decimal => "decimal",
+            Self::Double => "double",
+            Self::Duration => "duration",
+            Self::Float => "float",
+            Self::Inet => "inet",
+            Self::Int => "int",
+            Self::Smallint => "smallint",
+            Self::Text => "text",
+            Self::Time => "time",
+            Self::Timestamp => "timestamp",
+            Self::Timeuuid => "timeuuid",
+            Self::Tinyint => "tinyint",
+            Self::Uuid => "uuid",
+            Self::Varchar => "varchar",
+            Self::Varint => "varint",
+        }
+    }
+
+    /// Whether numbers can be added.
+    pub(super) fn is_number(self) -> bool {
+        matches!(
+            self,
+            Self::Bigint
+                | Self::Decimal
+                | Self::Double
+                | Self::Float
+                | Self::Int
+                | Self::Smallint
+                | Self::Tinyint
+                | Self::Varint
+        )
+    }
+
+    /// Whether all its values have one length, so that a vector of them is their plain concatenation.
+    pub(super) fn is_fixed(self) -> bool {
+        matches!(
+            self,
+            Self::Bigint
+                | Self::Boolean
+                | Self::Double
+                | Self::Float
+                | Self::Int
+                | Self::Timestamp
+                | Self::Timeuuid
+                | Self::Uuid
+        )
+    }
+
+    /// Values that occur. Of the numbers that are equal but differ in their bytes (1.0 and 1.00, -0.0 and 0.0, NaNs)
+    /// only one each: which bytes stay is known to differ (compat/LEDGER.md).
+    fn constants(self) -> Constants {
+        match self {
+            Self::Ascii => &[
+                ("'a'", "ascii(a)", "\"a\""),
+                ("'b'", "ascii(b)", "\"b\""),
+                ("''", "ascii('')", "\"\""),
+                ("'ab'", "ascii(ab)", "\"ab\""),
+                ("'A'", "ascii(A)", "\"A\""),
+                ("'it''s'", "ascii('it''s')", "\"it's\""),
+                ("'a~'", "ascii('a~')", "\"a~\""),
+            ],
+            Self::Text | Self::Varchar => &[
+                ("'a'", "text(a)", "\"a\""),
+                ("'b'", "text(b)", "\"b\""),
+                ("''", "text('')", "\"\""),
+                ("'ab'", "text(ab)", "\"ab\""),
+                ("'B'", "text(B)", "\"B\""),
+                ("'it''s'", "text('it''s')", "\"it's\""),
+                ("'é'", "text('é')", "\"é\""),
+                ("'漢 \"x\"'", "text('漢 \"x\"')", "\"漢 \\\"x\\\"\""),
+                ("'\u{1F600}'", "text('\u{1F600}')", "\"\u{1F600}\""),
+                ("'10'", "text('10')", "\"10\""),
+            ],
+            Self::Tinyint => &[
+                ("1", "tinyint(1)", "1"),
+                ("0", "tinyint(0)", "0"),
+                ("-1", "tinyint(-1)", "-1"),
+                ("2", "tinyint(2)", "2"),
+                ("127", "tinyint(127)", "127"),
+                ("-128", "tinyint(-128)", "-128"),
+            ],
+            Self::Smallint => &[
+                ("1", "smallint(1)", "1"),
+                ("0", "smallint(0)", "0"),
+                ("-1", "smallint(-1)", "-1"),
+                ("2", "smallint(2)", "2"),
+                ("300", "smallint(300)", "300"),
+                ("32767", "smallint(32767)", "32767"),
+                ("-32768", "smallint(-32768)", "-32768"),
+            ],
+            Self::Int => &[
+                ("1", "int(1)", "1"),
+                ("0", "int(0)", "0"),
+                ("-1", "int(-1)", "-1"),
+                ("2", "int(2)", "2"),
+                ("3", "int(3)", "3"),
+                ("10", "int(10)", "10"),
+                ("2147483647", "int(2147483647)", "2147483647"),
+                ("-2147483648", "int(-2147483648)", "-2147483648"),
+            ],
+            Self::Bigint => &[
+                ("1", "bigint(1)", "1"),
+                ("0", "bigint(0)", "0"),
+                ("-1", "bigint(-1)", "-1"),
+                ("2", "bigint(2)", "2"),
+                ("5000000000", "bigint(5000000000)", "5000000000"),
+                (
+                    "9223372036854775807",
+                    "bigint(9223372036854775807)",
+                    "9223372036854775807",
+                ),
+                (
+                    "-9223372036854775808",
+                    "bigint(-9223372036854775808)",
+                    "-9223372036854775808",
+                ),
+            ],
+            Self::Varint => &[
+                ("1", "varint(1)", "1"),
+                ("0", "varint(0)", "0"),
+                ("-1", "varint(-1)", "-1"),
+                ("255", "varint(255)", "255"),
+                ("-256", "varint(-256)", "-256"),
+                (
+                    "100000000000000000000",
+                    "varint(100000000000000000000)",
+                    "100000000000000000000",
+                ),
+                (
+                    "-100000000000000000000",
+                    "varint(-100000000000000000000)",
+                    "-100000000000000000000",
+                ),
+            ],
+            Self::Decimal => &[
+                ("1", "decimal(1 0)", "1"),
+                ("0", "decimal(0 0)", "0"),
+                ("-1.5", "decimal(-15 1)", "-1.5"),
+                ("2.25", "decimal(225 2)", "2.25"),
+                ("1000.001", "decimal(1000001 3)", "1000.001"),
+                ("1E+10", "decimal(1 -10)", "1E+10"),
+                ("-0.000001", "decimal(-1 6)", "-0.000001"),
+            ],
+            Self::Double => &[
+                ("1.0", "double(1.0)", "1.0"),
+                ("0.0", "double(0.0)", "0.0"),
+                ("-1.5", "double(-1.5)", "-1.5"),
+                ("2.25", "double(2.25)", "2.25"),
+                ("1e300", "double(1e300)", "1e300"),
+                ("Infinity", "double(inf)", "\"Infinity\""),
+                ("-Infinity", "double(-inf)", "\"-Infinity\""),
+                ("NaN", "double(NaN)", "\"NaN\""),
+                ("1e-7", "double(1e-7)", "1e-7"),
+            ],
+            Self::Float => &[
+                ("1.0", "float(1.0)", "1.0"),
+                ("0.0", "float(0.0)", "0.0"),
+                ("-1.5", "float(-1.5)", "-1.5"),
+                ("2.25", "float(2.25)", "2.25"),
+                ("1e30", "float(1e30)", "1e30"),
+                ("Infinity", "float(inf)", "\"Infinity\""),
+                ("NaN", "float(NaN)", "\"NaN\""),
+                ("0.1", "float(0.1)", "0.1"),
+            ],
+            Self::Boolean => &[("true", "boolean(true)", "true"), ("false", "boolean(false)", "false")],
+            Self::Blob => &[
+                ("0x01", "hex(01)", "\"0x01\""),
+                ("0x", "hex()", "\"0x\""),
+                ("0x00", "hex(00)", "\"0x00\""),
+                ("0x0102", "hex(0102)", "\"0x0102\""),
+                ("0xff", "hex(ff)", "\"0xff\""),
+                ("0xff00", "hex(ff00)", "\"0xff00\""),
+            ],
+            Self::Date => &[
+                ("'2020-02-29'", "date(2147501969)", "\"2020-02-29\""),
+                ("'1970-01-01'", "date(2147483648)", "\"1970-01-01\""),
+                ("'1969-12-31'", "date(2147483647)", "\"1969-12-31\""),
+                ("'2026-11-21'", "date(2147504426)", "\"2026-11-21\""),
+                ("0", "date(0)", "0"),
+                ("4294967295", "date(4294967295)", "4294967295"),
+            ],
+            Self::Time => &[
+                ("'12:34:56'", "time(45296000000000)", "\"12:34:56\""),
+                ("'00:00:00'", "time(0)", "\"00:00:00\""),
+                ("'23:59:59.999999999'", "time(86399999999999)", "\"23:59:59.999999999\""),
+                ("'08:00:00.5'", "time(28800500000000)", "\"08:00:00.5\""),
+            ],
+            Self::Timestamp => &[
+                ("1582979696789", "timestamp(1582979696789)", "1582979696789"),
+                ("0", "timestamp(0)", "\"1970-01-01 00:00:00.000+0000\""),
+                ("-1", "timestamp(-1)", "-1"),
+                (
+                    "'2020-02-29 12:34:56.789+0000'",
+                    "timestamp(1582979696789)",
+                    "\"2020-02-29 12:34:56.789Z\"",
+                ),
+                (
+                    "'2026-11-21T00:00:00Z'",
+                    "timestamp(1795219200000)",
+                    "\"2026-11-21T00:00:00Z\"",
+                ),
+            ],
+            Self::Timeuuid => &[
+                (
+                    "50554d6e-29bb-11e5-b345-feff819cdc9f",
+                    "timeuuid(50554d6e-29bb-11e5-b345-feff819cdc9f)",
+                    "\"50554d6e-29bb-11e5-b345-feff819cdc9f\"",
+                ),
+                (
+                    "50554d6f-29bb-11e5-b345-feff819cdc9f",
+                    "timeuuid(50554d6f-29bb-11e5-b345-feff819cdc9f)",
+                    "\"50554d6f-29bb-11e5-b345-feff819cdc9f\"",
+                ),
+                (
+                    "00000000-0000-1000-8080-808080808080",
+                    "timeuuid(00000000-0000-1000-8080-808080808080)",
+                    "\"00000000-0000-1000-8080-808080808080\"",
+                ),
+                (
+                    "ffffffff-ffff-1fff-bf7f-7f7f7f7f7f7f",
+                    "timeuuid(ffffffff-ffff-1fff-bf7f-7f7f7f7f7f7f)",
+                    "\"ffffffff-ffff-1fff-bf7f-7f7f7f7f7f7f\"",
+                ),
+                (
+                    "50554d6e-29bb-11e6-8345-000000000001",
+                    "timeuuid(50554d6e-29bb-11e6-8345-000000000001)",
+                    "\"50554d6e-29bb-11e6-8345-000000000001\"",
+                ),
+            ],
+            Self::Uuid => &[
+                (
+                    "123e4567-e89b-42d3-a456-426614174000",
+                    "uuid(123e4567-e89b-42d3-a456-426614174000)",
+                    "\"123e4567-e89b-42d3-a456-426614174000\"",
+                ),
+                (
+                    "00000000-0000-0000-0000-000000000000",
+                    "uuid(00000000-0000-0000-0000-000000000000)",
+                    "\"00000000-0000-0000-0000-000000000000\"",
+                ),
+                (
+                    "ffffffff-ffff-ffff-ffff-ffffffffffff",
+                    "uuid(ffffffff-ffff-ffff-ffff-ffffffffffff)",
+                    "\"ffffffff-ffff-ffff-ffff-ffffffffffff\"",
+                ),
+                (
+                    "50554d6e-29bb-11e5-b345-feff819cdc9f",
+                    "uuid(50554d6e-29bb-11e5-b345-feff819cdc9f)",
+                    "\"50554d6e-29bb-11e5-b345-feff819cdc9f\"",
+                ),
+                (
+                    "923e4567-e89b-42d3-a456-426614174000",
+                    "uuid(923e4567-e89b-42d3-a456-426614174000)",
+                    "\"923e4567-e89b-42d3-a456-426614174000\"",
+                ),
+            ],
+            Self::Inet => &[
+                ("'127.0.0.1'", "inet(127.0.0.1)", "\"127.0.0.1\""),
+                ("'::1'", "inet(::1)", "\"::1\""),
+                ("'10.0.0.1'", "inet(10.0.0.1)", "\"10.0.0.1\""),
+                ("'255.255.255.255'", "inet(255.255.255.255)", "\"255.255.255.255\""),
+                ("'fe80::1:2'", "inet(fe80::1:2)", "\"fe80::1:2\""),
+            ],
+            Self::Duration => &[
+                ("1mo2d3ns", "duration(1 2 3)", "\"1mo2d3ns\""),
+                ("0ns", "duration(0 0 0)", "\"0s\""),
+                ("-1d", "duration(0 -1 0)", "\"-1d\""),
+                ("2y3h", "duration(24 0 10800000000000)", "\"2y3h\""),
+            ],
+        }
+    }
+}
+
+/// A type of a column or of a part of one.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) enum Type {
+    /// A native type.
+    Native(Native),
+    /// A counter.
+    Counter,
+    /// A list.
+    List(Box<Self>),
+    /// A set.
+    Set(Box<Self>),
+    /// A map.
+    Map(Box<Self>, Box<Self>),
+    /// A tuple.
+    Tuple(Vec<Self>),
+    /// A type of the user: name, names and types of its fields.
+    Udt(String, Vec<(String, Self)>),
+    /// A vector of so many.
+    Vector(Box<Self>, usize),
+}
+
+/// A value, in the forms in which it can be sent.
+#[derive(Debug, Clone, PartialEq)]
+pub(super) struct Val {
+    /// As a CQL literal.
+    pub(super) literal: String,
+    /// As a bound value; `None` when scripts have no words for it.
+    pub(super) bound: Option<String>,
+    /// As JSON.
+    pub(super) json: String,
+}
+
+impl Val {
+    /// Null.
+    pub(super) fn null() -> Self {
+        Self {
+            literal: "null".to_owned(),
+            bound: Some("null".to_owned()),
+            json: "null".to_owned(),
+        }
+    }
+
+    /// An int.
+    pub(super) fn int(n: i64) -> Self {
+        Self {
+            literal: n.to_string(),
+            bound: Some(format!("int({n})")),
+            json: n.to_string(),
+        }
+    }
+
+    /// A bigint.
+    pub(super) fn bigint(n: i64) -> Self {
+        Self {
+            literal: n.to_string(),
+            bound: Some(format!("bigint({n})")),
+            json: n.to_string(),
+        }
+    }
+
+    /// As a key of a JSON object: a string, which is the JSON of the value unless that is one already.
+    fn json_key(&self) -> String {
+        if self.json.starts_with('"') {
+            self.json.clone()
+        } else {
+            serde_json::Value::from(self.json.clone()).to_string()
+        }
+    }
+}
+
+/// Several values between brackets, as one of the kind that `bound` names.
+pub(super) fn several(open: &str, close: &str, bound: &str, values: &[Val]) -> Val {
+    let literals = values.iter().map(|v| v.literal.as_str()).collect::<Vec<_>>();
+    let jsons = values.iter().map(|v| v.json.as_str()).collect::<Vec<_>>();
+    let bounds = values
+        .iter()
+        .map(|v| v.bound.as_deref())
+        .collect::<Option<Vec<_>>>()
+        .map(|parts| format!("{bound}({})", parts.join(" ")));
+    Val {
+        literal: format!("{open}{}{close}", literals.join(", ")),
+        bound: bounds,
+        json: format!("[{}]", jsons.join(", ")),
+    }
+}
+
+impl Type {
+    /// Whether it is a list, set or map.
+    pub(super) fn is_collection(&self) -> bool {
+        matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..))
+    }
+
+    /// Whether it needs the word `frozen` within another type.
+    pub(super) fn can_be_multicell(&self) -> bool {
+        self.is_collection() || matches!(self, Self::Udt(..))
+    }
+
+    /// Whether a duration is in it, which has no order.
+    pub(super) fn has_duration(&self) -> bool {
+        match self {
+            Self::Native(native) => *native == Native::Duration,
+            Self::Counter => false,
+            Self::List(of) | Self::Set(of) | Self::Vector(of, _) => of.has_duration(),
+            Self::Map(key, value) => key.has_duration() || value.has_duration(),
+            Self::Tuple(of) => of.iter().any(Self::has_duration),
+            Self::Udt(_, fields) => fields.iter().any(|(_, ty)| ty.has_duration()),
+        }
+    }
+
+    /// The native type it is.
+    pub(super) fn native(&self) -> Option<Native> {
+        match self {
+            Self::Native(native) => Some(*native),
+            _ => None,
+        }
+    }
+
+    /// In CQL, as a whole column that is not frozen.
+    pub(super) fn cql(&self) -> String {
+        match self {
+            Self::Native(native) => native.name().to_owned(),
+            Self::Counter => "counter".to_owned(),
+            Self::List(of) => format!("list<{}>", of.cql_within()),
+            Self::Set(of) => format!("set<{}>", of.cql_within()),
+            Self::Map(key, value) => format!("map<{}, {}>", key.cql_within(), value.cql_within()),
+            Self::Tuple(of) => {
+                let parts = of.iter().map(Self::cql_within).collect::<Vec<_>>();
+                format!("tuple<{}>", parts.join(", "))
+            }
+            Self::Udt(name, _) => name.clone(),
+            Self::Vector(of, len) => format!("vector<{}, {len}>", of.cql_within()),
+        }
+    }
+
+    /// In CQL, within another type or frozen.
+    pub(super) fn cql_within(&self) -> String {
+        if self.can_be_multicell() {
+            format!("frozen<{}>", self.cql())
+        } else {
+            self.cql()
+        }
+    }
+
+    /// A value of it; small collections, the plain constants more often than the others.
+    pub(super) fn value(&self, rng: &mut Rng) -> Val {
+        match self {
+            Self::Counter => Val::bigint(rng.i64(-3..10)),
+            Self::Native(native) => {
+                let all = native.constants();
+                let among = if rng.bool() { 4 } else { usize::MAX };
+                let at = rng.usize(0..all.len().min(among));
+                all.get(at).map_or_else(Val::null, |(literal, bound, json)| Val {
+                    literal: (*literal).to_owned(),
+                    bound: Some((*bound).to_owned()),
+                    json: (*json).to_owned(),
+                })
+            }
+            Self::List(of) => several("[", "]", "list", &of.values(rng)),
+            Self::Set(of) => {
+                // Bound sets have to be sorted and without doubles, which would need the order of the type here.
+                let values = of.values(rng);
+                let mut set = several("{", "}", "set", &values);
+                if values.len() > 1 {
+                    set.bound = None;
+                }
+                set
+            }
+            Self::Map(key, value) => {
+                let mut keys = key.values(rng);
+                // A JSON object and a bound map with a key twice would say something about parsers.
+                let mut seen = Vec::new();
+                keys.retain(|k| {
+                    let first = !seen.contains(&k.json_key());
+                    seen.push(k.json_key());
+                    first
+                });
+                let pairs = keys.into_iter().map(|k| (k, value.value(rng))).collect::<Vec<_>>();
+                map(&pairs)
+            }
+            Self::Tuple(of) => {
+                let mut values = of.iter().map(|ty| ty.value(rng)).collect::<Vec<_>>();
+                if let (1, Some(last)) = (rng.u8(0..8), values.last_mut()) {
+                    *last = Val::null();
+                }
+                several("(", ")", "tuple", &values)
+            }
+            Self::Udt(_, fields) => {
+                let values = fields
+                    .iter()
+                    .map(|(name, ty)| {
+                        let value = if rng.u8(0..6) == 0 { Val::null() } else { ty.value(rng) };
+                        (name.as_str(), value)
+                    })
+                    .collect::<Vec<_>>();
+                udt(&values)
+            }
+            Self::Vector(of, len) => {
+                let values = (0..*len).map(|_| of.value(rng)).collect::<Vec<_>>();
+                let mut vector = several("[", "]", "vector", &values);
+                if !of.native().is_some_and(Native::is_fixed) {
+                    vector.bound = None;
+                }
+                vector
+            }
+        }
+    }
+
+    /// None to three values.
+    pub(super) fn values(&self, rng: &mut Rng) -> Vec<Val> {
+        let count = [0, 1, 1, 2, 2, 3].get(rng.usize(0..6)).copied().unwrap_or(1);
+        (0..count).map(|_| self.value(rng)).collect()
+    }
+}
+
+/// A map of these pairs; it can be bound when it has one at most, since bound maps are sorted by their keys' types.
+pub(super) fn map(pairs: &[(Val, Val)]) -> Val {
+    let mut literal = String::new();
+    let mut json = String::new();
+    let mut bound = Some(String::new());
+    for (i, (key, value)) in pairs.iter().enumerate() {
+        let comma = if i > 0 { ", " } else { "" };
+        // Writing to a String cannot fail.
+        let _infallible = write!(literal, "{comma}{}: {}", key.literal, value.literal);
+        let _infallible = write!(json, "{comma}{}: {}", key.json_key(), value.json);
+        bound = match (bound, &key.bound, &value.bound) {
+            (Some(so_far), Some(key), Some(value)) if i == 0 => Some(format!("{so_far}{key} {value}")),
+            _ => None,
+        };
+    }
+    Val {
+        literal: format!("{{{literal}}}"),
+        bound: bound.map(|inner| format!("map({inner})")),
+        json: format!("{{{json}}}"),
+    }
+}
+
+fn udt(fields: &[(&str, Val)]) -> Val {
+    let literals = fields
+        .iter()
+        .map(|(name, v)| format!("{name}: {}", v.literal))
+        .collect::<Vec<_>>();
+    let jsons = fields
+        .iter()
+        .map(|(name, v)| format!("\"{name}\": {}", v.json))
+        .collect::<Vec<_>>();
+    let bounds = fields
+        .iter()
+        .map(|(_, v)| v.bound.as_deref())
+        .collect::<Option<Vec<_>>>();
+    Val {
+        literal: format!("{{{}}}", literals.join(", ")),
+        bound: bounds.map(|parts| format!("udt({})", parts.join(" "))),
+        json: format!("{{{}}}", jsons.join(", ")),
+    }
+}
+
+/// A random native type; plain ones more often.
+pub(super) fn random_native(rng: &mut Rng) -> Native {
+    let among = if rng.u8(0..3) == 0 { 3 } else { NATIVES.len() };
+    NATIVES.get(rng.usize(0..among)).copied().unwrap_or(Native::Int)
+}
+
+/// A random native type with an order.
+pub(super) fn random_ordered(rng: &mut Rng) -> Native {
+    loop {
+        let native = random_native(rng);
+        if native != Native::Duration {
+            return native;
+        }
+    }
+}
+
+/// A random type, nested `depth` deep at most. `ordered`: it can be a key, so nowhere a duration.
+pub(super) fn random_type(rng: &mut Rng, udts: &[Type], depth: u32, ordered: bool) -> Type {
+    let native = |rng: &mut Rng| {
+        Type::Native(if ordered {
+            random_ordered(rng)
+        } else {
+            random_native(rng)
+        })
+    };
+    if depth == 0 {
+        return native(rng);
+    }
+    match rng.u32(0..20) {
+        0..=8 => native(rng),
+        9..=10 => Type::List(Box::new(random_type(rng, udts, depth - 1, ordered))),
+        11..=12 => Type::Set(Box::new(random_type(rng, udts, depth - 1, true))),
+        13..=15 => Type::Map(
+            Box::new(random_type(rng, udts, depth - 1, true)),
+            Box::new(random_type(rng, udts, depth - 1, ordered)),
+        ),
+        16 => {
+            let count = rng.usize(1..4);
+            Type::Tuple((0..count).map(|_| random_type(rng, udts, depth - 1, ordered)).collect())
+        }
+        17 => {
+            let of = match rng.u8(0..4) {
+                0 => Type::Native(random_ordered(rng)),
+                1 => Type::Native(Native::Int),
+                _ => Type::Native(Native::Float),
+            };
+            Type::Vector(Box::new(of), rng.usize(1..4))
+        }
+        _ => match rng.choice(udts) {
+            Some(udt) if !ordered || !udt.has_duration() => udt.clone(),
+            _ => native(rng),
+        },
+    }
+}
