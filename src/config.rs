@@ -116,6 +116,12 @@ pub const SETTINGS: &[Setting] = &[
         "Memory for rows that have been read",
     ),
     setting(
+        "key-filter-bytes-max",
+        "BYTES",
+        Some("67108864"),
+        "Memory to know new rows by",
+    ),
+    setting(
         "block-cache-bytes-max",
         "BYTES",
         Some("67108864"),
@@ -459,6 +465,8 @@ pub struct Config {
     pub rack: String,
     /// Memory for rows, in bytes.
     pub row_cache_bytes_max: usize,
+    /// Memory to know new rows by, in bytes.
+    pub key_filter_bytes_max: usize,
     /// Memory for blocks, in bytes.
     pub block_cache_bytes_max: usize,
     /// Time between clean-ups of what expired or was deleted; zero: never.
@@ -500,6 +508,7 @@ impl Config {
             data_center: values.text("data-center").unwrap_or_default().to_owned(),
             rack: values.text("rack").unwrap_or_default().to_owned(),
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
+            key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
             threads: values.parsed("threads")?,

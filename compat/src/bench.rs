@@ -27,6 +27,10 @@ pub struct Options {
     pub in_flight: usize,
     /// Partitions of a thousand rows for slices; rows for point reads are a hundred times as many.
     pub partitions: i32,
+    /// Operations of each measured phase, in place of its length.
+    pub operations: Option<u64>,
+    /// Names of the phases to run; all when there is none.
+    pub only: Vec<String>,
     /// Whether Cassandra takes part when it can be started.
     pub cassandra: bool,
     /// Least ratios to Cassandra, operations by server processor second: insert, point read, slice.
@@ -74,7 +78,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     };
     let cassandra = if options.cassandra { cassandra(options)? } else { None };
     println!("\nserver CPU µs for an operation, beyond that of the null server in brackets:");
-    for (i, phase) in load::PHASES.iter().enumerate() {
+    for (i, phase) in phases(options).enumerate() {
         let of = |figures: &[Figures]| figures.get(i).map_or(0.0, Figures::cpu_per_operation);
         let (h, n) = (of(&helenus), of(&null));
         print!("{:8} helenus {h:8.1} ({:8.1})  null {n:6.1}", phase.name, h - n);
@@ -86,11 +90,21 @@ pub fn run(options: &Options) -> Outcome<bool> {
     let (Some(figures), Some((insert, read, slice))) = (&cassandra, options.ratios) else {
         return Ok(true);
     };
-    let ratio = |i: usize| match (figures.get(i), helenus.get(i)) {
-        (Some(theirs), Some(ours)) => theirs.cpu_per_operation() / ours.cpu_per_operation(),
+    let wanted = |name: &str| match name {
+        "insert" => insert,
+        "read" => read,
+        "slice" => slice,
         _ => 0.0,
     };
-    Ok(ratio(0) >= insert && ratio(1) >= read && ratio(2) >= slice)
+    Ok(phases(options)
+        .zip(figures.iter().zip(&helenus))
+        .all(|(phase, (theirs, ours))| theirs.cpu_per_operation() / ours.cpu_per_operation() >= wanted(phase.name)))
+}
+
+/// The phases asked for.
+fn phases(options: &Options) -> impl Iterator<Item = &'static load::Phase> {
+    let asked = |phase: &&load::Phase| options.only.is_empty() || options.only.iter().any(|name| name == phase.name);
+    load::PHASES.iter().filter(asked)
 }
 
 fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Vec<Figures>> {
@@ -100,10 +114,14 @@ fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Ve
     }
     load::fill(address, options)?;
     let mut all = Vec::new();
-    for phase in &load::PHASES {
-        load::run(address, phase, options, options.warmup)?;
+    for phase in phases(options) {
+        load::run(address, phase, options, load::Until::Elapsed(options.warmup), 0)?;
+        let until = match options.operations {
+            Some(operations) => load::Until::Operations(operations),
+            None => load::Until::Elapsed(options.phase),
+        };
         let before = server::cpu_micros(pid)?;
-        let mut figures = load::run(address, phase, options, options.phase)?;
+        let mut figures = load::run(address, phase, options, until, 1)?;
         figures.cpu_micros = server::cpu_micros(pid)?.saturating_sub(before);
         println!(
             "{name:10} {:8} {:9.0} op/s  p50 {:6} µs  p99 {:7} µs  server CPU {:8.1} µs/op",

@@ -99,6 +99,12 @@ enum Command {
         /// Partitions of a thousand rows.
         #[arg(long, default_value_t = 100)]
         partitions: i32,
+        /// Operations of each measured phase, in place of seconds: the same work however fast the machine is.
+        #[arg(long)]
+        operations: Option<u64>,
+        /// Phases to run; all when none is named.
+        #[arg(long)]
+        only: Vec<String>,
         /// Leave Cassandra out.
         #[arg(long)]
         without_cassandra: bool,
@@ -229,6 +235,8 @@ pub fn run() -> Outcome<bool> {
             connections,
             in_flight,
             partitions,
+            operations,
+            only,
             without_cassandra,
             strict,
         } => bench::run(&bench::Options {
@@ -237,6 +245,8 @@ pub fn run() -> Outcome<bool> {
             connections,
             in_flight,
             partitions,
+            operations,
+            only,
             cassandra: !without_cassandra,
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),

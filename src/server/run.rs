@@ -63,6 +63,7 @@ impl Running {
             store: store::Options {
                 durability,
                 row_cache_bytes_max: config.row_cache_bytes_max,
+                key_filter_bytes_max: config.key_filter_bytes_max,
                 block_cache_bytes_max: config.block_cache_bytes_max,
                 ..store::Options::default()
             },

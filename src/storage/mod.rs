@@ -33,6 +33,7 @@
 //!   FF the store's own        engine/fjall.rs, engine/slate.rs
 //! ```
 
+mod absence;
 mod batch;
 mod cache;
 pub mod deletion;

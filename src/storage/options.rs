@@ -69,6 +69,8 @@ pub struct Options {
     pub durability: Durability,
     /// Most bytes of rows and keys kept for point reads; 0 keeps none. The memory engine has no need of it.
     pub row_cache_bytes_max: usize,
+    /// Most bytes to remember which rows there are, so that new ones are written without looking for old ones; 0: none. `file:` only.
+    pub key_filter_bytes_max: usize,
     /// Most bytes of an engine's blocks kept decoded.
     pub block_cache_bytes_max: usize,
     /// Most commits that wait for the committer; more wait outside.
@@ -89,6 +91,7 @@ impl Default for Options {
         Self {
             durability: Durability::default(),
             row_cache_bytes_max: 64 * MIB,
+            key_filter_bytes_max: 64 * MIB,
             block_cache_bytes_max: 64 * MIB,
             commit_queue_batches_max: 16 * 1024,
             commit_queue_bytes_max: 64 * MIB,
@@ -104,6 +107,7 @@ impl fmt::Debug for Options {
         out.debug_struct("Options")
             .field("durability", &self.durability)
             .field("row_cache_bytes_max", &self.row_cache_bytes_max)
+            .field("key_filter_bytes_max", &self.key_filter_bytes_max)
             .field("block_cache_bytes_max", &self.block_cache_bytes_max)
             .field("commit_queue_batches_max", &self.commit_queue_batches_max)
             .field("commit_queue_bytes_max", &self.commit_queue_bytes_max)

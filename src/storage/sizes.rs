@@ -54,6 +54,11 @@ impl Sizes {
         }
     }
 
+    /// Tables that hold any row.
+    pub(super) fn tables_with_rows(&self) -> impl Iterator<Item = TableId> {
+        self.0.iter().map(|(table, _)| *table)
+    }
+
     /// Counts the change of one row.
     pub(super) fn count(&mut self, key: &[u8], before: Option<usize>, after: Option<usize>) -> Option<TableId> {
         let table = u32::from_be_bytes(*key.first_chunk::<4>()?);

@@ -21,6 +21,14 @@ pub(super) struct Phase {
     answer_bytes_min: usize,
 }
 
+/// When a phase ends.
+#[derive(Debug, Clone, Copy)]
+pub(super) enum Until {
+    Elapsed(Duration),
+    /// So many operations on all connections together.
+    Operations(u64),
+}
+
 pub(super) const SCHEMA: [&str; 4] = [
     "DROP KEYSPACE IF EXISTS bench",
     "CREATE KEYSPACE bench WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -135,15 +143,19 @@ fn write_all(connection: &mut Connection, prepared: &Prepared, rows: impl Iterat
     Ok(())
 }
 
-/// Runs a phase for `length` on all connections at once.
-pub(super) fn run(address: &str, phase: &Phase, options: &Options, length: Duration) -> Outcome<Figures> {
+/// Runs a phase on all connections at once. Rounds use keys of their own, so that what one has inserted is new again in the next.
+pub(super) fn run(address: &str, phase: &Phase, options: &Options, until: Until, round: u64) -> Outcome<Figures> {
     let start = clock::now();
+    let until = match until {
+        Until::Operations(all) => Until::Operations(all.div_ceil(options.connections.max(1) as u64)),
+        Until::Elapsed(_) => until,
+    };
     let threads = (0..options.connections)
         .map(|seed| {
             let address = address.to_owned();
             let (phase, in_flight, partitions) = (*phase, options.in_flight, options.partitions);
-            let seed = u64::try_from(seed).unwrap_or(0);
-            std::thread::spawn(move || one(&address, phase, in_flight, partitions, length, seed))
+            let seed = seed_of(u64::try_from(seed).unwrap_or(0), round);
+            std::thread::spawn(move || one(&address, phase, in_flight, partitions, until, seed))
         })
         .collect::<Vec<_>>();
     let mut times = Vec::new();
@@ -163,24 +175,20 @@ pub(super) fn run(address: &str, phase: &Phase, options: &Options, length: Durat
 }
 
 /// One connection: keeps `in_flight` requests under way; microseconds from sending to answer for each operation.
-fn one(
-    address: &str,
-    phase: Phase,
-    in_flight: usize,
-    partitions: i32,
-    length: Duration,
-    seed: u64,
-) -> Outcome<Vec<u32>> {
+fn one(address: &str, phase: Phase, in_flight: usize, partitions: i32, until: Until, seed: u64) -> Outcome<Vec<u32>> {
     let mut connection = Connection::open(address, 4)?;
     let (prepared, _) = connection.prepare(phase.statement)?;
-    let mut random = fastrand::Rng::with_seed(seed_of(seed));
+    let mut random = fastrand::Rng::with_seed(seed);
     let mut sent_at: Vec<Instant> = vec![clock::now(); in_flight];
     let mut free: Vec<i16> = (0..in_flight).filter_map(|s| i16::try_from(s).ok()).collect();
     let mut times = Vec::new();
     let start = clock::now();
     let mut under_way = 0;
     loop {
-        let going = start.elapsed() < length;
+        let going = match until {
+            Until::Elapsed(length) => start.elapsed() < length,
+            Until::Operations(operations) => (times.len() as u64) < operations,
+        };
         if going && !free.is_empty() {
             let mut bytes = Vec::new();
             let now = clock::now();
@@ -225,7 +233,7 @@ fn one(
     }
 }
 
-/// Different keys on each connection, the same in each run.
-fn seed_of(connection: u64) -> u64 {
-    0x9E37_79B9_7F4A_7C15u64.wrapping_mul(connection + 1)
+/// Different keys on each connection and in each round, the same each time the program runs.
+fn seed_of(connection: u64, round: u64) -> u64 {
+    0x9E37_79B9_7F4A_7C15u64.wrapping_mul((round << 32) + connection + 1)
 }

@@ -31,6 +31,7 @@ use super::fjall::{Engine, FORMAT, Published, Recovered, Shared, guard};
 use super::layout::{chain_record, full_key, full_range, range_record, size_record};
 use super::{DeletionTables, Order, add_table, remove_tables};
 use crate::clock::Clock;
+use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space, merge_values};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::{self, Derivations};
@@ -41,6 +42,9 @@ use crate::storage::{CommitSeq, Error, Result};
 
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
 const RANGE_STEP_KEYS: usize = 4096;
+
+/// Keys that one step of a fill of the absence filter passes: about a millisecond. Tests have small tables.
+const FILL_STEP_KEYS: usize = if cfg!(test) { 2 } else { 512 };
 
 /// Memtables waiting to be written as tables, at which the committer waits: at four fjall waits itself, and does not notice failure.
 const SEALED_MEMTABLES_MAX: usize = 3;
@@ -165,6 +169,8 @@ pub(super) struct Committer {
     engine: Option<Arc<Engine>>,
     end: ChainEnd,
     sizes: Sizes,
+    /// Rows that need not be looked for before they are written.
+    absence: Absence,
     deletion_tables: DeletionTables,
     jobs: VecDeque<RangeJob>,
     next_range: u64,
@@ -190,6 +196,7 @@ impl Committer {
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
         });
+        let absence_bytes_max = options.key_filter_bytes_max;
         let mut committer = Self {
             directory,
             options,
@@ -200,6 +207,7 @@ impl Committer {
             engine: None,
             end: ChainEnd::default(),
             sizes: Sizes::default(),
+            absence: Absence::new(absence_bytes_max),
             deletion_tables: DeletionTables::default(),
             jobs: VecDeque::new(),
             next_range: 0,
@@ -223,6 +231,8 @@ impl Committer {
         self.engine = Some(Arc::new(recovered.engine));
         self.end = recovered.end;
         self.sizes = recovered.sizes;
+        // A group that failed may be there in spite of its answer, so what was known before is known no more.
+        self.absence.begin(self.sizes.tables_with_rows());
         self.deletion_tables = recovered.deletion_tables;
         self.next_range = recovered
             .unfinished
@@ -253,6 +263,7 @@ impl Committer {
                 Next::Idle => {}
             }
             self.step_range_job();
+            self.step_fill();
         };
         while self.step_range_job() {}
         let closed = self.close();
@@ -268,7 +279,7 @@ impl Committer {
     /// Waits for something to do and takes a group's worth of it. `None` when no handle is left.
     fn next_command(&self) -> Option<Next> {
         let first = match (self.options.durability, self.unsynced_since) {
-            _ if !self.jobs.is_empty() => match self.commands.try_recv() {
+            _ if !self.jobs.is_empty() || self.absence.fill().is_some() => match self.commands.try_recv() {
                 Ok(command) => command,
                 Err(TryRecvError::Empty) => return Some(Next::Idle),
                 Err(TryRecvError::Disconnected) => return None,
@@ -340,7 +351,7 @@ impl Committer {
     }
 
     /// What the batches together make of each key. A batch that cannot be merged is refused alone.
-    fn stage(&self, requests: &[Request]) -> (Group, Vec<Option<Error>>) {
+    fn stage(&mut self, requests: &[Request]) -> (Group, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
         // A refused batch may have left part of itself in the group; that is rare enough to begin again without it.
         let derivations = self.shared.derivations.load_full();
@@ -362,7 +373,7 @@ impl Committer {
         }
     }
 
-    fn stage_batch(&self, group: &mut Group, changes: &[Change]) -> Result<()> {
+    fn stage_batch(&mut self, group: &mut Group, changes: &[Change]) -> Result<()> {
         for change in changes {
             match change {
                 Change::Put { space, key, value } => {
@@ -410,7 +421,7 @@ impl Committer {
     }
 
     fn stage_value(
-        &self,
+        &mut self,
         group: &mut Group,
         space: Space,
         key: &[u8],
@@ -422,10 +433,7 @@ impl Committer {
             return Ok(());
         }
         let old = match space {
-            Space::Rows => match self.shared.cache.peek(key) {
-                Some(known) => known,
-                None => self.engine()?.get_newest(&full)?,
-            },
+            Space::Rows => self.old_row(key, &full)?,
             Space::Deletions => self.engine()?.get_newest(&full)?,
             Space::Indexes | Space::Feed | Space::Catalog => None,
         };
@@ -442,6 +450,65 @@ impl Committer {
             },
         );
         Ok(())
+    }
+
+    /// The row as the engine has it, which is about to be written anew. Most new rows are known to be absent and not looked for.
+    fn old_row(&mut self, key: &[u8], full: &[u8]) -> Result<Option<Bytes>> {
+        if self.absence.note(key) {
+            debug_assert!(
+                self.engine()?.get_newest(full)?.is_none(),
+                "a row that is there was called absent: {key:?}"
+            );
+            return Ok(None);
+        }
+        if let Some(known) = self.shared.cache.peek(key) {
+            return Ok(known);
+        }
+        let found = self.engine()?.get_newest(full)?;
+        if found.is_none() {
+            self.absence.searched_in_vain(key, |table| self.sizes.get(table).rows);
+        }
+        Ok(found)
+    }
+
+    /// Goes one step on with noting which rows a table has.
+    fn step_fill(&mut self) {
+        let Some(fill) = self.absence.fill() else { return };
+        let stepped = self.fill_keys(&fill.rest).map(|keys| {
+            let rest = match keys.last() {
+                Some(last) if keys.len() >= FILL_STEP_KEYS => {
+                    let last = last.get(1..).unwrap_or_default().to_vec();
+                    Some(super::rest_of_range(&fill.rest, Order::Forward, last))
+                }
+                _ => None,
+            };
+            (keys, rest)
+        });
+        match stepped {
+            Ok((keys, rest)) => {
+                let keys = keys.iter().map(|key| key.get(1..).unwrap_or_default());
+                self.absence.fill_step(keys, rest);
+            }
+            // Whoever reads there hears of it; the table's rows are looked for as before.
+            Err(error) => {
+                tracing::warn!(%error, "could not note which rows a table has");
+                self.absence.drop_fill();
+            }
+        }
+    }
+
+    /// Some full keys from the start of a range of rows.
+    fn fill_keys(&self, range: &KeyRange) -> Result<Vec<fjall::Slice>> {
+        if range.is_empty() {
+            return Ok(Vec::new());
+        }
+        let engine = self.engine()?;
+        let view = engine.database.snapshot();
+        let entries = engine.entries(&view, full_range(Space::Rows, range), Order::Forward)?;
+        entries
+            .take(FILL_STEP_KEYS)
+            .map(|entry| entry.map(|(key, _)| key))
+            .collect()
     }
 
     /// Notes the ranges to delete, so that they are deleted even when the process ends meanwhile.
@@ -817,7 +884,7 @@ enum Next {
     Group(Vec<Request>, Option<oneshot::Sender<Result<()>>>),
     /// The period of unsynced writes is over.
     Sync,
-    /// Nothing is asked, and ranges are being deleted.
+    /// Nothing is asked, and ranges are being deleted or keys noted.
     Idle,
 }
 

@@ -177,6 +177,8 @@ async fn check(store: &Store, model: &Model, counts: bool) {
 async fn run(scheme: &str, row_cache_bytes_max: usize, steps: &[Step]) {
     let mut place = Place::new(scheme);
     place.options.row_cache_bytes_max = row_cache_bytes_max;
+    // With and without, and with one that is soon used up.
+    place.options.key_filter_bytes_max = [0, 64, 1 << 20][steps.len() % 3];
     let mut store = place.open().await;
     store.set_derivations(super::derived::of_tables([0, 1]));
     let (mut batch, mut model) = (Batch::new(), Model::default());
