@@ -285,7 +285,7 @@ mod tests {
         absence.begin([1]);
         assert!(absence.note(&key(2, 0)) && !absence.note(&key(1, 0)));
         for n in 0..FILL_SEARCHES_MIN {
-            absence.searched_in_vain(&key(1, n), |_| 10);
+            absence.searched_in_vain(&key(1, n), |_| FILL_SEARCHES_MIN);
         }
         assert_eq!(absence.fill().unwrap().rest, table_range(1));
         assert!(!absence.note(&key(1, 5)));
