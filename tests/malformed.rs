@@ -1,5 +1,8 @@
 //! Bad input, row by row: what each kind gets, and that other clients do not notice.
-#![expect(clippy::cast_possible_truncation, reason = "lengths of frames that the test itself made")]
+#![expect(
+    clippy::cast_possible_truncation,
+    reason = "lengths of frames that the test itself made"
+)]
 
 mod raw;
 

@@ -13,6 +13,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use grammar::ast::Statement;
 use helenus::planner::ddl::{self, ChangeKind, ChangeTarget, DdlContext, DdlError, DdlOutcome};
+use helenus::planner::{self, Plan};
 use helenus::schema::describe::{DescribeError, Description, describe};
 use helenus::schema::node::{Live, NodeInfo};
 use helenus::schema::views::{self, Sources, Wanted};
@@ -116,12 +117,17 @@ impl Session {
                 let answer = describe(target, self.keyspace.as_deref(), &self.schema, &self.node);
                 Some(describe_answer(answer))
             }
-            statement if ddl::is_ddl(statement) => {
+            statement if self.is_ddl(statement) => {
                 let answer = self.apply(statement);
                 Some(ddl_answer(answer))
             }
             _ => None,
         }
+    }
+
+    fn is_ddl(&self, statement: &Statement) -> bool {
+        let planned = planner::plan(statement, self.keyspace.as_deref(), &self.schema);
+        planned.is_ok_and(|planned| matches!(planned.plan, Plan::Ddl(_)))
     }
 
     fn must(&mut self, text: &str) {

@@ -191,19 +191,8 @@ fn parenthesized(input: Input<'_>) -> Parsed<'_, Term> {
 /// Whether a term begins `distance` tokens on; keywords that also go on with a statement do not count.
 fn begins_simple_term(input: Input<'_>, distance: usize) -> bool {
     match input.ahead(distance) {
-        Kind::String
-        | Kind::Integer
-        | Kind::FloatLiteral
-        | Kind::True
-        | Kind::False
-        | Kind::DurationLiteral
-        | Kind::UuidLiteral
-        | Kind::Hex
-        | Kind::PositiveNan
-        | Kind::NegativeNan
-        | Kind::PositiveInfinity
-        | Kind::NegativeInfinity
-        | Kind::Null
+        kind if is_constant(kind) => true,
+        Kind::Null
         | Kind::QuestionMark
         | Kind::BracketOpen
         | Kind::BraceOpen

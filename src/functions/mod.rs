@@ -227,12 +227,6 @@ impl Function {
         self.0.pure
     }
 
-    /// Whether it is an operator (`a + b`, `-a`), which messages call so.
-    #[must_use]
-    pub fn is_operation(&self) -> bool {
-        matches!(self.0.look, Look::Infix(_) | Look::Prefix)
-    }
-
     /// What the result's column is called, given its arguments' texts.
     #[must_use]
     pub fn result_name<T: AsRef<str>>(&self, arguments: &[T]) -> String {

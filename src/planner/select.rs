@@ -47,12 +47,6 @@ impl SelectPlan {
         !self.selection.template.aggregates.is_empty() || self.group_by.is_some()
     }
 
-    /// Whether partitions are named by key, and may be several.
-    #[must_use]
-    pub fn has_partition_in(&self) -> bool {
-        self.partitions.has_in()
-    }
-
     /// Whether rows of several partitions are sorted together: such a query cannot be paged.
     #[must_use]
     pub fn sorts_partitions(&self) -> bool {

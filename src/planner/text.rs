@@ -129,40 +129,35 @@ impl Display for TermText<'_> {
 
 /// A type as it was written.
 pub(crate) fn type_text(ty: &grammar::ast::Type) -> String {
-    use grammar::ast::Type;
-    match ty {
-        Type::Named(name) => qualified(name),
-        Type::Custom(class) => format!("'{class}'"),
-        Type::List(of) => format!("list<{}>", type_text(of)),
-        Type::Set(of) => format!("set<{}>", type_text(of)),
-        Type::Map(key, value) => format!("map<{}, {}>", type_text(key), type_text(value)),
-        Type::Tuple(of) => {
-            let texts: Vec<String> = of.iter().map(type_text).collect();
-            format!("tuple<{}>", Joined(&texts, ", "))
-        }
-        Type::Vector(of, dimension) => format!("vector<{}, {dimension}>", type_text(of)),
-        Type::Frozen(of) => format!("frozen<{}>", type_text(of)),
-    }
+    type_text_in(ty, None)
 }
 
 /// A type as a type hint in a SELECT clause names it: user-defined types in full.
 pub(crate) fn type_text_full(ty: &grammar::ast::Type, keyspace: &str) -> String {
+    type_text_in(ty, Some(keyspace))
+}
+
+/// A type's text; user-defined types without a keyspace get this one.
+fn type_text_in(ty: &grammar::ast::Type, keyspace: Option<&str>) -> String {
     use grammar::ast::Type;
-    let full = |ty: &Type| type_text_full(ty, keyspace);
+    let text = |ty: &Type| type_text_in(ty, keyspace);
     match ty {
-        Type::Named(name) if name.keyspace.is_none() && crate::types::Native::named(name.name.as_str()).is_none() => {
-            format!("{keyspace}.{}", name.name.as_str())
-        }
-        Type::Named(_) | Type::Custom(_) => type_text(ty),
-        Type::List(of) => format!("list<{}>", full(of)),
-        Type::Set(of) => format!("set<{}>", full(of)),
-        Type::Map(key, value) => format!("map<{}, {}>", full(key), full(value)),
+        Type::Named(name) => match keyspace {
+            Some(keyspace) if name.keyspace.is_none() && crate::types::Native::named(name.name.as_str()).is_none() => {
+                format!("{keyspace}.{}", name.name.as_str())
+            }
+            _ => qualified(name),
+        },
+        Type::Custom(class) => format!("'{class}'"),
+        Type::List(of) => format!("list<{}>", text(of)),
+        Type::Set(of) => format!("set<{}>", text(of)),
+        Type::Map(key, value) => format!("map<{}, {}>", text(key), text(value)),
         Type::Tuple(of) => {
-            let texts: Vec<String> = of.iter().map(full).collect();
+            let texts: Vec<String> = of.iter().map(text).collect();
             format!("tuple<{}>", Joined(&texts, ", "))
         }
-        Type::Vector(of, dimension) => format!("vector<{}, {dimension}>", full(of)),
-        Type::Frozen(of) => format!("frozen<{}>", full(of)),
+        Type::Vector(of, dimension) => format!("vector<{}, {dimension}>", text(of)),
+        Type::Frozen(of) => format!("frozen<{}>", text(of)),
     }
 }
 

@@ -1,7 +1,6 @@
 //! Server-side DESCRIBE: the rows and the errors of every form of it, byte for byte as Cassandra 5.0's.
 //!
-//! Deliberately absent: paging. A caller that cuts the rows into pages must refuse the next page when the schema's version has
-//! changed meanwhile, with [`SCHEMA_CHANGED`].
+//! Deliberately absent: paging. The answer is one page, whatever size was asked for.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, SocketAddr};
@@ -17,10 +16,6 @@ use crate::types::{CqlType, Native, quoted};
 
 /// The keyspace and table that the columns of a DESCRIBE are said to be of.
 pub const RESULT_TABLE: (&str, &str) = ("system", "describe");
-
-/// The error (Invalid) for the next page of a DESCRIBE when the schema has changed since the last one.
-pub const SCHEMA_CHANGED: &str = "The schema has changed since the previous page of the DESCRIBE statement result. \
-                                  Please retry the DESCRIBE statement.";
 
 /// What a DESCRIBE may not find. All are `Invalid` in the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

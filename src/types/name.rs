@@ -97,12 +97,6 @@ impl CqlType {
         matches!(self, Self::List(_) | Self::Set(_) | Self::Map(..) | Self::User(_))
     }
 
-    /// Whether it was frozen explicitly or by nesting. Tuples and vectors are one cell without it.
-    #[must_use]
-    pub fn is_frozen(&self) -> bool {
-        matches!(self, Self::Frozen(_) | Self::Tuple(_))
-    }
-
     /// The type without `frozen<…>` around it.
     #[must_use]
     pub fn unfrozen(&self) -> &Self {
@@ -126,12 +120,6 @@ impl CqlType {
             Self::Native(_) | Self::Custom(_) => return self.clone(),
         };
         Self::Frozen(Arc::new(inner))
-    }
-
-    /// Whether it is a counter or has one inside.
-    #[must_use]
-    pub fn contains_counter(&self) -> bool {
-        self.contains(&|inner| matches!(inner, Self::Native(Native::Counter)))
     }
 
     /// Whether it is a duration or has one inside, so that it has no order.

@@ -178,30 +178,6 @@ pub fn apply(
     }
 }
 
-/// Whether [`apply`] is for this statement.
-#[must_use]
-pub fn is_ddl(statement: &Statement) -> bool {
-    matches!(
-        statement,
-        Statement::CreateKeyspace(_)
-            | Statement::AlterKeyspace(_)
-            | Statement::DropKeyspace(_)
-            | Statement::CreateTable(_)
-            | Statement::AlterTable(_)
-            | Statement::CreateType(_)
-            | Statement::AlterType(_)
-            | Statement::CreateIndex(_)
-            | Statement::CreateView(_)
-            | Statement::AlterView(_)
-            | Statement::CreateFunction(_)
-            | Statement::CreateAggregate(_)
-            | Statement::DropFunction(_)
-            | Statement::Drop(_)
-            | Statement::CreateTrigger(_)
-            | Statement::DropTrigger(_)
-    )
-}
-
 /// What a statement does to what it names, as the rule about system keyspaces sees it.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Right {

@@ -13,7 +13,7 @@ use bytes::{Buf, Bytes, BytesMut};
 use super::super::cursor::Malformed;
 use super::super::{Compression, Version, flags};
 use super::segment::{Form, SegmentHeader, TRAILER_BYTES};
-use super::{BODY_BYTES_MAX, HEADER_BYTES, Header, RESPONSE_BIT, compression, segment};
+use super::{BODY_BYTES_MAX, HEADER_BYTES, Header, compression, segment};
 
 /// What came in.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -96,8 +96,8 @@ impl Decoder {
     }
 
     /// Bytes kept here that belong to no envelope given out yet.
-    #[must_use]
-    pub fn buffered(&self) -> usize {
+    #[cfg(test)]
+    pub(super) fn buffered(&self) -> usize {
         self.buffer.len() + self.payload.len() + self.assembled.len()
     }
 
@@ -296,14 +296,6 @@ fn header(bytes: &[u8], expected: &mut Option<Version>) -> Result<Option<Header>
         opcode_byte: *opcode_byte,
         length,
     }))
-}
-
-impl Fatal {
-    /// Whether the byte of [`Fatal::Version`] is that of a response, which only a confused client sends.
-    #[must_use]
-    pub const fn is_response(byte: u8) -> bool {
-        byte & RESPONSE_BIT != 0
-    }
 }
 
 #[cfg(test)]
