@@ -27,7 +27,7 @@ use crate::planner::bound::{
 };
 use crate::planner::{self, Plan, ddl};
 use crate::schema::node::{Live, NodeInfo};
-use crate::schema::{Schema, describe, system, views};
+use crate::schema::{Schema, Table, describe, system, views};
 use crate::token::Token;
 
 /// How a database is opened.
@@ -243,7 +243,7 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        let batch = planner::batch::finish(kind, bound, None)?;
+        let batch = planner::batch::finish(kind, &plans, bound, None)?;
         self.run_batch(&request, &batch).await
     }
 
@@ -344,6 +344,17 @@ impl Database {
             Some(state) if page_rows.is_some() => Some(self.catalog.paging_key.open(digest(), state)?),
             _ => None,
         };
+        let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
+        if let BoundPartitions::Keys(keys) = &select.partitions
+            && keys.len() > 1
+            && params.consistency.is_serial()
+            && !is_paged
+            && select.selection.aggregates.is_empty()
+        {
+            return Err(Error::Invalid(
+                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time".to_owned(),
+            ));
+        }
         let limits = Limits {
             rows: resume
                 .as_ref()
@@ -443,12 +454,12 @@ impl Database {
             (false, true) => "COUNTER",
             (false, false) => "SIMPLE",
         };
-        let write = self.write_request(
-            request,
-            write_type,
-            is_conditional,
-            is_counter.then_some(&modification.table.name),
-        )?;
+        let write = self.write_request(request, write_type, &modification.table)?;
+        if !is_conditional && !is_counter && write.consistency.is_serial() {
+            return Err(Error::Invalid(
+                "You must use conditional updates for serializable writes".to_owned(),
+            ));
+        }
         if is_conditional {
             return self
                 .writes
@@ -474,12 +485,11 @@ impl Database {
             BatchKind::Unlogged => "UNLOGGED_BATCH",
             BatchKind::Counter => "COUNTER",
         };
-        let counters = batch
-            .modifications
-            .iter()
-            .find(|modification| modification.table.is_counter);
-        let counter_table = counters.map(|modification| &modification.table.name);
-        let mut write = self.write_request(request, write_type, batch.conditional, counter_table)?;
+        let tables = || batch.modifications.iter().map(|modification| &modification.table);
+        let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
+        let table = table.ok_or_else(|| Error::Server("a batch with members has no table".to_owned()))?;
+        // Cassandra lets a batch without conditions be written at SERIAL.
+        let mut write = self.write_request(request, write_type, table)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         if batch.conditional {
             return self
@@ -506,39 +516,49 @@ impl Database {
         })
     }
 
+    /// What the request says of a write; `table` is one of those written to, a counter table where there is one.
     fn write_request(
         &self,
         request: &Request<'_>,
         write_type: &'static str,
-        is_conditional: bool,
-        counter_table: Option<&String>,
+        table: &Table,
     ) -> Result<WriteRequest, Error> {
         let consistency = request.params.consistency;
         let invalid = |text: String| Err(Error::Invalid(text));
-        let serial = request.params.serial_consistency;
-        if is_conditional && serial.is_some_and(|serial| !serial.is_serial()) {
-            return invalid(
-                "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned(),
-            );
+        if write_type == "CAS" {
+            let serial = request.params.serial_consistency;
+            if serial.is_some_and(|serial| !serial.is_serial()) {
+                return invalid(
+                    "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned(),
+                );
+            }
+            if consistency.is_serial() {
+                return invalid(format!(
+                    "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is \
+                     accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
+                    consistency.name()
+                ));
+            }
+            if consistency == Consistency::EachQuorum {
+                let keyspace = request.snapshot.schema.keyspaces.get(&table.keyspace);
+                let strategy = keyspace.and_then(|keyspace| keyspace.replication.get("class"));
+                if let Some(strategy) = strategy.filter(|class| !class.ends_with(".NetworkTopologyStrategy")) {
+                    return invalid(format!(
+                        "consistency level EACH_QUORUM not compatible with replication strategy ({strategy})"
+                    ));
+                }
+            }
         }
-        if is_conditional && consistency.is_serial() {
-            return invalid(format!(
-                "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is \
-                 accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
-                consistency.name()
-            ));
-        }
-        if let Some(table) = counter_table {
+        if table.is_counter {
             if consistency == Consistency::Any {
                 return invalid(format!(
-                    "Consistency level ANY is not yet supported for counter table {table}"
+                    "Consistency level ANY is not yet supported for counter table {}",
+                    table.name
                 ));
             }
             if consistency.is_serial() {
                 return invalid("Counter operations are inherently non-serializable".to_owned());
             }
-        } else if consistency.is_serial() {
-            return invalid("You must use conditional updates for serializable writes".to_owned());
         }
         Ok(WriteRequest {
             timestamp_micros: request.params.timestamp_micros,

@@ -47,7 +47,7 @@ impl BatchPlan {
             )?,
             None => None,
         };
-        finish(self.kind, modifications, timestamp)
+        finish(self.kind, &self.modifications, modifications, timestamp)
     }
 }
 
@@ -100,13 +100,14 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
     Ok(())
 }
 
-/// Puts bound members together.
+/// Puts bound members together; `members` are their plans.
 ///
 /// # Errors
 ///
-/// Conditions on several partitions.
+/// Conditions on several partitions, and conditions beside IN on clustering columns.
 pub fn finish(
     kind: BatchKind,
+    members: &[Arc<ModifyPlan>],
     modifications: Vec<BoundModification>,
     timestamp: Option<i64>,
 ) -> Result<BoundBatch, Error> {
@@ -121,6 +122,10 @@ pub fn finish(
             && keys.any(|key| key != first)
         {
             return Err(Error::invalid("Batch with conditions cannot span multiple partitions"));
+        }
+        // Only now: Cassandra finds it when the batch is executed.
+        for member in members {
+            member.refuse_clustering_in()?;
         }
     }
     Ok(BoundBatch {

@@ -107,7 +107,11 @@ impl ColumnCondition {
             Part::Whole => FilterTarget::Column(self.column),
             Part::Field(index) => FilterTarget::Field(self.column, *index),
             Part::Element(key) => match key.bind(binding)? {
-                Value::Unset => return Err(Error::invalid("Invalid 'unset' value in condition")),
+                Value::Unset if self.list_element => {
+                    return Err(Error::invalid("Invalid 'unset' value in condition"));
+                }
+                // No key is unset, so nothing is found at it.
+                Value::Unset => FilterTarget::Element(self.column, Value::Unset),
                 Value::Null => {
                     return invalid!(
                         "Invalid null value for {} element access",
@@ -125,7 +129,7 @@ impl ColumnCondition {
                 }
             },
         };
-        let operands = match &self.operands {
+        let mut operands = match &self.operands {
             Operands::Each(terms) => terms
                 .iter()
                 .map(|term| term.bind(binding))
@@ -139,19 +143,40 @@ impl ColumnCondition {
                 Err(_) => return Err(Error::invalid("Invalid null list in IN condition")),
             },
         };
-        if operands.contains(&Value::Unset) {
-            return Err(Error::invalid("Invalid 'unset' value in condition"));
+        let contains = matches!(self.operator, Operator::Contains | Operator::ContainsKey);
+        match self.operator {
+            // What is unset is not in the list.
+            Operator::In => operands.retain(|operand| *operand != Value::Unset),
+            // No collection contains what is unset: the executor takes it for that.
+            Operator::Contains | Operator::ContainsKey => {}
+            _ if operands.contains(&Value::Unset) => {
+                return Err(Error::invalid("Invalid 'unset' value in condition"));
+            }
+            _ => {}
         }
         let orders = matches!(
             self.operator,
             Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte
         );
-        let contains = matches!(self.operator, Operator::Contains | Operator::ContainsKey);
         if (orders || contains) && operands.contains(&Value::Null) {
             return invalid!(
                 "Invalid comparison with null for operator \"{}\"",
                 relation_sign(self.operator)
             );
+        }
+        if let (Part::Whole, false, Some(kind)) = (&self.part, contains, many_celled(&self.ty)) {
+            // A collection of many cells is null when it is empty, so an empty one is compared as null.
+            for operand in &mut operands {
+                if matches!(operand, Value::Bytes(bytes) if value::int(bytes.get(..4).unwrap_or_default()) == Some(0)) {
+                    if orders {
+                        return invalid!(
+                            "Invalid comparison with an empty {kind} for operator \"{}\"",
+                            relation_sign(self.operator)
+                        );
+                    }
+                    *operand = Value::Null;
+                }
+            }
         }
         Ok(BoundFilter {
             target,
@@ -159,6 +184,16 @@ impl ColumnCondition {
             operands,
             ty: self.ty.clone(),
         })
+    }
+}
+
+/// What Cassandra calls a collection that is kept in many cells; `None`: the type is none.
+const fn many_celled(ty: &CqlType) -> Option<&'static str> {
+    match ty {
+        CqlType::List(_) => Some("list"),
+        CqlType::Set(_) => Some("set"),
+        CqlType::Map(..) => Some("map"),
+        _ => None,
     }
 }
 
@@ -243,18 +278,9 @@ fn one(typer: &mut Typer<'_>, index: usize, column: &Column, condition: &Conditi
                 "Slice conditions ( {} ) are not supported on durations",
                 relation_sign(operator)
             ),
-            CqlType::Tuple(_) => invalid!(
-                "Slice conditions ( {} ) are not supported on tuples containing durations",
-                relation_sign(operator)
-            ),
-            CqlType::User(_) => invalid!(
-                "Slice conditions ( {} ) are not supported on UDTs containing durations",
-                relation_sign(operator)
-            ),
-            _ => invalid!(
-                "Slice conditions ( {} ) are not supported on collections containing durations",
-                relation_sign(operator)
-            ),
+            CqlType::Tuple(_) => invalid!("Slice conditions are not supported on tuples containing durations"),
+            CqlType::User(_) => invalid!("Slice conditions are not supported on UDTs containing durations"),
+            _ => invalid!("Slice conditions are not supported on collections containing durations"),
         };
     }
     let receiver = match (operator, receiver.ty.unfrozen()) {

@@ -74,6 +74,18 @@ impl ModifyPlan {
         self.timestamp.is_some()
     }
 
+    /// Refuses IN on clustering columns, as a batch with conditions must even for members without.
+    ///
+    /// # Errors
+    ///
+    /// When there is such an IN.
+    pub(crate) fn refuse_clustering_in(&self) -> Result<(), Error> {
+        match &self.target {
+            TargetPlan::Rows(rows) | TargetPlan::Ranges(rows) if rows.has_in() => Err(clustering_in(self.kind)),
+            _ => Ok(()),
+        }
+    }
+
     /// What a refused condition answers with besides `[applied]`: places in `table.columns`.
     #[must_use]
     pub fn condition_columns(&self) -> &[usize] {
@@ -136,6 +148,20 @@ impl ModifyPlan {
             condition_columns: self.condition_columns.clone(),
         })
     }
+}
+
+const fn plural(kind: ModificationKind) -> &'static str {
+    match kind {
+        ModificationKind::Delete => "deletions",
+        ModificationKind::Insert | ModificationKind::Update => "updates",
+    }
+}
+
+fn clustering_in(kind: ModificationKind) -> Error {
+    Error::invalid(format!(
+        "IN on the clustering key columns is not supported with conditional {}",
+        plural(kind)
+    ))
 }
 
 /// `USING TIMESTAMP`; unset is none.
@@ -452,16 +478,14 @@ fn finish(
     let partitions = PartitionPlan::new(table, &parts.restrictions);
     let (rows, _) = RowsPlan::new(table, &parts.restrictions, true);
     if conditional {
-        let what = if parts.kind == ModificationKind::Delete {
-            "deletions"
-        } else {
-            "updates"
-        };
         if partitions.has_in() {
-            return invalid!("IN on the partition key is not supported with conditional {what}");
+            return invalid!(
+                "IN on the partition key is not supported with conditional {}",
+                plural(parts.kind)
+            );
         }
         if rows.has_in() {
-            return invalid!("IN on the clustering key columns is not supported with conditional {what}");
+            return Err(clustering_in(parts.kind));
         }
     }
     let deletes_columns = !parts.operations.is_empty();

@@ -19,7 +19,7 @@ use crate::executor::{Error, storage_read, value};
 use crate::functions::Context;
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{Deletions, Order, RowView, Snapshot, Space, key};
-use crate::planner::bound::{BoundCondition, BoundModification, BoundTarget, ResultColumn};
+use crate::planner::bound::{BoundCondition, BoundFilter, BoundModification, BoundTarget, FilterTarget, ResultColumn};
 use crate::schema::{ColumnKind, Table};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
@@ -87,9 +87,27 @@ impl WriteRoom {
             }
         }
         let timestamp = self.clock.next_micros();
-        let mut staged = Staged::default();
+        let mut staged = Staged {
+            deletes_just_before: true,
+            ..Staged::default()
+        };
         for routed in modifications {
-            self.stage(routed, timestamp, request, &mut staged).await?;
+            // A member without a condition may bring a timestamp, but Cassandra writes all with that of the ballot.
+            let own_time;
+            let modification = if routed.modification.timestamp.is_some() {
+                own_time = BoundModification {
+                    timestamp: None,
+                    ..routed.modification.clone()
+                };
+                &own_time
+            } else {
+                routed.modification
+            };
+            let routed = Routed {
+                modification,
+                ..*routed
+            };
+            self.stage(&routed, timestamp, request, &mut staged).await?;
         }
         staged.commit(request).await?;
         Ok(applied(first.table()))
@@ -124,38 +142,70 @@ fn condition_row(modification: &BoundModification) -> Option<&[u8]> {
     }
 }
 
+/// Whether a place of the table is a static column.
+fn is_static(table: &Table, place: usize) -> bool {
+    let column = table.columns.get(place);
+    column.is_some_and(|column| column.kind == ColumnKind::Static)
+}
+
+/// The column that one condition of an IF looks at.
+fn column_of(filter: &BoundFilter) -> Option<usize> {
+    match &filter.target {
+        FilterTarget::Column(place) | FilterTarget::Element(place, _) | FilterTarget::Field(place, _) => Some(*place),
+        FilterTarget::Tuple(_) | FilterTarget::Token => None,
+    }
+}
+
+/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static row's, also
+/// where the statement names another, which then is not read at all (Cassandra's `ColumnConditions.addConditionsTo`).
+fn rows_asked(modification: &BoundModification) -> impl Iterator<Item = Option<&[u8]>> {
+    let row = condition_row(modification);
+    let (own, of_static) = match &modification.condition {
+        BoundCondition::Always => (false, false),
+        BoundCondition::Exists | BoundCondition::NotExists => (true, false),
+        BoundCondition::Columns(conditions) => {
+            let places = || conditions.iter().filter_map(column_of);
+            let table = &modification.table;
+            (
+                places().any(|place| !is_static(table, place)),
+                places().any(|place| is_static(table, place)),
+            )
+        }
+    };
+    own.then_some(row).into_iter().chain(of_static.then_some(None))
+}
+
 /// One row cannot be asked to be there, not to be there, and to have values.
 fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
     let mut seen: BTreeMap<Option<&[u8]>, &BoundCondition> = BTreeMap::new();
     for routed in modifications {
         let condition = &routed.modification.condition;
-        if *condition == BoundCondition::Always {
-            continue;
+        for row in rows_asked(routed.modification) {
+            let Some(before) = seen.insert(row, condition) else {
+                continue;
+            };
+            let text = match (before, condition) {
+                (BoundCondition::Exists, BoundCondition::NotExists)
+                | (BoundCondition::NotExists, BoundCondition::Exists) => {
+                    "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"
+                }
+                (BoundCondition::Columns(_), BoundCondition::Exists) => {
+                    "Cannot mix IF conditions and IF EXISTS for the same row"
+                }
+                (BoundCondition::Columns(_), BoundCondition::NotExists)
+                | (BoundCondition::Exists | BoundCondition::NotExists, BoundCondition::Columns(_)) => {
+                    "Cannot mix IF conditions and IF NOT EXISTS for the same row"
+                }
+                _ => continue,
+            };
+            return Err(Error::Invalid(text.to_owned()));
         }
-        let Some(before) = seen.insert(condition_row(routed.modification), condition) else {
-            continue;
-        };
-        let text = match (before, condition) {
-            (BoundCondition::Exists, BoundCondition::NotExists)
-            | (BoundCondition::NotExists, BoundCondition::Exists) => {
-                "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"
-            }
-            (BoundCondition::Columns(_), BoundCondition::Exists) => {
-                "Cannot mix IF conditions and IF EXISTS for the same row"
-            }
-            (BoundCondition::Columns(_), BoundCondition::NotExists)
-            | (BoundCondition::Exists | BoundCondition::NotExists, BoundCondition::Columns(_)) => {
-                "Cannot mix IF conditions and IF NOT EXISTS for the same row"
-            }
-            _ => continue,
-        };
-        return Err(Error::Invalid(text.to_owned()));
     }
     Ok(())
 }
 
 /// Where some statement asks for existence, Cassandra reads all static columns if a static row is written, and all regular ones
-/// if a row is: the others it shows as null (CQL3CasRequest.columnsToRead).
+/// if a row is, and of the others those in conditions: the rest it shows as null (CQL3CasRequest.columnsToRead).
 fn unread(table: &Table, modifications: &[Routed<'_>]) -> Vec<usize> {
     let kind_of = |place: usize| table.columns.get(place).map(|column| column.kind);
     let writes_static = modifications.iter().any(|routed| {
@@ -170,10 +220,16 @@ fn unread(table: &Table, modifications: &[Routed<'_>]) -> Vec<usize> {
     if !asks_existence(modifications) {
         return Vec::new();
     }
+    let mut conditioned = Vec::new();
+    for routed in modifications {
+        if let BoundCondition::Columns(conditions) = &routed.modification.condition {
+            conditioned.extend(conditions.iter().filter_map(column_of));
+        }
+    }
     (0..table.columns.len())
         .filter(|place| match kind_of(*place) {
-            Some(ColumnKind::Static) => !writes_static,
-            Some(ColumnKind::Regular) => !writes_rows,
+            Some(ColumnKind::Static) => !writes_static && !conditioned.contains(place),
+            Some(ColumnKind::Regular) => !writes_rows && !conditioned.contains(place),
             _ => false,
         })
         .collect()
@@ -246,10 +302,7 @@ impl<'a> Current<'a> {
             current.static_row = found.map_err(|error| storage_read(&error))?;
         }
         for routed in modifications {
-            if routed.modification.condition == BoundCondition::Always {
-                continue;
-            }
-            if let Some(clustering) = condition_row(routed.modification) {
+            for clustering in rows_asked(routed.modification).flatten() {
                 let found = store.get(Space::Rows, &key::row_key(&prefix, clustering), &at).await;
                 current
                     .rows
@@ -393,10 +446,7 @@ impl<'a> Current<'a> {
 
     /// Whether Cassandra would read the static row at all: only then does it stand for a row that is not there.
     fn reads_static(&self, modifications: &[Routed<'_>]) -> bool {
-        let is_static = |place: &usize| {
-            let column = self.table.columns.get(*place);
-            column.is_some_and(|column| column.kind == ColumnKind::Static)
-        };
+        let is_static = |place: &usize| is_static(self.table, *place);
         if asks_existence(modifications) {
             return !self.unread.iter().any(is_static);
         }

@@ -73,6 +73,9 @@ pub(crate) struct Staged {
     stores: Vec<(StoreId, Store, Batch)>,
     /// Rows that were read before written: what later members of a batch must see.
     read_rows: Vec<(Vec<u8>, Row)>,
+    /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
+    /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
+    deletes_just_before: bool,
 }
 
 impl Staged {
@@ -209,7 +212,7 @@ impl OnePartition<'_> {
         let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
         match &modification.target {
             BoundTarget::Partition => {
-                let deletion = self.stamp.deletion();
+                let deletion = self.stamp(staged).deletion();
                 staged.batch(self.partition).put_partition_deletion(
                     table.storage_id,
                     self.token.value(),
@@ -218,12 +221,13 @@ impl OnePartition<'_> {
                 );
             }
             BoundTarget::Ranges(ranges) => {
+                let stamp = self.stamp(staged);
                 for range in ranges {
                     staged.batch(self.partition).put_range_tombstone(
                         table.storage_id,
                         self.token.value(),
                         self.partition_key,
-                        tombstone(range, self.stamp),
+                        tombstone(range, stamp),
                     );
                 }
             }
@@ -251,6 +255,15 @@ impl OnePartition<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The stamp of deletions of more than a row.
+    fn stamp(&self, staged: &Staged) -> Stamp {
+        let earlier = i64::from(staged.deletes_just_before);
+        Stamp {
+            timestamp_micros: self.stamp.timestamp_micros.saturating_sub(earlier),
+            ..self.stamp
+        }
     }
 
     fn prefix(&self) -> Vec<u8> {
