@@ -101,6 +101,8 @@ pub struct Answer {
     pub kind: AnswerKind,
     /// Warnings for the client, in order.
     pub warnings: Vec<String>,
+    /// What was done on the way that a trace tells of.
+    pub notes: Vec<String>,
 }
 
 impl Answer {
@@ -110,6 +112,7 @@ impl Answer {
         Self {
             kind,
             warnings: Vec::new(),
+            notes: Vec::new(),
         }
     }
 }

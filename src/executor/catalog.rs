@@ -6,7 +6,8 @@
 //! !host_id            16 bytes, drawn at the first start
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
-//! !garbage · u32      the rows of this number belong to no table any more and are being removed
+//! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
+//! !index · u32        how far the index of this number is built (executor::index)
 //! ```
 //! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
 //! are removed behind; a crash on the way leaves their `!garbage` record, and the next start goes on.
@@ -23,9 +24,12 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::executor::index::build::Build;
+use crate::executor::index::change::{Difference, renumbered};
+use crate::executor::index::{self, Indexes, Progress, Record};
 use crate::executor::paging::PagingKey;
 use crate::executor::{Error, storage_read, storage_write};
-use crate::partition::store::{Batch, KeyRange, Order, Space, Store, key};
+use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::planner::ddl::{self, DdlContext, DdlOutcome};
 use crate::schema::{Schema, StorageId, Table, record, system};
@@ -69,6 +73,8 @@ pub(crate) struct Catalog {
     pub(crate) host_id: Uuid,
     /// The secret of paging states.
     pub(crate) paging_key: PagingKey,
+    /// How far each index is.
+    pub(crate) indexes: Arc<Indexes>,
 }
 
 /// What only changes of the schema touch.
@@ -76,6 +82,8 @@ struct Changing {
     next_storage_id: StorageId,
     random: fastrand::Rng,
     clock_sequence: u16,
+    /// What is registered with the store.
+    derivations: Derivations,
 }
 
 /// What the catalog space held.
@@ -86,6 +94,7 @@ struct Found {
     paging_key: Option<[u8; 16]>,
     next_storage_id: Option<u32>,
     garbage: Vec<StorageId>,
+    indexes: BTreeMap<StorageId, Record>,
 }
 
 impl Found {
@@ -100,6 +109,9 @@ impl Found {
                 found.paging_key = value.try_into().ok();
             } else if key == NEXT_STORAGE_ID {
                 found.next_storage_id = value.try_into().ok().map(u32::from_be_bytes);
+            } else if let Some(id) = key.strip_prefix(index::RECORD) {
+                let id = id.try_into().ok().map(u32::from_be_bytes);
+                found.indexes.extend(id.map(|id| (id, Record::decode(value))));
             } else if let Some(id) = key.strip_prefix(GARBAGE) {
                 found.garbage.extend(id.try_into().ok().map(u32::from_be_bytes));
             } else {
@@ -150,23 +162,67 @@ impl Catalog {
             commit(&store, batch).await?;
         }
         let clock_sequence = random.u16(..);
+        let schema = Arc::new(schema);
         let catalog = Self {
-            current: ArcSwap::from_pointee(snapshot(Arc::new(schema), None, &store)),
+            current: ArcSwap::from_pointee(snapshot(Arc::clone(&schema), None, &store)),
             changing: Mutex::new(Changing {
                 next_storage_id,
                 random,
                 clock_sequence,
+                derivations: Derivations::default(),
             }),
             store,
             clock,
             data_centers,
             host_id: Uuid::from_bytes(host_id),
             paging_key: PagingKey(paging_key),
+            indexes: Arc::default(),
         };
+        catalog.open_indexes(&schema, found.indexes).await?;
         for id in found.garbage {
             catalog.remove_behind(id);
         }
         Ok(catalog)
+    }
+
+    /// Registers the indexes of the schema, and goes on with the builds of those that are not complete.
+    async fn open_indexes(&self, schema: &Schema, mut records: BTreeMap<StorageId, Record>) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        let difference = Difference::between(&Schema::default(), schema);
+        let (_, derivations) = difference.derivations(&changing.derivations);
+        self.store.set_derivations(derivations.clone());
+        changing.derivations = derivations;
+        for (index, table) in difference.come() {
+            let record = records.remove(&index).unwrap_or_default();
+            self.begin_index(&mut changing, table, index, record);
+        }
+        let mut batch = Batch::new();
+        for id in records.into_keys() {
+            batch.delete(Space::Catalog, index::record_key(id));
+        }
+        if batch.is_empty() {
+            return Ok(());
+        }
+        commit(&self.store, batch).await
+    }
+
+    /// Takes an index into use, or begins or goes on with its build.
+    fn begin_index(&self, changing: &mut Changing, table: StorageId, index: StorageId, record: Record) {
+        if record.is_complete {
+            self.indexes.add_complete(index);
+            return;
+        }
+        let progress = Arc::new(Progress::new(self.table_id(changing), record.rows_passed));
+        self.indexes.add_building(index, &progress);
+        let build = Build {
+            store: self.store.clone(),
+            indexes: Arc::clone(&self.indexes),
+            table,
+            index,
+            progress,
+            record,
+        };
+        build.start();
     }
 
     /// What is in force now.
@@ -195,19 +251,20 @@ impl Catalog {
         if outcome.change.is_none() {
             return Ok(outcome);
         }
+        let mut outcome = outcome;
+        let first = changing.next_storage_id;
+        changing.next_storage_id += u32::from(outcome.storage_id_used);
+        if let Some(schema) = renumbered(&before, &outcome.schema, &mut changing.next_storage_id) {
+            outcome.schema = schema;
+        }
         let mut batch = Batch::new();
-        if outcome.storage_id_used {
-            changing.next_storage_id += 1;
+        if changing.next_storage_id > first {
             let next = changing.next_storage_id.to_be_bytes();
             batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
         }
-        self.put_in_force(
-            &before,
-            Arc::new(outcome.schema.clone()),
-            &outcome.dropped_storage,
-            batch,
-        )
-        .await?;
+        let next = Arc::new(outcome.schema.clone());
+        self.put_in_force(&mut changing, &before, next, &outcome.dropped_storage, false, batch)
+            .await?;
         Ok(outcome)
     }
 
@@ -219,9 +276,10 @@ impl Catalog {
         let mut changing = self.changing.lock().await;
         let before = Arc::clone(&self.current.load().schema);
         let gone = || Error::Invalid(format!("table {keyspace}.{name} does not exist"));
-        let old = before.table_or_view(keyspace, name).ok_or_else(gone)?.storage_id;
+        let table = before.table_or_view(keyspace, name).ok_or_else(gone)?;
+        let old: Vec<StorageId> = table.storage_ids().collect();
         let id = changing.next_storage_id;
-        changing.next_storage_id += 1;
+        changing.next_storage_id += u32::try_from(old.len()).unwrap_or(u32::MAX);
         let next = Arc::new(before.with_storage_id(keyspace, name, id).ok_or_else(gone)?);
         let mut batch = Batch::new();
         let next_id = changing.next_storage_id.to_be_bytes();
@@ -230,14 +288,18 @@ impl Catalog {
             NEXT_STORAGE_ID.to_vec(),
             Bytes::copy_from_slice(&next_id),
         );
-        self.put_in_force(&before, next, &[old], batch).await
+        self.put_in_force(&mut changing, &before, next, &old, true, batch).await
     }
 
+    /// Makes the next schema durable and lets everybody see it. `is_emptied`: tables that have other numbers have no rows, so that new
+    /// indexes are complete.
     async fn put_in_force(
         &self,
+        changing: &mut Changing,
         before: &Schema,
         next: Arc<Schema>,
         garbage: &[StorageId],
+        is_emptied: bool,
         mut batch: Batch,
     ) -> Result<(), Error> {
         for change in record::changes(before, &next) {
@@ -246,25 +308,54 @@ impl Catalog {
                 None => batch.delete(Space::Catalog, change.key),
             }
         }
-        for id in garbage {
+        let difference = Difference::between(before, &next);
+        let (come, gone) = (difference.come(), difference.gone());
+        let garbage: BTreeSet<StorageId> = garbage.iter().chain(&gone).copied().collect();
+        for id in &garbage {
             batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
         }
+        let begun = if is_emptied {
+            Record::complete()
+        } else {
+            Record::default()
+        };
+        for (index, _) in &come {
+            batch.put(Space::Catalog, index::record_key(*index), begun.encode());
+        }
+        for index in &gone {
+            batch.delete(Space::Catalog, index::record_key(*index));
+        }
         commit(&self.store, batch).await?;
+        // What is kept with the rows covers both schemas as long as somebody may go by either.
+        let (meanwhile, then) = difference.derivations(&changing.derivations);
+        if !difference.is_empty() {
+            self.store.set_derivations(meanwhile);
+        }
+        for (index, table) in come {
+            self.begin_index(changing, table, index, begun.clone());
+        }
         let current = self.current.load_full();
         self.current
             .store(Arc::new(snapshot(next, Some(&current), &self.store)));
+        for index in gone {
+            self.indexes.remove(index);
+        }
+        if !difference.is_empty() {
+            self.store.set_derivations(then.clone());
+            changing.derivations = then;
+        }
         for id in garbage {
-            self.remove_behind(*id);
+            self.remove_behind(id);
         }
         Ok(())
     }
 
-    /// Removes the rows of a number that no table has any more.
+    /// Removes the rows, or index entries, of a number that no table or index has any more.
     fn remove_behind(&self, id: StorageId) {
         let store = self.store.clone();
         tokio::spawn(async move {
             let mut batch = Batch::new();
-            for space in [Space::Rows, Space::Deletions] {
+            for space in [Space::Rows, Space::Deletions, Space::Indexes] {
                 batch.delete_range(space, key::table_range(id));
             }
             let mut removed = store.commit(batch).await;

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
+use super::index;
 use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
 use super::read::sink::{Limits, Page, Sink};
@@ -163,6 +164,11 @@ impl Database {
     /// The store, and the time by which its contents are judged, for those who clean up.
     pub(super) fn store_now(&self) -> (&Store, i64) {
         (&self.store, self.writes.clock.now_seconds())
+    }
+
+    /// How far each index is.
+    pub(super) fn indexes(&self) -> &index::Indexes {
+        &self.catalog.indexes
     }
 
     /// This node.
@@ -363,6 +369,7 @@ impl Database {
             page_bytes: self.page_bytes_max,
             content_bytes_ahead: planned.content_bytes_ahead(),
         };
+        let mut notes = Vec::new();
         let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits);
         if system::is_local(&select.table.keyspace) {
             let rows = self.view_rows(request, select);
@@ -372,7 +379,11 @@ impl Database {
             for partition in partitions.overlapping(i64::MIN, i64::MAX) {
                 partition.replicas.admit(params.consistency)?;
             }
-            source::run(partitions, select, resume.as_ref(), &mut sink).await?;
+            let indexes = &self.catalog.indexes;
+            match index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await? {
+                Some(used) => notes.push(format!("Scanned with index {used}")),
+                None => source::run(partitions, select, resume.as_ref(), &mut sink).await?,
+            }
         }
         let Page {
             content,
@@ -388,16 +399,19 @@ impl Database {
                 Arc::clone(&select.selection.columns),
             ))
         });
-        Ok(Answer::new(AnswerKind::Rows(Rows {
+        let mut answer = Answer::new(AnswerKind::Rows(Rows {
             metadata,
             row_count,
             content,
             paging_state: position.map(|position| self.catalog.paging_key.seal(digest(), &position)),
-        })))
+        }));
+        answer.notes = notes;
+        Ok(answer)
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &BoundSelect) -> Vec<Vec<Option<Bytes>>> {
-        let live = self.live.get().map(|live| live()).unwrap_or_default();
+        let mut live = self.live.get().map(|live| live()).unwrap_or_default();
+        live.index_builds = self.catalog.indexes.builds();
         let sources = views::Sources {
             schema: &request.snapshot.schema,
             node: &self.node,
@@ -498,14 +512,11 @@ impl Database {
                 .await;
         }
         self.writes.apply(&routed, &write).await?;
-        Ok(Answer {
-            kind: AnswerKind::Void,
-            warnings: if batch.kind == BatchKind::Unlogged {
-                scatter_warning(batch)
-            } else {
-                Vec::new()
-            },
-        })
+        let mut answer = Answer::new(AnswerKind::Void);
+        if batch.kind == BatchKind::Unlogged {
+            answer.warnings = scatter_warning(batch);
+        }
+        Ok(answer)
     }
 
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
@@ -576,10 +587,9 @@ impl Database {
         }
         let outcome = self.catalog.change(statement, request.keyspace.as_deref()).await?;
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
-        Ok(Answer {
-            kind,
-            warnings: outcome.warnings,
-        })
+        let mut answer = Answer::new(kind);
+        answer.warnings = outcome.warnings;
+        Ok(answer)
     }
 }
 

@@ -5,6 +5,7 @@
 //!
 //! ```text
 //! text ─ plans ─→ Planned ─ bind ─→ BoundSelect       ─ read/source ─→ read/sink ─→ Rows, paging state
+//!                                                     ─ index/read  ─→
 //!                                   BoundModification ─ write/       ─→ batch     ─→ store, durable
 //!                                   DDL               ─ catalog      ─→ next schema, durable, in force
 //! ```
@@ -15,6 +16,7 @@ pub mod answer;
 mod catalog;
 mod database;
 pub mod error;
+mod index;
 mod paging;
 mod plans;
 pub(crate) mod read;
@@ -29,4 +31,5 @@ pub use answer::{
 pub use database::{Database, LiveSource, Member, Options};
 pub use error::Error;
 pub(crate) use error::{storage_read, storage_write};
+pub use index::check::IndexCheck;
 pub use plans::Statement;

@@ -3,6 +3,7 @@
 pub use crate::storage::key;
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{
-    Batch, Cell, CellState, ColumnId, Deletion, Deletions, Durability, Error, Expiry, KeyRange, Marker, Options, Order,
-    RangeTombstone, Row, RowView, Snapshot, Space, Store, Swept, TableId, Url, deletion,
+    Batch, Both, Cell, CellState, ColumnId, Deletion, Deletions, Derivation, Derivations, Durability, Entries, Error,
+    Expiry, KeyRange, Marker, Options, Order, RangeTombstone, Result, Row, RowView, Snapshot, Space, Store, Swept,
+    TableId, Url, deletion, split_entry,
 };

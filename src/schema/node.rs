@@ -122,4 +122,19 @@ pub struct Live {
     pub clients: Vec<Client>,
     /// `system_views.settings`: the effective configuration.
     pub settings: Vec<(String, String)>,
+    /// Indexes that are being built; all others are complete.
+    pub index_builds: Vec<IndexBuild>,
+}
+
+/// An index that is being built.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IndexBuild {
+    /// Its number in the store.
+    pub index: super::StorageId,
+    /// The build's name among tasks.
+    pub task: Uuid,
+    /// Rows that have their entries.
+    pub rows_passed: u64,
+    /// Rows there were when it began, as far as known.
+    pub rows_total: u64,
 }

@@ -56,13 +56,20 @@ impl Requests {
         if header.flags & flags::TRACING != 0 {
             return self.traced(session, header.version, request).await;
         }
-        self.untraced(session, header.version, request).await
+        self.untraced(session, header.version, request, &mut Vec::new()).await
     }
 
-    async fn untraced(&self, session: &Session, version: Version, request: Request<'_>) -> Result<Response, Refused> {
+    /// Answers a request of the database. What a trace tells of the way goes to `notes`.
+    async fn untraced(
+        &self,
+        session: &Session,
+        version: Version,
+        request: Request<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Response, Refused> {
         match request {
-            Request::Execute(execute) => self.execute(session, version, execute).await,
-            Request::Query(query) => self.query(session, query).await,
+            Request::Execute(execute) => self.execute(session, version, execute, notes).await,
+            Request::Query(query) => self.query(session, query, notes).await,
             Request::Batch(batch) => self.batch(session, batch).await,
             Request::Prepare(prepare) => self.prepare(session, &prepare),
             Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
@@ -74,7 +81,11 @@ impl Requests {
     /// As [`Requests::untraced`], and tells `system_traces` of it before the answer goes out: boxed, since it is rare and long.
     async fn traced(&self, session: &Session, version: Version, request: Request<'_>) -> Result<Response, Refused> {
         let mut trace = self.begin_trace(&request);
-        let response = Box::pin(self.untraced(session, version, request)).await;
+        let mut notes = Vec::new();
+        let response = Box::pin(self.untraced(session, version, request, &mut notes)).await;
+        for note in &notes {
+            trace.event(note);
+        }
         match &response {
             Ok(_) => trace.event("Request complete"),
             Err(error) => trace.event(&format!("Request failed: {}", error.message())),
@@ -124,18 +135,19 @@ impl Requests {
         trace
     }
 
-    async fn query(&self, session: &Session, query: Query<'_>) -> Result<Response, Refused> {
+    async fn query(&self, session: &Session, query: Query<'_>, notes: &mut Vec<String>) -> Result<Response, Refused> {
         let mode = if query.params.skip_metadata {
             MetadataMode::Skipped
         } else {
             MetadataMode::Full
         };
         let params = query_params(query.params);
-        let answer = self
+        let mut answer = self
             .database
             .query(&session.state(), query.text, &params)
             .await
             .map_err(|error| refused(&error))?;
+        notes.append(&mut answer.notes);
         Ok(respond(session, answer, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), mode)
         }))
@@ -217,15 +229,22 @@ impl Requests {
         Ok(entry)
     }
 
-    async fn execute(&self, session: &Session, version: Version, execute: Execute<'_>) -> Result<Response, Refused> {
+    async fn execute(
+        &self,
+        session: &Session,
+        version: Version,
+        execute: Execute<'_>,
+        notes: &mut Vec<String>,
+    ) -> Result<Response, Refused> {
         let entry = self.statement(execute.id)?;
         let skip = execute.params.skip_metadata;
         let params = query_params(execute.params);
-        let answer = self
+        let mut answer = self
             .database
             .execute(&session.state(), &entry.statement, &params)
             .await
             .map_err(|error| refused(&error))?;
+        notes.append(&mut answer.notes);
         Ok(respond(session, answer, |rows| {
             let known = entry.prepared.result.as_ref().zip(entry.result.as_ref());
             let Some((metadata, result)) = known else {

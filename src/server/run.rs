@@ -87,6 +87,7 @@ impl Running {
         database.set_live_source(Box::new(move || Live {
             clients: sessions().iter().map(|session| client(session)).collect(),
             settings: settings.clone(),
+            index_builds: Vec::new(),
         }));
         let sweeper = (!config.sweep_interval.is_zero()).then(|| sweeper(Arc::clone(&database), config.sweep_interval));
         Ok(Self {

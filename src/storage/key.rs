@@ -285,6 +285,27 @@ pub fn split_row(key: &[u8], prefix_len: usize) -> Option<(RowKind, &[u8])> {
     }
 }
 
+/// The partition's part of what follows the table id in a row's key: token and partition key. `None` when the bytes are not such.
+#[must_use]
+pub fn partition_place(place: &[u8]) -> Option<&[u8]> {
+    let mut at = TABLE_AND_TOKEN_BYTES - TABLE_ID_BYTES;
+    loop {
+        let zero = at + place.get(at..)?.iter().position(|byte| *byte == 0)?;
+        match place.get(zero + 1)? {
+            0 => return place.get(..zero + 2),
+            _ => at = zero + 2,
+        }
+    }
+}
+
+/// Which row a row's key names. `None` when the bytes are no row's key.
+#[must_use]
+pub fn kind_of(key: &[u8]) -> Option<RowKind> {
+    let place = key.get(TABLE_ID_BYTES..)?;
+    let (kind, _) = split_row(place, partition_place(place)?.len())?;
+    Some(kind)
+}
+
 fn parse_key(key: &[u8]) -> Option<ParsedKey<'_>> {
     let prefix = parse_prefix(key)?;
     let (kind, clustering) = prefix.rest.split_first()?;
@@ -322,6 +343,9 @@ mod tests {
             prop_assert_eq!((parsed.table, parsed.token, parsed.kind), (table, token, RowKind::Row));
             prop_assert_eq!((parsed.partition_key.as_ref(), parsed.clustering), (pk.as_slice(), clustering.as_slice()));
             prop_assert_eq!(parsed.prefix_len, prefix.len());
+            prop_assert_eq!(partition_place(&key[4..]).unwrap(), &prefix[4..]);
+            prop_assert_eq!(kind_of(&key), Some(RowKind::Row));
+            prop_assert_eq!(kind_of(&static_row_key(&prefix)), Some(RowKind::Static));
             let key = static_row_key(&prefix);
             prop_assert_eq!(parse(&key).unwrap().kind, RowKind::Static);
         }
@@ -354,6 +378,7 @@ mod tests {
         #[test]
         fn any_bytes_parse_or_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
             drop(parse(&bytes));
+            prop_assert_eq!(kind_of(&bytes), parse(&bytes).ok().map(|parsed| parsed.kind).or_else(|| kind_of(&bytes)));
         }
     }
 

@@ -54,7 +54,7 @@ use bytes::Bytes;
 
 pub use batch::{Batch, KEY_BYTES_MAX, Space};
 pub use deletion::{Deletions, RangeTombstone};
-pub use derivation::{Derivation, Derivations};
+pub use derivation::{Both, Derivation, Derivations, Entries, split_entry};
 pub use engine::Order;
 use engine::{fjall, memory, slate};
 pub use error::{Error, Result};

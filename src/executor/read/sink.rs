@@ -162,6 +162,15 @@ impl<'a> Sink<'a> {
         self.limits.rows == Some(0)
     }
 
+    /// How many rows the page may still take; `None`: any number, or it is not known, as with groups.
+    pub(crate) fn rows_wanted(&self) -> Option<usize> {
+        if self.is_grouped() || !self.select.sort.is_empty() {
+            return None;
+        }
+        let wanted = self.limits.page_rows.into_iter().chain(self.limits.rows).min()?;
+        usize::try_from(wanted).ok()
+    }
+
     fn is_grouped(&self) -> bool {
         self.select.group_by.is_some() || !self.select.selection.aggregates.is_empty()
     }

@@ -39,9 +39,7 @@ pub(crate) async fn run(
             let from = resume.map_or(*lower, |position| Token::of(&position.partition_key).value());
             for partition in partitions.overlapping(from.max(*lower), *upper) {
                 let (lower, upper) = (from.max(*lower).max(partition.lower), partition.upper.min(*upper));
-                let step = Ring::new(&partition.store, select, lower, upper)
-                    .run(resume, sink)
-                    .await?;
+                let step = ring(&partition.store, select, (lower, upper), resume, sink).await?;
                 if step == Step::Stop {
                     break;
                 }
@@ -51,6 +49,41 @@ pub(crate) async fn run(
     }
 }
 
+/// Brings the rows of part of the ring (both tokens inclusive) that lie in one store.
+///
+/// # Errors
+/// As [`run`].
+pub(crate) async fn ring(
+    store: &Store,
+    select: &BoundSelect,
+    (lower, upper): (i64, i64),
+    resume: Option<&Position>,
+    sink: &mut Sink<'_>,
+) -> Result<Step, Error> {
+    Ring::new(store, select, lower, upper).run(resume, sink).await
+}
+
+/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun.
+///
+/// # Errors
+/// [`Error::Protocol`] when the place is in none of them.
+pub(crate) fn keys_left<'k, 'p>(
+    keys: &'k [Bytes],
+    resume: Option<&'p Position>,
+) -> Result<(&'k [Bytes], Option<&'p Position>), Error> {
+    let Some(position) = resume else {
+        return Ok((keys, None));
+    };
+    let Some(place) = keys.iter().position(|key| *key == position.partition_key) else {
+        return Err(Error::Protocol("Invalid value for the paging state".to_owned()));
+    };
+    let first = place + usize::from(position.clustering.is_none());
+    Ok((
+        keys.get(first..).unwrap_or_default(),
+        resume.filter(|position| position.clustering.is_some()),
+    ))
+}
+
 async fn run_keys(
     partitions: &TablePartitions,
     select: &BoundSelect,
@@ -58,16 +91,7 @@ async fn run_keys(
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
 ) -> Result<(), Error> {
-    let mut keys = keys;
-    let mut resume = resume;
-    if let Some(position) = resume {
-        let Some(place) = keys.iter().position(|key| *key == position.partition_key) else {
-            return Err(Error::Protocol("Invalid value for the paging state".to_owned()));
-        };
-        let first = place + usize::from(position.clustering.is_none());
-        keys = keys.get(first..).unwrap_or_default();
-        resume = resume.filter(|position| position.clustering.is_some());
-    }
+    let (keys, resume) = keys_left(keys, resume)?;
     for (number, partition_key) in keys.iter().enumerate() {
         let token = Token::of(partition_key);
         let store = &partitions.of(token).store;
@@ -90,17 +114,27 @@ async fn run_keys(
 }
 
 /// One logical partition being read.
-struct One<'a> {
-    store: &'a Store,
-    at: &'a Snapshot,
-    select: &'a BoundSelect,
-    table: &'a Table,
-    token: Token,
-    partition_key: &'a [u8],
+pub(crate) struct One<'a> {
+    /// Where it lies.
+    pub(crate) store: &'a Store,
+    /// As of when.
+    pub(crate) at: &'a Snapshot,
+    /// What is asked.
+    pub(crate) select: &'a BoundSelect,
+    /// Of which table.
+    pub(crate) table: &'a Table,
+    /// The token of its key.
+    pub(crate) token: Token,
+    /// Its key.
+    pub(crate) partition_key: &'a [u8],
 }
 
 impl One<'_> {
-    async fn run(&self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+    /// Brings its rows to a sink, from behind `resume` if a page before has ended inside.
+    ///
+    /// # Errors
+    /// As [`run`].
+    pub(crate) async fn run(&self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
         let table = self.table.storage_id;
         let prefix = key::partition_prefix(table, self.token.value(), self.partition_key);
         let deletions = self
@@ -252,7 +286,8 @@ impl One<'_> {
     }
 }
 
-fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> {
+/// The timestamp up to which deletions from outside hide a row.
+pub(crate) fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> {
     if deletions.is_empty() {
         None
     } else {
@@ -260,7 +295,8 @@ fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> {
     }
 }
 
-async fn bring_static(
+/// Brings a partition's static row to a sink.
+pub(crate) async fn bring_static(
     store: &Store,
     at: &Snapshot,
     prefix: &[u8],

@@ -14,7 +14,6 @@ pub struct Unsupported {
 
 const VIEWS: &str = "there are no materialized views yet";
 const FUNCTIONS: &str = "it runs no code of users";
-const INDEXES: &str = "there are no secondary indexes yet";
 
 /// Whether the statement must be refused, and why.
 ///
@@ -27,7 +26,6 @@ pub fn not_executed(statement: &Statement) -> Option<Unsupported> {
         Statement::CreateFunction(_) => ("CREATE FUNCTION", FUNCTIONS),
         Statement::CreateAggregate(_) => ("CREATE AGGREGATE", FUNCTIONS),
         Statement::CreateTrigger(_) => ("CREATE TRIGGER", FUNCTIONS),
-        Statement::CreateIndex(_) => ("CREATE INDEX", INDEXES),
         _ => return None,
     };
     Some(Unsupported { statement, reason })

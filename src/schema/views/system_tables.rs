@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 
-use super::encode::{bigint, boolean, inet, int, list, map, text, text_map, uuid};
+use super::encode::{bigint, boolean, double, inet, int, list, map, text, text_map, uuid};
 use super::{Cells, Sources};
-use crate::schema::node::{Client, NodeInfo, Peer};
-use crate::schema::{Schema, system};
+use crate::schema::node::{Client, IndexBuild, NodeInfo, Peer};
+use crate::schema::{Index, IndexFamily, Schema, Table, system};
+use crate::types::{CqlType, Native};
 
 fn tokens(tokens: &[i64]) -> Bytes {
     let mut texts: Vec<Bytes> = tokens.iter().map(|token| text(&token.to_string())).collect();
@@ -20,7 +21,7 @@ pub(super) fn system(table: &str, sources: Sources<'_>) -> Vec<Cells> {
         "local" => vec![local(node, schema)],
         "peers" => node.peers.iter().map(|peer| self::peer(peer, node, schema)).collect(),
         "peers_v2" => node.peers.iter().map(|peer| peer_v2(peer, node, schema)).collect(),
-        "IndexInfo" => index_info(schema),
+        "IndexInfo" => index_info(sources),
         "built_views" => built_views(schema),
         _ => Vec::new(),
     }
@@ -78,28 +79,115 @@ fn peer_v2(peer: &Peer, node: &NodeInfo, schema: &Schema) -> Cells {
         .set("tokens", tokens(&peer.tokens))
 }
 
-/// Indexes that are built, under the keyspace's name (the column's name is older than keyspaces).
-fn index_info(schema: &Schema) -> Vec<Cells> {
-    let mut rows = Vec::new();
-    for keyspace in schema
+/// An index and where it belongs.
+struct Placed<'a> {
+    table: &'a Table,
+    index: &'a Index,
+    /// `None`: it is complete.
+    build: Option<&'a IndexBuild>,
+}
+
+/// The indexes of the users' keyspaces, by keyspace and name.
+fn indexes(sources: Sources<'_>) -> Vec<Placed<'_>> {
+    let mut indexes: Vec<Placed<'_>> = sources
+        .schema
         .keyspaces
         .values()
         .filter(|keyspace| !system::is_name(&keyspace.name))
-    {
-        let mut names: Vec<&String> = keyspace
-            .tables
-            .values()
-            .flat_map(|table| table.indexes.keys())
-            .collect();
-        names.sort();
-        rows.extend(names.into_iter().map(|name| {
+        .flat_map(|keyspace| keyspace.tables.values())
+        .flat_map(|table| {
+            table.indexes.values().map(move |index| {
+                let builds = &sources.live.index_builds;
+                let build = builds
+                    .iter()
+                    .find(|build| build.index == index.storage_id && index.storage_id != 0);
+                Placed { table, index, build }
+            })
+        })
+        .collect();
+    indexes.sort_by_key(|placed| (&placed.table.keyspace, &placed.index.name));
+    indexes
+}
+
+/// Indexes that are built, under the keyspace's name (the column's name is older than keyspaces).
+fn index_info(sources: Sources<'_>) -> Vec<Cells> {
+    let built = indexes(sources).into_iter().filter(|placed| placed.build.is_none());
+    built
+        .map(|placed| {
             Cells::new()
-                .set("table_name", text(&keyspace.name))
-                .set("index_name", text(name))
+                .set("table_name", text(&placed.table.keyspace))
+                .set("index_name", text(&placed.index.name))
                 .set("value", Bytes::new())
-        }));
-    }
-    rows
+        })
+        .collect()
+}
+
+/// Storage-attached indexes, those that are being built included.
+fn sai_column_indexes(sources: Sources<'_>) -> Vec<Cells> {
+    let of_sai = indexes(sources)
+        .into_iter()
+        .filter(|placed| placed.index.family() == Some(IndexFamily::Sai));
+    of_sai
+        .map(|placed| {
+            let column = placed
+                .index
+                .target_column()
+                .and_then(|(_, name)| placed.table.column(&name));
+            let of_texts = |ty: &CqlType| matches!(ty, CqlType::Native(Native::Text | Native::Ascii));
+            let target = placed.index.target(placed.table);
+            let option = |name: &str| placed.index.options.get(name).map(String::as_str);
+            let analysed: Vec<String> = ["case_sensitive", "normalize", "ascii"]
+                .into_iter()
+                .filter_map(|name| Some(format!("{name}={}", option(name)?)))
+                .collect();
+            let analyzer = if analysed.is_empty() {
+                "NoOpAnalyzer{}".to_owned()
+            } else {
+                format!("NonTokenizingAnalyzer{{{}}}", analysed.join(", "))
+            };
+            Cells::new()
+                .set("keyspace_name", text(&placed.table.keyspace))
+                .set("index_name", text(&placed.index.name))
+                .set("table_name", text(&placed.table.name))
+                .set_if("column_name", column.map(|(_, column)| text(&column.name)))
+                .set("is_queryable", boolean(placed.build.is_none()))
+                .set("is_building", boolean(placed.build.is_some()))
+                .set("is_string", boolean(target.is_some_and(|target| of_texts(target.ty()))))
+                .set("analyzer", text(&analyzer))
+        })
+        .collect()
+}
+
+/// Builds of indexes at work: the only tasks of Cassandra's kinds that we have.
+fn sstable_tasks(sources: Sources<'_>) -> Vec<Cells> {
+    let mut building: Vec<(Placed<'_>, IndexBuild)> = indexes(sources)
+        .into_iter()
+        .filter_map(|placed| placed.build.copied().map(|build| (placed, build)))
+        .collect();
+    building.sort_by_key(|(placed, build)| (&placed.table.keyspace, &placed.table.name, build.task));
+    let count = |rows: u64| bigint(i64::try_from(rows).unwrap_or(i64::MAX));
+    building
+        .into_iter()
+        .map(|(placed, build)| {
+            // Counts of rows are far below where a double loses units.
+            #[expect(clippy::cast_precision_loss, reason = "a ratio for people")]
+            let ratio = if build.rows_total == 0 {
+                0.0
+            } else {
+                build.rows_passed as f64 / build.rows_total as f64
+            };
+            Cells::new()
+                .set("keyspace_name", text(&placed.table.keyspace))
+                .set("table_name", text(&placed.table.name))
+                .set("task_id", uuid(build.task))
+                .set("completion_ratio", double(ratio))
+                .set("kind", text("secondary_index_build"))
+                .set("progress", count(build.rows_passed))
+                .set("sstables", int(0))
+                .set("total", count(build.rows_total))
+                .set("unit", text("rows"))
+        })
+        .collect()
 }
 
 fn built_views(schema: &Schema) -> Vec<Cells> {
@@ -118,6 +206,8 @@ fn built_views(schema: &Schema) -> Vec<Cells> {
 pub(super) fn system_views(table: &str, sources: Sources<'_>) -> Vec<Cells> {
     match table {
         "clients" => clients(&sources.live.clients),
+        "sai_column_indexes" => sai_column_indexes(sources),
+        "sstable_tasks" => sstable_tasks(sources),
         "settings" => sources
             .live
             .settings

@@ -1,0 +1,141 @@
+//! Filling an index behind the writers: a task for each index, in steps that are durable one by one.
+//!
+//! The rows that are there when the index is registered are passed in the order of their keys, whatever is written meanwhile: every
+//! commit after the registration keeps the entries itself, so the build only has to touch each row once. Its first commit is empty
+//! and stands behind all commits that did not know the index.
+
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::{Indexes, Progress, Record, record_key};
+use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
+use crate::schema::StorageId;
+
+/// Rows of one step: a few milliseconds of the committer's time.
+const STEP_ROWS: usize = 1024;
+
+/// Bytes of keys of one step.
+const STEP_BYTES: usize = 256 * 1024;
+
+/// Pauses after a failure: the first, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// An index to be built.
+pub(crate) struct Build {
+    pub(crate) store: Store,
+    pub(crate) indexes: Arc<Indexes>,
+    pub(crate) table: StorageId,
+    pub(crate) index: StorageId,
+    pub(crate) progress: Arc<Progress>,
+    /// How far it had come before.
+    pub(crate) record: Record,
+}
+
+impl Build {
+    /// Builds behind; ends when it is done, when the index goes, or when the store is closed.
+    pub(crate) fn start(self) {
+        tokio::spawn(self.run());
+    }
+
+    async fn run(mut self) {
+        let indexes = Arc::clone(&self.indexes);
+        let Ok(_slot) = indexes.slots.acquire().await else {
+            return;
+        };
+        let mut pause = PAUSE_MIN;
+        let mut is_begun = false;
+        loop {
+            if self.progress.is_ended.load(Ordering::Relaxed) {
+                return self.forget().await;
+            }
+            let outcome = if is_begun {
+                self.step().await
+            } else {
+                self.begin().await
+            };
+            match outcome {
+                Ok(true) => {
+                    if self.progress.is_ended.load(Ordering::Relaxed) {
+                        return self.forget().await;
+                    }
+                    return self.indexes.finish(self.index);
+                }
+                Ok(false) => {
+                    is_begun = true;
+                    pause = PAUSE_MIN;
+                    tokio::task::yield_now().await;
+                }
+                Err(store::Error::Closed) => return,
+                Err(error) => {
+                    tracing::warn!(index = self.index, %error, "the build of an index waits");
+                    tokio::time::sleep(pause).await;
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    /// Stands behind all commits that did not know of the index.
+    async fn begin(&self) -> store::Result<bool> {
+        self.store.commit(Batch::new()).await?;
+        let rows = self.store.bytes_in(&key::table_range(self.table)).rows;
+        self.progress
+            .rows_total
+            .store(rows.max(self.record.rows_passed), Ordering::Relaxed);
+        Ok(false)
+    }
+
+    /// Puts the entries of some rows. Whether these were the last.
+    async fn step(&mut self) -> store::Result<bool> {
+        let range = KeyRange {
+            start: if self.record.last.is_empty() {
+                key::table_range(self.table).start
+            } else {
+                Bound::Excluded(self.record.last.clone())
+            },
+            end: key::table_range(self.table).end,
+        };
+        let mut batch = Batch::new();
+        let (mut rows, mut last, mut is_last) = (0_u64, Vec::new(), true);
+        let at = self.store.snapshot();
+        let index = self.index;
+        let visit = |key: &[u8], _: &[u8]| {
+            if batch.len() >= STEP_ROWS || batch.bytes() >= STEP_BYTES {
+                is_last = false;
+                return ControlFlow::Break(());
+            }
+            batch.reindex(key.to_vec(), index);
+            rows += 1;
+            last.clear();
+            last.extend_from_slice(key);
+            ControlFlow::Continue(())
+        };
+        self.store.scan(Space::Rows, &range, Order::Forward, &at, visit).await?;
+        drop(at);
+        let record = Record {
+            is_complete: is_last,
+            rows_passed: self.record.rows_passed.saturating_add(rows),
+            last: if is_last { Vec::new() } else { last },
+        };
+        batch.put(Space::Catalog, record_key(index), record.encode());
+        self.store.commit(batch).await?;
+        self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
+        self.progress
+            .rows_total
+            .fetch_max(record.rows_passed, Ordering::Relaxed);
+        self.record = record;
+        Ok(is_last)
+    }
+
+    /// The index went while it was built: its record may have been written once more since.
+    async fn forget(&self) {
+        let mut batch = Batch::new();
+        batch.delete(Space::Catalog, record_key(self.index));
+        if let Err(error) = self.store.commit(batch).await {
+            tracing::debug!(index = self.index, %error, "the record of an index stays until the next start");
+        }
+    }
+}

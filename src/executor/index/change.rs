@@ -1,0 +1,146 @@
+//! What a change of the schema means for indexes: which come, which go, which tables' rows have other entries.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use imbl::ordmap::DiffItem;
+
+use super::rows::IndexedRows;
+use crate::partition::store::{Both, Derivation, Derivations};
+use crate::schema::{IndexTarget, Schema, StorageId, Table, system};
+
+/// The difference between two schemas, as far as indexes are concerned.
+#[derive(Debug, Default)]
+pub(crate) struct Difference {
+    /// Tables, by number, whose rows had entries before.
+    before: BTreeMap<StorageId, Arc<Table>>,
+    /// Tables whose rows have entries now.
+    after: BTreeMap<StorageId, Arc<Table>>,
+}
+
+impl Difference {
+    /// Compares two schemas; what they share is not looked at.
+    pub(crate) fn between(before: &Schema, after: &Schema) -> Self {
+        let mut difference = Self::default();
+        let nothing = imbl::OrdMap::new();
+        let names = before.keyspaces.keys().chain(after.keyspaces.keys());
+        for name in names.filter(|name| !system::is_local(name)) {
+            let (was, is) = (before.keyspaces.get(name), after.keyspaces.get(name));
+            if was.zip(is).is_some_and(|(was, is)| Arc::ptr_eq(was, is)) {
+                continue;
+            }
+            let was = was.map_or(&nothing, |keyspace| &keyspace.tables);
+            let is = is.map_or(&nothing, |keyspace| &keyspace.tables);
+            for change in was.diff(is) {
+                let (old, new) = match change {
+                    DiffItem::Add(_, new) => (None, Some(new)),
+                    DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
+                    DiffItem::Remove(_, old) => (Some(old), None),
+                };
+                let put = |tables: &mut BTreeMap<StorageId, Arc<Table>>, table: Option<&Arc<Table>>| {
+                    if let Some(table) = table.filter(|table| !table.indexes.is_empty()) {
+                        tables.insert(table.storage_id, Arc::clone(table));
+                    }
+                };
+                put(&mut difference.before, old);
+                put(&mut difference.after, new);
+            }
+        }
+        difference
+    }
+
+    /// Whether no table with indexes differs.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.before.is_empty() && self.after.is_empty()
+    }
+
+    /// The indexes that are there now and were not, each with its table's number.
+    pub(crate) fn come(&self) -> Vec<(StorageId, StorageId)> {
+        let before = indexes(&self.before);
+        let after = indexes(&self.after).into_iter();
+        after
+            .filter(|(index, _)| !before.contains_key(index))
+            .map(|(index, table)| (index, table))
+            .collect()
+    }
+
+    /// The indexes that were there and are not.
+    pub(crate) fn gone(&self) -> Vec<StorageId> {
+        let after = indexes(&self.after);
+        let before = indexes(&self.before).into_keys();
+        before.filter(|index| !after.contains_key(index)).collect()
+    }
+
+    /// What is to be registered while both schemas may be in use, and what when only the second one is.
+    pub(crate) fn derivations(&self, now: &Derivations) -> (Derivations, Derivations) {
+        let (mut meanwhile, mut then) = (now.clone(), now.clone());
+        for id in self.before.keys().filter(|id| !self.after.contains_key(id)) {
+            then.remove(id);
+        }
+        for (id, table) in &self.after {
+            match IndexedRows::of(table) {
+                Some(rows) => {
+                    let rows: Arc<dyn Derivation> = Arc::new(rows);
+                    let both: Arc<dyn Derivation> = match now.get(id) {
+                        Some(old) => Arc::new(Both(Arc::clone(old), Arc::clone(&rows))),
+                        None => Arc::clone(&rows),
+                    };
+                    meanwhile.insert(*id, both);
+                    then.insert(*id, rows);
+                }
+                None => {
+                    then.remove(id);
+                }
+            }
+        }
+        (meanwhile, then)
+    }
+}
+
+/// Indexes that keep something, each with its table's number.
+fn indexes(tables: &BTreeMap<StorageId, Arc<Table>>) -> BTreeMap<StorageId, StorageId> {
+    let of_table = |table: &Arc<Table>| {
+        let table = Arc::clone(table);
+        let targets: Vec<StorageId> = targets(&table).map(|target| target.storage_id).collect();
+        targets.into_iter().map(move |index| (index, table.storage_id))
+    };
+    tables.values().flat_map(of_table).collect()
+}
+
+fn targets(table: &Table) -> impl Iterator<Item = IndexTarget> {
+    table.indexes.values().filter_map(|index| index.target(table))
+}
+
+/// The schema with new numbers for those indexes whose encoding is another than before, though they have the same number: those
+/// must be built anew. A type that got another field makes such. `None`: there is none.
+pub(crate) fn renumbered(before: &Schema, after: &Schema, next_id: &mut StorageId) -> Option<Schema> {
+    let difference = Difference::between(before, after);
+    let mut changed: Option<Schema> = None;
+    for (id, table) in &difference.after {
+        let Some(old) = difference.before.get(id) else {
+            continue;
+        };
+        let old_targets: Vec<IndexTarget> = targets(old).collect();
+        let mut next = Table::clone(table);
+        for index in next.indexes.values_mut() {
+            let Some(target) = index.target(table) else { continue };
+            let was = old_targets.iter().find(|was| was.storage_id == target.storage_id);
+            let differs = was.is_some_and(|was| {
+                let mut was = was.clone();
+                was.column = target.column;
+                was != target
+            });
+            if differs {
+                index.storage_id = *next_id;
+                *next_id += 1;
+            }
+        }
+        if next != **table {
+            let schema = changed.as_ref().unwrap_or(after);
+            let mut keyspace = crate::schema::Keyspace::clone(schema.keyspaces.get(&next.keyspace)?);
+            keyspace.tables.insert(next.name.clone(), Arc::new(next));
+            changed = Some(schema.with_keyspace(keyspace));
+        }
+    }
+    changed
+}

@@ -1,0 +1,134 @@
+//! Looking whether indexes are what they must be: for tests, and for people who doubt.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+
+use super::rows::IndexedRows;
+use crate::executor::database::Database;
+use crate::executor::{Error, storage_read};
+use crate::partition::store::{Derivation, Entries, KeyRange, Order, RowView, Snapshot, Space, Store, key};
+use crate::schema::{StorageId, Table};
+
+/// Rows that are looked at before their entries are looked up.
+const STRIDE_ROWS: usize = 1024;
+
+/// Differences that are told one by one; more are counted.
+const DIFFERENCES_MAX: usize = 20;
+
+/// What [`Database::check_indexes`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexCheck {
+    /// Complete indexes looked at.
+    pub indexes: u64,
+    /// Indexes that are being built, which were not.
+    pub building: u64,
+    /// Entries that the rows of their tables derive.
+    pub entries: u64,
+    /// Entries that are missing or that follow from no row.
+    pub differences: u64,
+    /// The first of them, for people.
+    pub told: Vec<String>,
+}
+
+impl IndexCheck {
+    fn differs(&mut self, what: impl FnOnce() -> String) {
+        self.differences += 1;
+        if self.told.len() < DIFFERENCES_MAX {
+            self.told.push(what());
+        }
+    }
+}
+
+impl Database {
+    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged.
+    pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
+        let mut check = IndexCheck::default();
+        let schema = self.schema();
+        let (store, _) = self.store_now();
+        for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+            let Some(rows) = IndexedRows::of(table) else { continue };
+            // As with reads: complete after the snapshot was taken.
+            let at = store.snapshot();
+            let mut derived = BTreeMap::<StorageId, u64>::new();
+            for target in table.indexes.values().filter_map(|index| index.target(table)) {
+                if self.indexes().is_complete(target.storage_id) {
+                    derived.insert(target.storage_id, 0);
+                } else {
+                    check.building += 1;
+                }
+            }
+            check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
+            missing(store, &at, table, &rows, &mut derived, &mut check).await?;
+            for (index, expected) in derived {
+                check.entries += expected;
+                let mut found = 0_u64;
+                let range = key::table_range(index);
+                let scanned = store.scan(Space::Indexes, &range, Order::Forward, &at, |_, _| {
+                    found += 1;
+                    ControlFlow::Continue(())
+                });
+                scanned.await.map_err(|error| storage_read(&error))?;
+                if found != expected {
+                    check.differs(|| {
+                        format!(
+                            "{}.{}: index {index} has {found} entries, its rows derive {expected}",
+                            table.keyspace, table.name
+                        )
+                    });
+                }
+            }
+        }
+        Ok(check)
+    }
+}
+
+/// Counts what the rows of a table derive for each index, and tells of what is not there.
+async fn missing(
+    store: &Store,
+    at: &Snapshot,
+    table: &Table,
+    rows: &IndexedRows,
+    derived: &mut BTreeMap<StorageId, u64>,
+    check: &mut IndexCheck,
+) -> Result<(), Error> {
+    let whole = key::table_range(table.storage_id);
+    let mut rest = Some(whole.start.clone());
+    while let Some(start) = rest.take() {
+        let range = KeyRange {
+            start,
+            end: whole.end.clone(),
+        };
+        let (mut entries, mut seen) = (Entries::default(), 0_usize);
+        let scanned = store.scan(Space::Rows, &range, Order::Forward, at, |key, value| {
+            if let Ok(view) = RowView::parse(value) {
+                rows.derive(key, &view, &mut entries);
+            }
+            seen += 1;
+            if seen < STRIDE_ROWS {
+                return ControlFlow::Continue(());
+            }
+            rest = Some(Bound::Excluded(key.to_vec()));
+            ControlFlow::Break(())
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+        for (entry, value) in entries.into_sorted() {
+            let index = entry.first_chunk().map_or(0, |id| u32::from_be_bytes(*id));
+            let Some(count) = derived.get_mut(&index) else { continue };
+            *count += 1;
+            let found = store
+                .get(Space::Indexes, &entry, at)
+                .await
+                .map_err(|error| storage_read(&error))?;
+            if found.as_ref() != Some(&value) {
+                check.differs(|| {
+                    let bytes: String = entry.iter().map(|byte| format!("{byte:02x}")).collect();
+                    format!("{}.{}: entry {bytes} is missing", table.keyspace, table.name)
+                });
+            }
+        }
+    }
+    Ok(())
+}
