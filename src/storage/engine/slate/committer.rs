@@ -1,0 +1,498 @@
+//! The task that writes: takes what has queued as one write batch, has it put, publishes, answers; and opens the database again
+//! after a failure.
+
+use std::collections::VecDeque;
+use std::ops::{Bound, ControlFlow};
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slatedb::config::{CloseOptions, FlushOptions, FlushType};
+use slatedb::object_store::ObjectStore;
+use slatedb::object_store::local::LocalFileSystem;
+use slatedb::{Db, DbSnapshot, WriteBatch};
+use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+
+use super::group::{Current, Fold, Group, derive, is_derived, stage};
+use super::{Merger, Published, Shared, failure};
+use crate::storage::batch::{Change, Space};
+use crate::storage::derivation::{self, Derivations};
+use crate::storage::engine::directory::{Directory, io_error};
+use crate::storage::engine::layout::{OWN, Own, full_key, full_range, parse_own, range_record};
+use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range, table_of};
+use crate::storage::key::KeyRange;
+use crate::storage::options::{Durability, FaultPoint, Options};
+use crate::storage::{CommitSeq, Error, Result};
+
+/// What the format file of such a store says.
+const FORMAT: &str = "helenus store 1, slatedb 0.18";
+
+/// Where the database lies in its object store.
+const DATABASE: &str = "engine";
+
+/// How often SlateDB puts its log when nobody waits for it.
+const LOG_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Retries of one operation on the object store before it counts as failed; without a bound a full disk would hang its writers.
+const OBJECT_STORE_RETRIES_MAX: u32 = 3;
+
+/// How long the object store may take to have the log or a table before the write counts as failed.
+const PUT_MAX: Duration = Duration::from_secs(30);
+
+/// How long a database may take to close.
+const CLOSING_MAX: Duration = Duration::from_secs(10);
+
+/// Keys that one step of a range deletion removes.
+const RANGE_STEP_KEYS: usize = 4096;
+
+pub(super) enum Command {
+    Commit(Request),
+    Flush(oneshot::Sender<Result<()>>),
+    Close(oneshot::Sender<Result<()>>),
+}
+
+pub(super) struct Request {
+    pub(super) changes: Vec<Change>,
+    pub(super) bytes: usize,
+    pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
+    pub(super) room: OwnedSemaphorePermit,
+}
+
+/// Where the database is, so that it can be opened again.
+pub(super) struct Home {
+    /// `None` in memory.
+    pub(super) directory: Option<Directory>,
+    pub(super) objects: Arc<dyn ObjectStore>,
+    pub(super) location: Arc<str>,
+}
+
+pub(super) struct Committer {
+    pub(super) home: Home,
+    pub(super) options: Options,
+    pub(super) commands: mpsc::Receiver<Command>,
+    pub(super) shared: Arc<Shared>,
+    /// `None` while it is opened again.
+    pub(super) database: Option<Db>,
+    /// A write failed: it serves reads and is not written to any more.
+    pub(super) failed: bool,
+    /// Why nothing may be written here any more.
+    pub(super) ended: Option<Error>,
+    pub(super) seq: CommitSeq,
+    pub(super) deletion_tables: DeletionTables,
+    pub(super) next_range: u64,
+}
+
+impl Home {
+    pub(super) fn in_directory(path: PathBuf, location: Arc<str>) -> Result<Self> {
+        let directory = Directory::open(&path, FORMAT)?;
+        let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
+            location: location.to_string(),
+            what: error.to_string(),
+        })?;
+        Ok(Self {
+            directory: Some(directory),
+            objects: Arc::new(objects.with_fsync(true)),
+            location,
+        })
+    }
+}
+
+impl Committer {
+    pub(super) async fn open(&mut self) -> Result<()> {
+        let settings = slatedb::Settings {
+            flush_interval: Some(match self.options.durability {
+                Durability::Periodic(every) => every,
+                Durability::Group | Durability::Os => LOG_INTERVAL,
+            }),
+            object_store_max_retries: Some(OBJECT_STORE_RETRIES_MAX),
+            ..slatedb::Settings::default()
+        };
+        let location = Arc::clone(&self.home.location);
+        let failed = |error: slatedb::Error| failure(&location, &error);
+        let database = Db::builder(DATABASE, Arc::clone(&self.home.objects))
+            .with_settings(settings)
+            .with_merge_operator(Arc::new(Merger))
+            .build()
+            .await
+            .map_err(failed)?;
+        let view = database.snapshot().map_err(failed)?;
+        self.seq = self.seq.max(CommitSeq(view.seq()));
+        self.deletion_tables = deletion_tables(&view).await.map_err(failed)?;
+        let unfinished = self.unfinished_ranges(&view).await?;
+        self.database = Some(database);
+        self.shared.cache.clear(self.seq);
+        self.publish()?;
+        for (number, space, range) in unfinished {
+            self.next_range = self.next_range.max(number + 1);
+            self.delete_range(number, space, range).await?;
+        }
+        Ok(())
+    }
+
+    async fn unfinished_ranges(&self, view: &DbSnapshot) -> Result<Vec<(u64, Space, KeyRange)>> {
+        let failed = |error: slatedb::Error| failure(&self.home.location, &error);
+        let mut unfinished = Vec::new();
+        let mut entries = view.scan(vec![OWN]..).await.map_err(failed)?;
+        while let Some(entry) = entries.next().await.map_err(failed)? {
+            match parse_own(&entry.key, &entry.value) {
+                Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
+                Some(Own::Chain(_) | Own::Size(..)) | None => {
+                    let path = self
+                        .home
+                        .directory
+                        .as_ref()
+                        .map(|directory| directory.engine_path())
+                        .unwrap_or_default();
+                    return Err(Error::Corrupt {
+                        path,
+                        what: "an unknown record of the store's own".to_owned(),
+                    });
+                }
+            }
+        }
+        Ok(unfinished)
+    }
+
+    /// Works until it is closed or every handle of the store is gone.
+    pub(super) async fn run(mut self) {
+        let mut closing = None;
+        while closing.is_none() {
+            let Some(first) = self.commands.recv().await else { break };
+            let mut requests = Vec::new();
+            let (mut bytes, mut flush) = (0_usize, None);
+            let mut command = Some(first);
+            while let Some(next) = command.take() {
+                match next {
+                    Command::Commit(request) => {
+                        bytes = bytes.saturating_add(request.bytes);
+                        requests.push(request);
+                        if bytes < self.options.commit_group_bytes_max {
+                            command = self.commands.try_recv().ok();
+                        }
+                    }
+                    Command::Flush(answer) => flush = Some(answer),
+                    Command::Close(answer) => closing = Some(answer),
+                }
+            }
+            self.commit_group(requests).await;
+            if let Some(answer) = flush {
+                drop(answer.send(self.put(FlushType::MemTable).await));
+            }
+        }
+        // The log has everything, or gets it now; tables are written from it when the store is opened again.
+        let closed = if self.failed {
+            Ok(())
+        } else {
+            self.put(FlushType::Wal).await
+        };
+        drop(self.shared.published.swap(None));
+        self.close_database().await;
+        self.shared.cache.clear(CommitSeq(u64::MAX));
+        // The directory's lock goes with it: whoever waits for the answer may open the store at once.
+        drop(self);
+        match closing {
+            Some(answer) => drop(answer.send(closed)),
+            None => {
+                if let Err(error) = closed {
+                    tracing::error!(%error, "closing the store failed");
+                }
+            }
+        }
+    }
+
+    async fn commit_group(&mut self, requests: Vec<Request>) {
+        if requests.is_empty() {
+            return;
+        }
+        if let Err(error) = self.recover().await {
+            return answer_all(requests, &Err(error));
+        }
+        let derivations = self.shared.derivations.load_full();
+        let current = match self.current(&requests, &derivations).await {
+            Ok(current) => current,
+            Err(error) => return answer_all(requests, &Err(error)),
+        };
+        let (mut group, refusals) = stage(&requests, &current);
+        derive(&mut group, &requests, &refusals, &current, &derivations);
+        let mut ranges = Vec::new();
+        for (request, refusal) in requests.iter().zip(&refusals) {
+            for change in request.changes.iter().filter(|_| refusal.is_none()) {
+                if let Change::DeleteRange { space, range } = change {
+                    let (key, value) = range_record(self.next_range, *space, range);
+                    group.own.push((key, Some(value)));
+                    ranges.push((self.next_range, *space, range.clone()));
+                    self.next_range += 1;
+                }
+            }
+        }
+        let mut written = self.write(group).await;
+        for (number, space, range) in ranges {
+            if written.is_ok() {
+                written = self.delete_range(number, space, range).await.map(|()| self.seq);
+            }
+        }
+        for (request, refusal) in requests.into_iter().zip(refusals) {
+            request.answer(refusal.map_or_else(|| written.clone(), Err));
+        }
+    }
+
+    /// Reads the values that changes of the group depend on: of clean-up, and of rows from which something follows. Other writes read
+    /// nothing.
+    async fn current(&self, requests: &[Request], derivations: &Derivations) -> Result<Current> {
+        let mut current = Current::default();
+        for change in requests.iter().flat_map(|request| &request.changes) {
+            let (space, key) = match change {
+                Change::Replace { space, key, .. } => (*space, key),
+                Change::Put { space, key, .. } | Change::Delete { space, key } | Change::Merge { space, key, .. }
+                    if is_derived(*space, key, derivations) =>
+                {
+                    (*space, key)
+                }
+                Change::Reindex { key, .. } if is_derived(Space::Rows, key, derivations) => (Space::Rows, key),
+                _ => continue,
+            };
+            let full = full_key(space, key);
+            if current.contains_key(&full) {
+                continue;
+            }
+            let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
+            let known = match space {
+                Space::Rows => self.shared.cache.peek(key),
+                _ => None,
+            };
+            let value = match known {
+                Some(known) => known,
+                None => published.get(space, key).await?,
+            };
+            if let Some(value) = value {
+                current.insert(full, value);
+            }
+        }
+        Ok(current)
+    }
+
+    /// Removes the keys of a range, some at a time, and then its record.
+    async fn delete_range(&mut self, number: u64, space: Space, range: KeyRange) -> Result<()> {
+        let mut rest = Some(range.clone());
+        while let Some(left) = rest.take() {
+            let published = self.shared.published.load_full().ok_or(Error::Reopening)?;
+            let derivations = self.shared.derivations.load_full();
+            let mut group = Group::default();
+            let mut last = None;
+            let mut removed = 0_usize;
+            let visit = |key: &[u8], value: &[u8]| {
+                group.folds.insert(full_key(space, key), (space, Fold::Delete));
+                if let Some(derivation) = derivation::of_row(&derivations, key).filter(|_| space == Space::Rows) {
+                    for (entry, _) in derivation::changes(derivation.as_ref(), key, Some(value), None) {
+                        let gone = (Space::Indexes, Fold::Delete);
+                        group.folds.insert(full_key(Space::Indexes, &entry), gone);
+                    }
+                }
+                removed += 1;
+                if removed < RANGE_STEP_KEYS {
+                    return ControlFlow::Continue(());
+                }
+                last = Some(key.to_vec());
+                ControlFlow::Break(())
+            };
+            published.scan(space, &left, Order::Forward, visit).await?;
+            rest = last.map(|last| rest_of_range(&left, Order::Forward, last));
+            if rest.is_none() {
+                group.own.push((range_record(number, space, &range).0, None));
+                if space == Space::Deletions {
+                    remove_tables(&mut self.deletion_tables, &range);
+                }
+            }
+            self.write(group).await?;
+        }
+        Ok(())
+    }
+
+    async fn write(&mut self, group: Group) -> Result<CommitSeq> {
+        if group.folds.is_empty() && group.own.is_empty() {
+            return Ok(self.seq);
+        }
+        let mut batch = WriteBatch::new();
+        let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
+        for (key, (space, fold)) in &group.folds {
+            match fold {
+                Fold::Put(value) => batch.put(key, value),
+                Fold::Merge(value) => batch.merge(key, value),
+                Fold::Delete => batch.delete(key),
+            }
+            if *space == Space::Deletions && !matches!(fold, Fold::Delete) {
+                add_table(&mut deletion_tables, key.get(1..).unwrap_or_default());
+            }
+        }
+        for (key, value) in &group.own {
+            match value {
+                Some(value) => batch.put(key, value),
+                None => batch.delete(key),
+            }
+        }
+        if let Err(error) = self.write_batch(batch).await {
+            self.fail(&error);
+            return Err(error);
+        }
+        self.deletion_tables = deletion_tables;
+        for (key, (space, fold)) in &group.folds {
+            let key = key.get(1..).unwrap_or_default();
+            match fold {
+                _ if *space != Space::Rows => {}
+                Fold::Put(value) => self.shared.cache.apply(key, Some(value), self.seq),
+                Fold::Delete => self.shared.cache.apply(key, None, self.seq),
+                Fold::Merge(value) => self.shared.cache.merge(key, value, self.seq),
+            }
+        }
+        self.publish()?;
+        Ok(self.seq)
+    }
+
+    async fn write_batch(&mut self, batch: WriteBatch) -> Result<()> {
+        if let Some(fault) = self
+            .options
+            .faults
+            .as_ref()
+            .and_then(|faults| faults(FaultPoint::Commit))
+        {
+            return Err(self.fault(fault));
+        }
+        let database = self.database.as_ref().ok_or(Error::Reopening)?;
+        let written = database
+            .write(batch)
+            .await
+            .map_err(|error| failure(&self.home.location, &error))?;
+        self.seq = self.seq.max(CommitSeq(written.seqnum()));
+        match self.options.durability {
+            Durability::Group => self.put(FlushType::Wal).await,
+            Durability::Periodic(_) | Durability::Os => Ok(()),
+        }
+    }
+
+    async fn put(&self, flush_type: FlushType) -> Result<()> {
+        let database = self.database.as_ref().ok_or(Error::Reopening)?;
+        let put = tokio::time::timeout(PUT_MAX, database.flush_with_options(FlushOptions { flush_type })).await;
+        match put {
+            Ok(put) => put.map_err(|error| failure(&self.home.location, &error)),
+            Err(_) => {
+                let what = format!("the object store did not answer in {} s", PUT_MAX.as_secs());
+                Err(Error::Engine {
+                    location: self.home.location.to_string(),
+                    what,
+                })
+            }
+        }
+    }
+
+    /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
+    async fn close_database(&mut self) {
+        if let Some(database) = self.database.take() {
+            let without_flush = CloseOptions::default().with_flush_type(None);
+            // Its tasks may be busy with an object store that fails.
+            match tokio::time::timeout(CLOSING_MAX, database.close_with_options(without_flush)).await {
+                Ok(Ok(())) => {}
+                Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database"),
+                Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
+            }
+        }
+    }
+
+    fn publish(&self) -> Result<()> {
+        let Some(database) = &self.database else { return Ok(()) };
+        let view = database
+            .snapshot()
+            .map_err(|error| failure(&self.home.location, &error))?;
+        self.shared.published.store(Some(Arc::new(Published {
+            database: database.clone(),
+            view,
+            location: Arc::clone(&self.home.location),
+            seq: self.seq,
+            deletion_tables: DeletionTables::clone(&self.deletion_tables),
+        })));
+        Ok(())
+    }
+
+    fn fault(&self, error: std::io::Error) -> Error {
+        let path = self
+            .home
+            .directory
+            .as_ref()
+            .map(|directory| directory.path().to_owned())
+            .unwrap_or_default();
+        let error = io_error("writing", &path)(error);
+        if error.is_disk_full() {
+            Error::DiskFull { directory: path }
+        } else {
+            error
+        }
+    }
+
+    fn fail(&mut self, error: &Error) {
+        tracing::error!(%error, location = %self.home.location, "the store takes no writes");
+        if matches!(error, Error::TakenOver { .. }) {
+            self.ended = Some(error.clone());
+        }
+        self.failed = true;
+    }
+
+    /// Makes sure that there is a database that takes writes.
+    async fn recover(&mut self) -> Result<()> {
+        if let Some(ended) = &self.ended {
+            return Err(ended.clone());
+        }
+        if self.database.is_some() && !self.failed {
+            return Ok(());
+        }
+        if let Some(fault) = self
+            .options
+            .faults
+            .as_ref()
+            .and_then(|faults| faults(FaultPoint::Probe))
+        {
+            return Err(self.fault(fault));
+        }
+        if let Some(directory) = &self.home.directory {
+            directory.probe()?;
+        }
+        drop(self.shared.published.swap(None));
+        self.close_database().await;
+        self.open().await?;
+        self.failed = false;
+        tracing::info!(location = %self.home.location, "the store takes writes again");
+        Ok(())
+    }
+}
+
+impl Request {
+    fn answer(self, answer: Result<CommitSeq>) {
+        drop(self.room);
+        // Whoever asked may have gone away; the batch took effect nevertheless.
+        drop(self.answer.send(answer));
+    }
+}
+
+fn answer_all(requests: Vec<Request>, answer: &Result<CommitSeq>) {
+    for request in requests {
+        request.answer(answer.clone());
+    }
+}
+
+/// Which tables have deletion records: a step for each table, not for each record.
+async fn deletion_tables(view: &DbSnapshot) -> Result<DeletionTables, slatedb::Error> {
+    let mut tables = std::collections::BTreeSet::new();
+    let mut rest: VecDeque<u32> = VecDeque::from([0]);
+    while let Some(from) = rest.pop_front() {
+        let range = KeyRange {
+            start: Bound::Included(from.to_be_bytes().to_vec()),
+            end: Bound::Unbounded,
+        };
+        let mut entries = view.scan(full_range(Space::Deletions, &range)).await?;
+        if let Some(entry) = entries.next().await?
+            && let Some(table) = table_of(entry.key.get(1..).unwrap_or_default())
+        {
+            tables.insert(table);
+            rest.extend(table.checked_add(1));
+        }
+    }
+    Ok(Arc::new(tables))
+}

@@ -1,0 +1,145 @@
+//! What one group of batches does, key by key: changes folded into one, and the index entries that follow from them.
+
+use std::collections::HashMap;
+
+use bytes::Bytes;
+use foldhash::quality::RandomState;
+
+use super::committer::Request;
+use super::merge_or_keep_damage;
+use crate::storage::batch::{Change, Space, merge_values};
+use crate::storage::derivation::{self, Derivations};
+use crate::storage::engine::layout::full_key;
+use crate::storage::{Error, Result};
+
+/// What a group does to one key, its changes folded into one.
+pub(super) enum Fold {
+    Put(Bytes),
+    Delete,
+    Merge(Bytes),
+}
+
+/// What a group does.
+#[derive(Default)]
+pub(super) struct Group {
+    pub(super) folds: HashMap<Vec<u8>, (Space, Fold), RandomState>,
+    pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+/// Values that are there, by full key, for the changes that depend on them.
+pub(super) type Current = HashMap<Vec<u8>, Bytes, RandomState>;
+
+/// Folds the changes of each key into one. A batch whose changes do not merge is refused alone.
+pub(super) fn stage(requests: &[Request], current: &Current) -> (Group, Vec<Option<Error>>) {
+    let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
+    'again: loop {
+        let mut group = Group::default();
+        for (request, refusal) in requests.iter().zip(&mut refusals) {
+            if refusal.is_none()
+                && let Err(error) = stage_batch(&mut group, &request.changes, current)
+            {
+                *refusal = Some(error);
+                continue 'again;
+            }
+        }
+        return (group, refusals);
+    }
+}
+
+fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Result<()> {
+    for change in changes {
+        let (space, key, fold) = match change {
+            Change::Put { space, key, value } => (*space, key, Fold::Put(value.clone())),
+            Change::Delete { space, key } => (*space, key, Fold::Delete),
+            Change::Merge { space, key, value } => (*space, key, Fold::Merge(value.clone())),
+            Change::Replace {
+                space,
+                key,
+                expected,
+                value,
+            } => {
+                let full = full_key(*space, key);
+                if !group.folds.contains_key(&full) && current.get(&full) == Some(expected) {
+                    group
+                        .folds
+                        .insert(full, (*space, value.clone().map_or(Fold::Delete, Fold::Put)));
+                }
+                continue;
+            }
+            Change::DeleteRange { .. } | Change::Reindex { .. } => continue,
+        };
+        let full = full_key(space, key);
+        let fold = match (group.folds.get(&full), fold) {
+            (Some((_, Fold::Put(old))), Fold::Merge(new)) => Fold::Put(merge_values(space, old, &new)?),
+            (Some((_, Fold::Merge(old))), Fold::Merge(new)) => Fold::Merge(merge_values(space, old, &new)?),
+            (Some((_, Fold::Delete)), Fold::Merge(new)) => Fold::Put(new),
+            (_, fold) => fold,
+        };
+        group.folds.insert(full, (space, fold));
+    }
+    Ok(())
+}
+
+/// Whether something follows from what is stored at this key.
+pub(super) fn is_derived(space: Space, key: &[u8], derivations: &Derivations) -> bool {
+    space == Space::Rows && derivation::of_row(derivations, key).is_some()
+}
+
+/// Adds the changes of index entries that follow from those of rows.
+pub(super) fn derive(
+    group: &mut Group,
+    requests: &[Request],
+    refusals: &[Option<Error>],
+    current: &Current,
+    derivations: &Derivations,
+) {
+    if derivations.is_empty() {
+        return;
+    }
+    let mut entries = Vec::new();
+    for (full, (space, fold)) in &group.folds {
+        let key = full.get(1..).unwrap_or_default();
+        let Some(derivation) = derivation::of_row(derivations, key).filter(|_| *space == Space::Rows) else {
+            continue;
+        };
+        let before = current.get(full);
+        let after = after_fold(before, fold);
+        entries.extend(derivation::changes(
+            derivation.as_ref(),
+            key,
+            before.map(Bytes::as_ref),
+            after.as_deref(),
+        ));
+    }
+    for (request, _) in requests.iter().zip(refusals).filter(|(_, refusal)| refusal.is_none()) {
+        for change in &request.changes {
+            if let Change::Reindex { key, index } = change
+                && let Some(derivation) = derivation::of_row(derivations, key)
+            {
+                let full = full_key(Space::Rows, key);
+                let before = current.get(&full);
+                let row = match group.folds.get(&full) {
+                    Some((_, fold)) => after_fold(before, fold),
+                    None => before.cloned(),
+                };
+                let of_index = derivation::entries_in(derivation.as_ref(), *index, key, row.as_deref());
+                entries.extend(of_index.map(|(entry, value)| (entry, Some(value))));
+            }
+        }
+    }
+    for (entry, value) in entries {
+        let fold = value.map_or(Fold::Delete, Fold::Put);
+        group
+            .folds
+            .insert(full_key(Space::Indexes, &entry), (Space::Indexes, fold));
+    }
+}
+
+/// What a row is after a fold, as the merge operator will have it.
+fn after_fold(before: Option<&Bytes>, fold: &Fold) -> Option<Bytes> {
+    match (fold, before) {
+        (Fold::Put(value), _) | (Fold::Merge(value), None) => Some(value.clone()),
+        (Fold::Merge(value), Some(before)) => Some(merge_or_keep_damage(Space::Rows, before.clone(), value.clone())),
+        (Fold::Delete, _) => None,
+    }
+}
