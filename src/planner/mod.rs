@@ -127,29 +127,7 @@ impl Planned {
 pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
     let mut markers = Markers::of(statement);
     match statement {
-        Statement::Select(select) => {
-            let table = table_for_read(schema, session_keyspace, &select.table)?;
-            let mut typer = typer(schema, &table, &mut markers);
-            let plan = Arc::new(select::select(&mut typer, &table, select)?);
-            if schema
-                .keyspaces
-                .get(&table.keyspace)
-                .is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
-            {
-                return Err(Error::Unsupported("Reading a materialized view".into()));
-            }
-            let result = ResultMetadata {
-                keyspace: table.keyspace.clone(),
-                table: table.name.clone(),
-                columns: Arc::clone(plan.columns()),
-            };
-            Ok(planned(
-                Plan::Select(plan),
-                markers,
-                vec![table],
-                Some(Arc::new(result)),
-            ))
-        }
+        Statement::Select(select) => plan_select(select, session_keyspace, schema, markers),
         Statement::Insert(insert) => {
             let table = table_for_write(schema, session_keyspace, &insert.table)?;
             let plan = modify::insert(&mut typer(schema, &table, &mut markers), &table, insert)?;
@@ -165,41 +143,8 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
             let plan = modify::delete(&mut typer(schema, &table, &mut markers), &table, delete)?;
             Ok(planned(Plan::Modify(Arc::new(plan)), markers, vec![table], None))
         }
-        Statement::Batch(batch) => {
-            let mut typer = Typer {
-                schema,
-                keyspace: Arc::from("[batch]"),
-                table_name: Arc::from("[batch]"),
-                table: None,
-                markers: &mut markers,
-                known: function::Known::default(),
-            };
-            let plan = batch::batch(&mut typer, schema, session_keyspace, batch)?;
-            let mut tables: Vec<Arc<Table>> = Vec::new();
-            for modification in &plan.modifications {
-                if !tables.iter().any(|table| table.id == modification.table.id) {
-                    tables.push(Arc::clone(&modification.table));
-                }
-            }
-            Ok(planned(Plan::Batch(Arc::new(plan)), markers, tables, None))
-        }
-        Statement::Truncate(name) => {
-            let keyspace = keyspace_of(session_keyspace, name)?;
-            let table = find_table(schema, keyspace, name.name.as_str())?;
-            if schema
-                .keyspaces
-                .get(keyspace)
-                .is_some_and(|found| found.views.contains_key(name.name.as_str()))
-            {
-                return Err(Error::invalid(
-                    "Cannot TRUNCATE materialized view directly; must truncate base table instead",
-                ));
-            }
-            if table.is_virtual {
-                return invalid!("Truncation is not supported by table {}.{}", table.keyspace, table.name);
-            }
-            Ok(planned(Plan::Truncate(Arc::clone(&table)), markers, vec![table], None))
-        }
+        Statement::Batch(batch) => plan_batch(batch, session_keyspace, schema, markers),
+        Statement::Truncate(name) => plan_truncate(name, session_keyspace, schema, markers),
         Statement::Use(name) => {
             if !schema.keyspaces.contains_key(name.as_str()) {
                 return invalid!("Keyspace '{}' does not exist", name.as_str());
@@ -251,6 +196,69 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
             None,
         )),
     }
+}
+
+fn plan_select(
+    select: &ast::Select,
+    session_keyspace: Option<&str>,
+    schema: &Schema,
+    mut markers: Markers,
+) -> Result<Planned, Error> {
+    let table = table_for_read(schema, session_keyspace, &select.table)?;
+    let mut typer = typer(schema, &table, &mut markers);
+    let plan = Arc::new(select::select(&mut typer, &table, select)?);
+    if is_view(schema, &table) {
+        return Err(Error::Unsupported("Reading a materialized view".into()));
+    }
+    let result = ResultMetadata {
+        keyspace: table.keyspace.clone(),
+        table: table.name.clone(),
+        columns: Arc::clone(plan.columns()),
+    };
+    let result = Some(Arc::new(result));
+    Ok(planned(Plan::Select(plan), markers, vec![table], result))
+}
+
+fn plan_batch(
+    batch: &ast::Batch,
+    session_keyspace: Option<&str>,
+    schema: &Schema,
+    mut markers: Markers,
+) -> Result<Planned, Error> {
+    let mut typer = Typer {
+        schema,
+        keyspace: Arc::from("[batch]"),
+        table_name: Arc::from("[batch]"),
+        table: None,
+        markers: &mut markers,
+        known: function::Known::default(),
+    };
+    let plan = batch::batch(&mut typer, schema, session_keyspace, batch)?;
+    let mut tables: Vec<Arc<Table>> = Vec::new();
+    for modification in &plan.modifications {
+        if !tables.iter().any(|table| table.id == modification.table.id) {
+            tables.push(Arc::clone(&modification.table));
+        }
+    }
+    Ok(planned(Plan::Batch(Arc::new(plan)), markers, tables, None))
+}
+
+fn plan_truncate(
+    name: &QualifiedName,
+    session_keyspace: Option<&str>,
+    schema: &Schema,
+    markers: Markers,
+) -> Result<Planned, Error> {
+    let table = table_for_read(schema, session_keyspace, name)?;
+    if is_view(schema, &table) {
+        return Err(Error::invalid(
+            "Cannot TRUNCATE materialized view directly; must truncate base table instead",
+        ));
+    }
+    if table.is_virtual {
+        return invalid!("Truncation is not supported by table {}.{}", table.keyspace, table.name);
+    }
+    Ok(planned(Plan::Truncate(Arc::clone(&table)), markers, vec![table], None))
 }
 
 fn planned(plan: Plan, markers: Markers, tables: Vec<Arc<Table>>, result: Option<Arc<ResultMetadata>>) -> Planned {
@@ -308,14 +316,16 @@ fn table_for_read(schema: &Schema, session_keyspace: Option<&str>, name: &Qualif
     find_table(schema, keyspace, name.name.as_str())
 }
 
+/// Whether it is the table of a materialized view.
+fn is_view(schema: &Schema, table: &Table) -> bool {
+    let keyspace = schema.keyspaces.get(&table.keyspace);
+    keyspace.is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
+}
+
 /// The table that a modification writes.
 fn table_for_write(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
     let table = table_for_read(schema, session_keyspace, name)?;
-    if schema
-        .keyspaces
-        .get(&table.keyspace)
-        .is_some_and(|keyspace| keyspace.views.contains_key(&table.name))
-    {
+    if is_view(schema, &table) {
         return Err(Error::invalid("Cannot directly modify a materialized view"));
     }
     Ok(table)
