@@ -133,7 +133,21 @@ fn arrows_point_down_only() {
 }
 
 #[test]
-fn top_level_is_what_the_readme_says() {
+fn the_readme_maps_every_room() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR"));
+    let readme = fs::read_to_string(root.join("README.md")).unwrap();
+    let rooms = fs::read_dir(root.join("src"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .filter(|path| path.is_dir());
+    for room in rooms {
+        let named = format!("`src/{}`", room.file_name().unwrap().to_string_lossy());
+        assert!(readme.contains(&named), "{named} is not in the README's map");
+    }
+}
+
+#[test]
+fn top_level_is_what_it_shall_be() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut names: Vec<String> = fs::read_dir(root)
         .unwrap()
