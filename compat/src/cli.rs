@@ -1,6 +1,6 @@
 //! The command line.
 
-use crate::{Outcome, bench, crash, driver, generate, golden, malformed, null, oracle, proxy, startup, tables};
+use crate::{Outcome, bench, crash, driver, generate, golden, linear, malformed, null, oracle, proxy, startup, tables};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -118,6 +118,24 @@ enum Command {
         #[arg(long, default_value_t = 50)]
         cycles: i32,
         /// Of the moments to kill at.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Many clients' conditional operations on a few registers, with kills: is there an order that explains all answers?
+    Linear {
+        /// Operations to be answered.
+        #[arg(long, default_value_t = 100_000)]
+        operations: u64,
+        /// Clients at once.
+        #[arg(long, default_value_t = 64)]
+        clients: usize,
+        /// Partitions of two registers.
+        #[arg(long, default_value_t = 16)]
+        pairs: i32,
+        /// How often the server is killed.
+        #[arg(long, default_value_t = 40)]
+        kills: u64,
+        /// Of operations and moments.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -251,6 +269,19 @@ pub fn run() -> Outcome<bool> {
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
         Command::Crash { cycles, seed } => crash::run(cycles, seed),
+        Command::Linear {
+            operations,
+            clients,
+            pairs,
+            kills,
+            seed,
+        } => linear::run(&linear::Options {
+            operations,
+            clients,
+            pairs,
+            kills,
+            seed,
+        }),
         Command::Malformed { frames, seed } => malformed::run(frames, seed),
         Command::Startup { runs } => startup::run(runs),
         Command::Tables { count } => tables::run(count),
