@@ -1,0 +1,198 @@
+//! The table of settings: names, defaults, help.
+
+/// A setting.
+#[derive(Clone, Copy, Debug)]
+pub struct Setting {
+    /// As on the command line, without its dashes, and in the file.
+    pub name: &'static str,
+    /// What kind of value: for help.
+    pub value: &'static str,
+    /// The default, as text; `None`: not set, or computed (said in `help`).
+    pub default: Option<&'static str>,
+    /// May be given several times.
+    pub repeatable: bool,
+    /// What it does.
+    pub help: &'static str,
+}
+
+const fn setting(
+    name: &'static str,
+    value: &'static str,
+    default: Option<&'static str>,
+    help: &'static str,
+) -> Setting {
+    Setting {
+        name,
+        value,
+        default,
+        repeatable: false,
+        help,
+    }
+}
+
+/// Every setting. The only place to add one, besides the field of [`super::Config`] that it ends up in.
+pub const SETTINGS: &[Setting] = &[
+    setting(
+        "data",
+        "URL",
+        None,
+        "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory: [default: file: in the user's data directory]",
+    ),
+    Setting {
+        name: "listen",
+        value: "ADDRESS:PORT",
+        default: Some("127.0.0.1:9042"),
+        repeatable: true,
+        help: "Where CQL is served; port 0 takes a free one",
+    },
+    setting(
+        "durability",
+        "MODE",
+        Some("group"),
+        "When a write is acknowledged: group (synced to disk), periodic:MS, os",
+    ),
+    setting("user", "NAME", None, "The user who must log in; needs a password file"),
+    setting(
+        "password-file",
+        "FILE",
+        None,
+        "File whose first line is the user's password",
+    ),
+    setting(
+        "allow-unauthenticated-network",
+        "BOOL",
+        Some("false"),
+        "Serve other addresses than this machine's own without a login",
+    ),
+    Setting {
+        name: "tls-listen",
+        value: "ADDRESS:PORT",
+        default: None,
+        repeatable: true,
+        help: "Where CQL is served over TLS; needs certificate and key",
+    },
+    setting(
+        "tls-certificate",
+        "FILE",
+        None,
+        "PEM file with the certificate and those that signed it",
+    ),
+    setting("tls-key", "FILE", None, "PEM file with the certificate's key"),
+    setting(
+        "cluster-name",
+        "NAME",
+        Some("Helenus"),
+        "The cluster's name, as clients see it",
+    ),
+    setting(
+        "data-center",
+        "NAME",
+        Some("datacenter1"),
+        "The data center's name, as clients see it",
+    ),
+    setting("rack", "NAME", Some("rack1"), "The rack's name, as clients see it"),
+    setting(
+        "sweep-seconds",
+        "SECONDS",
+        Some("600"),
+        "Time between clean-ups of expired and deleted data; 0: never",
+    ),
+    setting(
+        "row-cache-bytes-max",
+        "BYTES",
+        Some("67108864"),
+        "Memory for rows that have been read",
+    ),
+    setting(
+        "key-filter-bytes-max",
+        "BYTES",
+        Some("67108864"),
+        "Memory to know new rows by",
+    ),
+    setting(
+        "block-cache-bytes-max",
+        "BYTES",
+        Some("67108864"),
+        "Memory for blocks of the store",
+    ),
+    setting(
+        "body-bytes-max",
+        "BYTES",
+        Some("16777216"),
+        "Most bytes of one request, up to 256 MiB",
+    ),
+    setting("connections-max", "COUNT", Some("8192"), "Most connections at once"),
+    setting(
+        "connections-per-address-max",
+        "COUNT",
+        Some("4096"),
+        "Most connections at once from one address",
+    ),
+    setting(
+        "in-flight-max",
+        "COUNT",
+        Some("1024"),
+        "Requests in work at once on one connection",
+    ),
+    setting(
+        "in-flight-bytes-total-max",
+        "BYTES",
+        Some("201326592"),
+        "Bytes of requests in work at once, over all connections",
+    ),
+    setting(
+        "login-seconds",
+        "SECONDS",
+        Some("10"),
+        "Time from connecting to being logged in",
+    ),
+    setting(
+        "idle-seconds",
+        "SECONDS",
+        Some("1800"),
+        "How long a connection may be silent",
+    ),
+    setting(
+        "slow-client-seconds",
+        "SECONDS",
+        Some("30"),
+        "How long a client may leave its answers unread",
+    ),
+    setting(
+        "drain-seconds",
+        "SECONDS",
+        Some("10"),
+        "How long requests may take to finish when the server stops",
+    ),
+    setting("prepared-max", "COUNT", Some("10000"), "Prepared statements kept"),
+    setting(
+        "threads",
+        "COUNT",
+        Some("0"),
+        "Threads that serve connections; 0: one for each core",
+    ),
+    setting(
+        "log",
+        "FILTER",
+        Some("info"),
+        "What is logged: error, warn, info, debug, or module=level,…",
+    ),
+    setting(
+        "log-format",
+        "FORMAT",
+        Some("auto"),
+        "human, json, or auto: human on a terminal",
+    ),
+    setting(
+        "ready-fd",
+        "NUMBER",
+        None,
+        "Open file to which ADDRESS:PORT is written once CQL is served",
+    ),
+    setting(
+        "ready-file",
+        "FILE",
+        None,
+        "File to which ADDRESS:PORT is written once CQL is served",
+    ),
+];
