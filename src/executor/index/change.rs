@@ -58,10 +58,7 @@ impl Difference {
     pub(crate) fn come(&self) -> Vec<(StorageId, StorageId)> {
         let before = indexes(&self.before);
         let after = indexes(&self.after).into_iter();
-        after
-            .filter(|(index, _)| !before.contains_key(index))
-            .map(|(index, table)| (index, table))
-            .collect()
+        after.filter(|(index, _)| !before.contains_key(index)).collect()
     }
 
     /// The indexes that were there and are not.
