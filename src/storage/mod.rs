@@ -174,9 +174,10 @@ impl Store {
                 Space::Rows => published.get_row(key, store.cache()),
                 _ => published.get(space, key),
             },
+            // Boxed, here and below: this engine's futures take kilobytes, and every request's future would be as large.
             (Self::Slate(store), View::Slate(published)) => match space {
-                Space::Rows => published.get_row(key, store.cache()).await,
-                _ => published.get(space, key).await,
+                Space::Rows => Box::pin(published.get_row(key, store.cache())).await,
+                _ => Box::pin(published.get(space, key)).await,
             },
             (_, view) => Err(view.refusal()),
         }
@@ -235,7 +236,9 @@ impl Store {
             let stride = match (self, &at.0) {
                 (Self::Memory(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
                 (Self::Fjall(_), View::Fjall(published)) => published.scan(space, range, order, &mut visit)?,
-                (Self::Slate(_), View::Slate(published)) => return published.scan(space, range, order, visit).await,
+                (Self::Slate(_), View::Slate(published)) => {
+                    return Box::pin(published.scan(space, range, order, visit)).await;
+                }
                 (_, view) => return Err(view.refusal()),
             };
             match stride {
@@ -257,7 +260,7 @@ impl Store {
         match self {
             Self::Memory(store) => store.commit(batch),
             Self::Fjall(store) => store.commit(batch).await,
-            Self::Slate(store) => store.commit(batch).await,
+            Self::Slate(store) => Box::pin(store.commit(batch)).await,
         }
     }
 

@@ -13,31 +13,31 @@
 //! the disk; when it takes writes, the engine is opened again, which replays what its log holds, and the commit goes on. After any
 //! other failure nothing is written until the server starts again: a disk that failed a sync cannot be believed.
 
-use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::collections::VecDeque;
 use std::path::Path;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
-use bytes::{Bytes, BytesMut};
+use bytes::Bytes;
 use fjall::PersistMode;
-use foldhash::quality::RandomState;
 use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::acknowledged::{Acknowledged, ChainEnd};
 use super::directory::{Directory, full_or};
 use super::fjall::{Engine, FORMAT, Published, Recovered, Shared, guard};
-use super::layout::{chain_record, full_key, full_range, range_record, size_record};
+use super::group::{Group, Placed, placed, runs};
+use super::layout::{chain_record, full_range, range_record, size_record, with_full_key};
 use super::{DeletionTables, Order, add_table, remove_tables};
 use crate::clock::Clock;
 use crate::storage::absence::Absence;
-use crate::storage::batch::{Change, Space, merge_values};
+use crate::storage::batch::{Change, Space};
 use crate::storage::cache::RowCache;
-use crate::storage::derivation::{self, Derivations};
+use crate::storage::derivation::Derivations;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
-use crate::storage::sizes::Sizes;
+use crate::storage::sizes::{Sizes, TableSize};
 use crate::storage::{CommitSeq, Error, Result};
 
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
@@ -48,9 +48,6 @@ const FILL_STEP_KEYS: usize = if cfg!(test) { 2 } else { 512 };
 
 /// Memtables waiting to be written as tables, at which the committer waits: at four fjall waits itself, and does not notice failure.
 const SEALED_MEMTABLES_MAX: usize = 3;
-
-/// Values up to this long are copied beside their keys; longer ones would cost more than they gain.
-const COPIED_BYTES_MAX: usize = 16 * 1024;
 
 const POLL: Duration = Duration::from_millis(1);
 
@@ -73,7 +70,7 @@ pub(super) struct Request {
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
     /// Its place in the queue's bounds, given back when it is answered.
-    pub(super) room: Option<[OwnedSemaphorePermit; 2]>,
+    pub(super) room: Option<OwnedSemaphorePermit>,
 }
 
 /// Ranges to delete, by the number of their record.
@@ -84,69 +81,6 @@ struct RangeJob {
     ranges: Ranges,
     /// `None`: taken up again when the store was opened.
     request: Option<Request>,
-}
-
-/// What a group makes of one key.
-struct Pending {
-    space: Space,
-    value: Option<Bytes>,
-    /// Length of the value before the group, where values are counted.
-    before: Option<usize>,
-}
-
-impl Pending {
-    /// The value, where it is copied beside its key.
-    fn copied(&self) -> &[u8] {
-        let value = self.value.as_deref().unwrap_or_default();
-        if value.len() <= COPIED_BYTES_MAX { value } else { &[] }
-    }
-}
-
-/// What a group writes.
-#[derive(Default)]
-struct Group {
-    pending: HashMap<Vec<u8>, Pending, RandomState>,
-    /// What follows from rows while this group is written.
-    derivations: Arc<Derivations>,
-    /// Rows whose entries may change: full key, value before the group.
-    derived: Vec<(Vec<u8>, Option<Bytes>)>,
-    /// Rows to put into an index: full key, the index, value before the group.
-    reindexed: Vec<(Vec<u8>, TableId, Option<Bytes>)>,
-    /// Records of the store's own: value, or `None` to remove.
-    own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
-}
-
-impl Group {
-    /// Adds the changes of index entries that follow from those of rows.
-    fn derive(&mut self) {
-        let mut entries = Vec::new();
-        for (full, before) in std::mem::take(&mut self.derived) {
-            let key = full.get(1..).unwrap_or_default();
-            let after = self.pending.get(&full).and_then(|pending| pending.value.as_deref());
-            if let Some(derivation) = derivation::of_row(&self.derivations, key) {
-                entries.extend(derivation::changes(derivation.as_ref(), key, before.as_deref(), after));
-            }
-        }
-        for (full, index, before) in std::mem::take(&mut self.reindexed) {
-            let key = full.get(1..).unwrap_or_default();
-            let row = match self.pending.get(&full) {
-                Some(pending) => pending.value.as_deref(),
-                None => before.as_deref(),
-            };
-            if let Some(derivation) = derivation::of_row(&self.derivations, key) {
-                let of_index = derivation::entries_in(derivation.as_ref(), index, key, row);
-                entries.extend(of_index.map(|(entry, value)| (entry, Some(value))));
-            }
-        }
-        for (entry, value) in entries {
-            let pending = Pending {
-                space: Space::Indexes,
-                value,
-                before: None,
-            };
-            self.pending.insert(full_key(Space::Indexes, &entry), pending);
-        }
-    }
 }
 
 /// Whether the engine takes writes.
@@ -351,112 +285,52 @@ impl Committer {
     }
 
     /// What the batches together make of each key. A batch that cannot be merged is refused alone.
-    fn stage(&mut self, requests: &[Request]) -> (Group, Vec<Option<Error>>) {
+    fn stage<'a>(&mut self, requests: &'a [Request]) -> (Group<'a>, Vec<Option<Error>>) {
         let mut refusals: Vec<Option<Error>> = vec![None; requests.len()];
         // A refused batch may have left part of itself in the group; that is rare enough to begin again without it.
         let derivations = self.shared.derivations.load_full();
-        'again: loop {
-            let mut group = Group {
-                derivations: Arc::clone(&derivations),
-                ..Group::default()
-            };
-            for (request, refusal) in requests.iter().zip(&mut refusals) {
-                if refusal.is_none()
-                    && let Err(error) = self.stage_batch(&mut group, &request.changes)
-                {
-                    *refusal = Some(error);
-                    continue 'again;
-                }
-            }
-            group.derive();
-            return (group, refusals);
-        }
-    }
-
-    fn stage_batch(&mut self, group: &mut Group, changes: &[Change]) -> Result<()> {
-        for change in changes {
-            match change {
-                Change::Put { space, key, value } => {
-                    self.stage_value(group, *space, key, |_| Ok(Some(value.clone())))?
-                }
-                Change::Delete { space, key } => self.stage_value(group, *space, key, |_| Ok(None))?,
-                Change::Merge { space, key, value } => {
-                    self.stage_value(group, *space, key, |old| match old {
-                        Some(old) => merge_values(*space, old, value).map(Some),
-                        None => Ok(Some(value.clone())),
-                    })?;
-                }
-                Change::Replace {
-                    space,
-                    key,
-                    expected,
-                    value,
-                } => {
-                    let replaced = |old: Option<&Bytes>| {
-                        if old == Some(expected) {
-                            value.clone()
-                        } else {
-                            old.cloned()
-                        }
-                    };
-                    self.stage_value(group, *space, key, |old| Ok(replaced(old)))?;
-                }
-                Change::DeleteRange { .. } => {}
-                Change::Reindex { key, index } => self.stage_reindex(group, key, *index)?,
+        loop {
+            match self.stage_changes(&placed(requests, &refusals), &derivations) {
+                Ok(group) => return (group, refusals),
+                Err((request, error)) => match refusals.get_mut(request) {
+                    Some(refusal) => *refusal = Some(error),
+                    None => return (Group::default(), refusals),
+                },
             }
         }
-        Ok(())
     }
 
-    fn stage_reindex(&self, group: &mut Group, key: &[u8], index: TableId) -> Result<()> {
-        if derivation::of_row(&group.derivations, key).is_some() {
-            let full = full_key(Space::Rows, key);
-            let before = match self.shared.cache.peek(key) {
-                Some(known) => known,
-                None => self.engine()?.get_newest(&full)?,
-            };
-            group.reindexed.push((full, index, before));
-        }
-        Ok(())
-    }
-
-    fn stage_value(
+    fn stage_changes<'a>(
         &mut self,
-        group: &mut Group,
-        space: Space,
-        key: &[u8],
-        make: impl FnOnce(Option<&Bytes>) -> Result<Option<Bytes>>,
-    ) -> Result<()> {
-        let full = full_key(space, key);
-        if let Some(pending) = group.pending.get_mut(&full) {
-            pending.value = make(pending.value.as_ref())?;
-            return Ok(());
+        placed: &[Placed<'a>],
+        derivations: &Derivations,
+    ) -> Result<Group<'a>, (usize, Error)> {
+        let mut group = Group::default();
+        group.pending.reserve(placed.len());
+        for run in runs(placed) {
+            let Some(first) = run.first() else { continue };
+            let old = match first.space {
+                Space::Rows => self.old_row(first.key),
+                Space::Deletions => self.search(first.space, first.key),
+                Space::Indexes | Space::Feed | Space::Catalog => Ok(None),
+            };
+            let old = old.map_err(|error| (first.request(), error))?;
+            group.add(run, old, derivations)?;
         }
-        let old = match space {
-            Space::Rows => self.old_row(key, &full)?,
-            Space::Deletions => self.engine()?.get_newest(&full)?,
-            Space::Indexes | Space::Feed | Space::Catalog => None,
-        };
-        let value = make(old.as_ref())?;
-        if space == Space::Rows && derivation::of_row(&group.derivations, key).is_some() {
-            group.derived.push((full.clone(), old.clone()));
-        }
-        group.pending.insert(
-            full,
-            Pending {
-                space,
-                value,
-                before: old.map(|old| old.len()),
-            },
-        );
-        Ok(())
+        group.finish();
+        Ok(group)
+    }
+
+    fn search(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
+        let engine = self.engine()?;
+        with_full_key(space, key, |full| engine.get_newest(full))
     }
 
     /// The row as the engine has it, which is about to be written anew. Most new rows are known to be absent and not looked for.
-    fn old_row(&mut self, key: &[u8], full: &[u8]) -> Result<Option<Bytes>> {
+    fn old_row(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
         if self.absence.note(key) {
             debug_assert!(
-                self.engine()?.get_newest(full)?.is_none(),
+                self.search(Space::Rows, key)?.is_none(),
                 "a row that is there was called absent: {key:?}"
             );
             return Ok(None);
@@ -464,7 +338,7 @@ impl Committer {
         if let Some(known) = self.shared.cache.peek(key) {
             return Ok(known);
         }
-        let found = self.engine()?.get_newest(full)?;
+        let found = self.search(Space::Rows, key)?;
         if found.is_none() {
             self.absence.searched_in_vain(key, |table| self.sizes.get(table).rows);
         }
@@ -512,12 +386,12 @@ impl Committer {
     }
 
     /// Notes the ranges to delete, so that they are deleted even when the process ends meanwhile.
-    fn stage_ranges(
+    fn stage_ranges<'a>(
         &mut self,
-        mut group: Group,
+        mut group: Group<'a>,
         requests: &[Request],
         refusals: &[Option<Error>],
-    ) -> (Group, Vec<Ranges>) {
+    ) -> (Group<'a>, Vec<Ranges>) {
         let mut jobs = Vec::new();
         for (request, refusal) in requests.iter().zip(refusals) {
             if refusal.is_some() || !has_ranges(request) {
@@ -568,10 +442,8 @@ impl Committer {
     /// Removes some keys of a range; returns what is left of it, `None` when nothing is.
     fn delete_step(&mut self, number: u64, space: Space, range: &KeyRange) -> Result<Option<KeyRange>> {
         self.recover()?;
-        let mut group = Group {
-            derivations: self.shared.derivations.load_full(),
-            ..Group::default()
-        };
+        let mut group = Group::default();
+        let derivations = self.shared.derivations.load_full();
         let mut last = None;
         let mut removed = 0_usize;
         if !range.is_empty() {
@@ -581,30 +453,17 @@ impl Committer {
                 .entries(&view, full_range(space, range), Order::Forward)?
                 .take(RANGE_STEP_KEYS)
             {
-                let (key, value) = entry?;
-                last = Some(key.get(1..).unwrap_or_default().to_vec());
+                let (full, value) = entry?;
+                let key = full.get(1..).unwrap_or_default();
+                group.remove(space, key, &value, &derivations);
+                last = Some(key.to_vec());
                 removed += 1;
-                if space == Space::Rows
-                    && derivation::of_row(&group.derivations, key.get(1..).unwrap_or_default()).is_some()
-                {
-                    let before = Some(Bytes::copy_from_slice(&value));
-                    group.derived.push((key.to_vec(), before));
-                }
-                let before = Some(value.len());
-                group.pending.insert(
-                    key.to_vec(),
-                    Pending {
-                        space,
-                        value: None,
-                        before,
-                    },
-                );
             }
         }
         let rest = last
             .filter(|_| removed >= RANGE_STEP_KEYS)
             .map(|last| super::rest_of_range(range, Order::Forward, last));
-        group.derive();
+        group.finish();
         let tables = DeletionTables::clone(&self.deletion_tables);
         if rest.is_none() {
             group.own.push((range_record(number, space, range).0, None));
@@ -621,58 +480,49 @@ impl Committer {
     }
 
     /// Writes a group, durable as the settings say, and publishes what it made.
-    fn write(&mut self, group: Group) -> Result<CommitSeq> {
-        if group.pending.is_empty() && group.own.is_empty() {
+    fn write(&mut self, group: Group<'_>) -> Result<CommitSeq> {
+        if group.is_empty() {
             return Ok(CommitSeq(self.end.seq));
         }
         let engine = Arc::clone(self.engine()?);
         let mut sizes = self.sizes.clone();
         let mut deletion_tables = DeletionTables::clone(&self.deletion_tables);
-        let mut touched = BTreeSet::<TableId>::new();
-        let mut digest = crc32fast::Hasher::new();
+        // Keys come in order, so a table's come together.
+        let mut counting: Option<(TableId, TableSize)> = None;
         let mode = match self.options.durability {
             Durability::Group => PersistMode::SyncData,
             Durability::Periodic(_) | Durability::Os => PersistMode::Buffer,
         };
         let capacity = group.pending.len() + group.own.len() + 4;
         let mut batch = fjall::OwnedWriteBatch::with_capacity(engine.database.clone(), capacity).durability(Some(mode));
-        // In order, which the tree takes in faster, and in one piece of memory: neighbours lie side by side for scans, and nothing
-        // is allocated or counted for each key. The memtable that keeps it lets go of all its keys at once.
-        let mut entries: Vec<(&Vec<u8>, &Pending)> = group.pending.iter().collect();
-        entries.sort_unstable_by_key(|(full, _)| *full);
-        let entry_bytes = |(full, pending): &(&Vec<u8>, &Pending)| full.len() + pending.copied().len();
-        let mut together = BytesMut::with_capacity(entries.iter().map(entry_bytes).sum());
-        for (full, pending) in &entries {
-            together.extend_from_slice(full);
-            together.extend_from_slice(pending.copied());
-        }
-        let mut together = together.freeze();
-        for (full, pending) in entries {
-            let key = full.get(1..).unwrap_or_default();
-            let after = pending.value.as_ref().map(Bytes::len);
-            if super::is_counted(pending.space) {
-                touched.extend(sizes.count(key, pending.before, after));
+        let mut counted = Vec::new();
+        let mut together = group.together();
+        let digest = group.digest(&together);
+        for pending in &group.pending {
+            let after = pending.value.as_ref().map(|value| value.len());
+            if super::is_counted(pending.space)
+                && let Some(table) = super::table_of(&pending.key)
+            {
+                let counting = match &mut counting {
+                    Some((of, size)) if *of == table => size,
+                    other => {
+                        counted.extend(other.take());
+                        &mut other.insert((table, sizes.get(table))).1
+                    }
+                };
+                counting.count(pending.key.len(), pending.before, after);
             }
             if pending.space == Space::Deletions && after.is_some() {
-                add_table(&mut deletion_tables, key);
+                add_table(&mut deletion_tables, &pending.key);
             }
-            digest.update(full);
-            let full = together.split_to(full.len());
-            match &pending.value {
-                Some(value) => {
-                    digest.update(value);
-                    let value = if value.len() <= COPIED_BYTES_MAX {
-                        together.split_to(value.len())
-                    } else {
-                        value.clone()
-                    };
-                    batch.insert(&engine.data, full, value);
-                }
-                None => batch.remove(&engine.data, full),
+            match pending.cut(&mut together) {
+                (full, Some(value)) => batch.insert(&engine.data, full, value),
+                (full, None) => batch.remove(&engine.data, full),
             }
         }
-        for table in touched {
-            let (key, value) = size_record(table, sizes.get(table));
+        for (table, size) in counted.into_iter().chain(counting) {
+            sizes.set(table, size);
+            let (key, value) = size_record(table, size);
             batch.insert(&engine.data, key, value);
         }
         for (key, value) in group.own {
@@ -681,7 +531,7 @@ impl Committer {
                 None => batch.remove(&engine.data, key),
             }
         }
-        let end = self.end.then(digest.finalize());
+        let end = self.end.then(digest);
         let (key, value) = chain_record(end);
         batch.insert(&engine.data, key, value);
         if self.end.seq > 0 {
@@ -699,12 +549,8 @@ impl Committer {
         self.sizes = sizes;
         self.deletion_tables = deletion_tables;
         let seq = CommitSeq(end.seq);
-        for (full, pending) in &group.pending {
-            if pending.space == Space::Rows {
-                self.shared
-                    .cache
-                    .apply(full.get(1..).unwrap_or_default(), pending.value.as_ref(), seq);
-            }
+        for pending in group.pending.iter().filter(|pending| pending.space == Space::Rows) {
+            self.shared.cache.apply(&pending.key, pending.value.as_deref(), seq);
         }
         match self.options.durability {
             Durability::Group => self.acknowledge(),
@@ -899,10 +745,9 @@ impl Request {
 /// Gives the room of all back at once: each time costs a lock.
 fn give_room_back(requests: &mut [Request]) {
     let mut rooms = requests.iter_mut().filter_map(|request| request.room.take());
-    if let Some([mut entries, mut bytes]) = rooms.next() {
-        for [entry, some] in rooms {
-            entries.merge(entry);
-            bytes.merge(some);
+    if let Some(mut first) = rooms.next() {
+        for room in rooms {
+            first.merge(room);
         }
     }
 }

@@ -58,9 +58,11 @@ struct Inner {
     shared: Arc<Shared>,
     /// `None` only while dropping: the committer ends when its sender goes.
     commands: Option<mpsc::Sender<Command>>,
-    entries_room: Arc<Semaphore>,
-    bytes_room: Arc<Semaphore>,
-    bytes_room_units: usize,
+    /// Room in the queue, in units of bytes. A batch takes no less than its share of the units among the most batches that may
+    /// wait, so one semaphore holds both bounds.
+    room: Arc<Semaphore>,
+    room_units: usize,
+    batch_units_min: usize,
     batch_bytes_max: usize,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
@@ -127,16 +129,16 @@ impl Store {
             })
             .map_err(|error| super::directory::io_error("starting the committer of", Path::new("store"))(error))?;
         let shared = when_opened.await.map_err(|_| Error::Closed)??;
-        let bytes_room_units = options
+        let room_units = options
             .commit_queue_bytes_max
             .div_ceil(ROOM_UNIT_BYTES)
             .clamp(1, Semaphore::MAX_PERMITS);
         Ok(Self(Arc::new(Inner {
             shared,
             commands: Some(commands),
-            entries_room: Arc::new(Semaphore::new(options.commit_queue_batches_max.max(1))),
-            bytes_room: Arc::new(Semaphore::new(bytes_room_units)),
-            bytes_room_units,
+            room: Arc::new(Semaphore::new(room_units)),
+            room_units,
+            batch_units_min: room_units.div_ceil(options.commit_queue_batches_max.max(1)),
             batch_bytes_max: options.batch_bytes_max,
             committer: Mutex::new(Some(thread)),
         })))
@@ -163,22 +165,23 @@ impl Store {
                 bytes_max: self.0.batch_bytes_max,
             });
         }
-        let units = bytes.div_ceil(ROOM_UNIT_BYTES).clamp(1, self.0.bytes_room_units);
+        let units = bytes
+            .div_ceil(ROOM_UNIT_BYTES)
+            .clamp(self.0.batch_units_min, self.0.room_units);
         let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let entry = Arc::clone(&self.0.entries_room)
-            .acquire_owned()
-            .await
-            .map_err(|_| Error::Closed)?;
-        let room = Arc::clone(&self.0.bytes_room)
-            .acquire_many_owned(units)
-            .await
-            .map_err(|_| Error::Closed)?;
+        let room = match Arc::clone(&self.0.room).try_acquire_many_owned(units) {
+            Ok(room) => room,
+            // Boxed, since it is rare and would make every commit's future larger.
+            Err(_) => Box::pin(Arc::clone(&self.0.room).acquire_many_owned(units))
+                .await
+                .map_err(|_| Error::Closed)?,
+        };
         let (answer, answered) = oneshot::channel();
         let request = Request {
             changes: batch.into_changes(),
             bytes,
             answer,
-            room: Some([entry, room]),
+            room: Some(room),
         };
         self.send(Command::Commit(request))?;
         answered.await.unwrap_or(Err(Error::Closed))
@@ -217,8 +220,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Close(answer))?;
         let closed = answered.await.unwrap_or(Err(Error::Closed));
-        self.0.entries_room.close();
-        self.0.bytes_room.close();
+        self.0.room.close();
         closed
     }
 }

@@ -5,6 +5,7 @@ mod acknowledged;
 mod committer;
 mod directory;
 pub(super) mod fjall;
+mod group;
 mod layout;
 pub(super) mod memory;
 pub(super) mod slate;

@@ -1,0 +1,273 @@
+//! What a group of commits makes of each key: the batches' changes put in the order of their keys, so that those of one key meet
+//! and the engine takes them in faster. Borrows from the requests; what is merged is its own.
+
+use std::borrow::Cow;
+
+use bytes::{BufMut, Bytes, BytesMut};
+
+use super::committer::Request;
+use crate::storage::batch::{Change, Space, merge_values};
+use crate::storage::derivation::{self, Derivations};
+use crate::storage::key::TableId;
+use crate::storage::{Error, Result};
+
+/// Values up to this long are copied beside their keys; longer ones would cost more than they gain.
+const COPIED_BYTES_MAX: usize = 16 * 1024;
+
+/// A change and where it takes effect.
+#[derive(Clone, Copy)]
+pub(super) struct Placed<'a> {
+    /// The space and the first bytes of the key as a number, which sorts as they do and decides most comparisons.
+    start: u128,
+    pub(super) space: Space,
+    pub(super) key: &'a [u8],
+    /// Where it came among the group's changes.
+    order: usize,
+    /// Whose it is among the requests.
+    request: usize,
+    change: &'a Change,
+}
+
+fn start_of(space: Space, key: &[u8]) -> u128 {
+    let mut start = [0; 16];
+    let (first, rest) = start.split_at_mut(1);
+    first.copy_from_slice(&[space.byte()]);
+    for (to, from) in rest.iter_mut().zip(key) {
+        *to = *from;
+    }
+    u128::from_be_bytes(start)
+}
+
+/// The changes of requests that are not refused, by key and then as they came. Deletions of ranges are not among them.
+pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) -> Vec<Placed<'a>> {
+    let mut placed = Vec::with_capacity(requests.len());
+    for (request, (of, _)) in requests
+        .iter()
+        .zip(refusals)
+        .enumerate()
+        .filter(|(_, (_, no))| no.is_none())
+    {
+        for change in &of.changes {
+            let (space, key) = match change {
+                Change::Put { space, key, .. }
+                | Change::Delete { space, key }
+                | Change::Merge { space, key, .. }
+                | Change::Replace { space, key, .. } => (*space, key),
+                Change::Reindex { key, .. } => (Space::Rows, key),
+                Change::DeleteRange { .. } => continue,
+            };
+            placed.push(Placed {
+                start: start_of(space, key),
+                space,
+                key,
+                order: placed.len(),
+                request,
+                change,
+            });
+        }
+    }
+    placed.sort_unstable_by(|a, b| (a.start, a.key, a.order).cmp(&(b.start, b.key, b.order)));
+    placed
+}
+
+/// What a group makes of one key.
+pub(super) struct Pending<'a> {
+    pub(super) space: Space,
+    pub(super) key: Cow<'a, [u8]>,
+    /// `None`: it is gone.
+    pub(super) value: Option<Cow<'a, Bytes>>,
+    /// Length of the value before the group, where values are counted.
+    pub(super) before: Option<usize>,
+}
+
+impl Pending<'_> {
+    /// The value, where it is copied beside its key.
+    fn copied(&self) -> &[u8] {
+        let value = self.value.as_deref().map_or(&[][..], Bytes::as_ref);
+        if value.len() <= COPIED_BYTES_MAX { value } else { &[] }
+    }
+
+    fn full_len(&self) -> usize {
+        self.key.len() + 1
+    }
+
+    /// Cuts the full key and the value out of what [`Group::together`] made.
+    pub(super) fn cut(&self, together: &mut Bytes) -> (Bytes, Option<Bytes>) {
+        let full = together.split_to(self.full_len());
+        let value = self.value.as_deref().map(|value| {
+            if value.len() <= COPIED_BYTES_MAX {
+                together.split_to(value.len())
+            } else {
+                value.clone()
+            }
+        });
+        (full, value)
+    }
+}
+
+/// What a group writes.
+#[derive(Default)]
+pub(super) struct Group<'a> {
+    /// What becomes of each key, in the order of full keys, each once; see [`Group::finish`].
+    pub(super) pending: Vec<Pending<'a>>,
+    /// Entries of indexes that follow from rows in `pending`.
+    derived: Vec<Pending<'a>>,
+    /// Records of the store's own: value, or `None` to remove.
+    pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+}
+
+impl<'a> Group<'a> {
+    /// Adds what the changes of one key, `run`, make of it; `old` is the value that is there. Gives the request whose change
+    /// cannot be carried out, and why.
+    pub(super) fn add(
+        &mut self,
+        run: &[Placed<'a>],
+        old: Option<Bytes>,
+        derivations: &Derivations,
+    ) -> Result<(), (usize, Error)> {
+        let Some(Placed { space, key, .. }) = run.first().copied() else {
+            return Ok(());
+        };
+        // `None` while nothing has changed.
+        let mut new: Option<Option<Cow<'a, Bytes>>> = None;
+        let mut reindexed: Vec<TableId> = Vec::new();
+        for placed in run {
+            let current = match &new {
+                Some(value) => value.as_deref(),
+                None => old.as_ref(),
+            };
+            let next = match placed.change {
+                Change::Put { value, .. } => Some(Cow::Borrowed(value)),
+                Change::Delete { .. } => None,
+                Change::Merge { value, .. } => Some(match current {
+                    Some(current) => {
+                        Cow::Owned(merge_values(space, current, value).map_err(|error| (placed.request, error))?)
+                    }
+                    None => Cow::Borrowed(value),
+                }),
+                Change::Replace { expected, value, .. } if current == Some(expected) => {
+                    value.as_ref().map(Cow::Borrowed)
+                }
+                Change::Reindex { index, .. } => {
+                    reindexed.push(*index);
+                    continue;
+                }
+                Change::Replace { .. } | Change::DeleteRange { .. } => continue,
+            };
+            new = Some(next);
+        }
+        if space == Space::Rows
+            && let Some(derivation) = derivation::of_row(derivations, key)
+        {
+            let before = old.as_deref();
+            let after = match &new {
+                Some(value) => value.as_deref().map(Bytes::as_ref),
+                None => before,
+            };
+            for (entry, value) in derivation::changes(derivation.as_ref(), key, before, after) {
+                self.derive(entry, value);
+            }
+            for index in reindexed {
+                for (entry, value) in derivation::entries_in(derivation.as_ref(), index, key, after) {
+                    self.derive(entry, Some(value));
+                }
+            }
+        }
+        if let Some(value) = new {
+            self.pending.push(Pending {
+                space,
+                key: Cow::Borrowed(key),
+                value,
+                before: old.map(|old| old.len()),
+            });
+        }
+        Ok(())
+    }
+
+    /// Adds the removal of a key that has this value. Keys come in order.
+    pub(super) fn remove(&mut self, space: Space, key: &[u8], value: &[u8], derivations: &Derivations) {
+        if space == Space::Rows
+            && let Some(derivation) = derivation::of_row(derivations, key)
+        {
+            for (entry, value) in derivation::changes(derivation.as_ref(), key, Some(value), None) {
+                self.derive(entry, value);
+            }
+        }
+        self.pending.push(Pending {
+            space,
+            key: Cow::Owned(key.to_vec()),
+            value: None,
+            before: Some(value.len()),
+        });
+    }
+
+    fn derive(&mut self, entry: Vec<u8>, value: Option<Bytes>) {
+        self.derived.push(Pending {
+            space: Space::Indexes,
+            key: Cow::Owned(entry),
+            value: value.map(Cow::Owned),
+            before: None,
+        });
+    }
+
+    /// Takes the entries of indexes in: after this no key is in the group twice. What follows from rows goes before what was asked.
+    pub(super) fn finish(&mut self) {
+        if self.derived.is_empty() {
+            return;
+        }
+        let mut all = std::mem::take(&mut self.derived);
+        all.reverse();
+        all.append(&mut self.pending);
+        // Stable, and what was derived last comes first: the first of equal keys stays.
+        all.sort_by(|a, b| (a.space, &a.key).cmp(&(b.space, &b.key)));
+        all.dedup_by(|next, kept| (next.space, &next.key) == (kept.space, &kept.key));
+        self.pending = all;
+    }
+
+    /// Whether it changes nothing.
+    pub(super) fn is_empty(&self) -> bool {
+        self.pending.is_empty() && self.own.is_empty()
+    }
+
+    /// All full keys and values in one piece of memory: neighbours lie side by side for scans, and nothing is allocated or counted
+    /// for each key. The memtable that keeps it lets go of all its keys at once.
+    pub(super) fn together(&self) -> Bytes {
+        let bytes = self
+            .pending
+            .iter()
+            .map(|pending| pending.full_len() + pending.copied().len());
+        let mut together = BytesMut::with_capacity(bytes.sum());
+        for pending in &self.pending {
+            together.put_u8(pending.space.byte());
+            together.extend_from_slice(&pending.key);
+            together.extend_from_slice(pending.copied());
+        }
+        together.freeze()
+    }
+
+    /// A checksum of what the group makes of its keys; `together` as made by [`Group::together`].
+    pub(super) fn digest(&self, together: &[u8]) -> u32 {
+        let mut digest = crc32fast::Hasher::new();
+        digest.update(together);
+        for pending in &self.pending {
+            if let Some(value) = &pending.value
+                && value.len() > COPIED_BYTES_MAX
+            {
+                digest.update(value);
+            }
+        }
+        digest.finalize()
+    }
+}
+
+/// The runs of changes of one key.
+pub(super) fn runs<'p, 'a>(placed: &'p [Placed<'a>]) -> impl Iterator<Item = &'p [Placed<'a>]> {
+    placed.chunk_by(|a, b| a.start == b.start && a.key == b.key)
+}
+
+impl Placed<'_> {
+    /// Whose change it is among the requests.
+    pub(super) const fn request(&self) -> usize {
+        self.request
+    }
+}
