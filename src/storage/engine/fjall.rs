@@ -43,8 +43,9 @@ use crate::storage::{CommitSeq, Error, Result};
 /// What the format file of such a store says.
 pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
 
-/// fjall's threads for flushes and compactions.
-const WORKER_THREADS: usize = 2;
+/// fjall's threads for flushes and compactions. It keeps the first for flushes, which puts a compaction that it comes upon back into
+/// the queue: with only one other, that one being busy, it does nothing else until the compaction ends. A third takes it off.
+const WORKER_THREADS: usize = 3;
 
 /// Bytes that one permit of the queue's room stands for.
 const ROOM_UNIT_BYTES: usize = 1024;
