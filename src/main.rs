@@ -68,6 +68,10 @@ fn command() -> Command {
         .subcommand(Command::new("serve").about("Serve CQL; also without a command"))
         .subcommand(Command::new("check").about("Print the effective settings and where each comes from"))
         .subcommand(
+            Command::new("check-indexes")
+                .about("Compare the entries of secondary indexes with their rows; no server may have the data open"),
+        )
+        .subcommand(
             Command::new("shell")
                 .about("Start cqlsh against the server, or print how")
                 .arg(
@@ -97,6 +101,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let values = gather(inner)?;
     match name {
         "check" => check(&values),
+        "check-indexes" => check_indexes(&Config::new(&values)?),
         "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
         _ => serve(&Config::new(&values)?),
     }
@@ -232,6 +237,24 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         running.stop().await?;
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Opens the data, compares, prints what it found. Fails when something differs.
+fn check_indexes(config: &Config) -> Result<ExitCode, Failure> {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let found = runtime.block_on(helenus::server::run::check_indexes(config, Clock::system(), seed()?))?;
+    for difference in &found.told {
+        println!("{difference}");
+    }
+    println!(
+        "{} indexes, {} entries, {} differences; {} indexes are being built",
+        found.indexes, found.entries, found.differences, found.building
+    );
+    Ok(if found.differences == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
     })
 }
 

@@ -1,6 +1,8 @@
 //! The command line.
 
-use crate::{Outcome, bench, crash, driver, generate, golden, linear, malformed, null, oracle, proxy, startup, tables};
+use crate::{
+    Outcome, bench, crash, driver, generate, golden, index, linear, malformed, null, oracle, proxy, startup, tables,
+};
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -120,6 +122,15 @@ enum Command {
         /// Of the moments to kill at.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+        /// Kill it while indexes are used and built, and check those.
+        #[arg(long)]
+        indexed: bool,
+    },
+    /// Measures what an index saves.
+    Index {
+        /// Rows of the table.
+        #[arg(long, default_value_t = 1_000_000)]
+        rows: i64,
     },
     /// Many clients' conditional operations on a few registers, with kills: is there an order that explains all answers?
     Linear {
@@ -268,7 +279,13 @@ pub fn run() -> Outcome<bool> {
             cassandra: !without_cassandra,
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
-        Command::Crash { cycles, seed } => crash::run(cycles, seed),
+        Command::Crash {
+            cycles,
+            seed,
+            indexed: true,
+        } => crash::indexed::run(cycles, seed),
+        Command::Crash { cycles, seed, .. } => crash::run(cycles, seed),
+        Command::Index { rows } => index::run(rows),
         Command::Linear {
             operations,
             clients,

@@ -10,6 +10,7 @@
 //! - **batches**: logged batches over two tables are there as a whole or not at all, acknowledged ones as a whole.
 
 mod check;
+pub mod indexed;
 mod writers;
 
 use crate::raw::Connection;
@@ -134,7 +135,7 @@ fn int(cell: Option<&serde_json::Value>) -> Option<i32> {
 }
 
 /// All rows of a statement, through pages.
-fn all_rows(connection: &mut Connection, text: &str) -> Outcome<Vec<serde_json::Value>> {
+pub(crate) fn all_rows(connection: &mut Connection, text: &str) -> Outcome<Vec<serde_json::Value>> {
     let mut params = crate::raw::Params {
         page_size: Some(5000),
         ..Default::default()

@@ -19,6 +19,7 @@ pub mod driver;
 pub mod error;
 pub mod generate;
 pub mod golden;
+pub mod index;
 pub mod linear;
 pub mod malformed;
 pub mod null;

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::executor::{self, Database};
+use crate::executor::{self, Database, IndexCheck};
 use crate::partition::store;
 use crate::schema::node::{Client, Live, NodeInfo};
 
@@ -58,25 +58,7 @@ impl Running {
         let bound = Bound::bind(options).await?;
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
         let node = node(config, address, &clock);
-        let options = executor::Options {
-            url,
-            store: store::Options {
-                durability,
-                row_cache_bytes_max: config.row_cache_bytes_max,
-                key_filter_bytes_max: config.key_filter_bytes_max,
-                block_cache_bytes_max: config.block_cache_bytes_max,
-                ..store::Options::default()
-            },
-            clock: clock.clone(),
-            seed,
-            node,
-            page_bytes_max: executor::Options::PAGE_BYTES_MAX,
-        };
-        let open = |source| RunError::Open {
-            url: config.data.clone(),
-            source: Box::new(source),
-        };
-        let database = Arc::new(Database::open(options).await.map_err(open)?);
+        let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
         let requests = Arc::new(Requests::new(
             Arc::clone(&database),
             &config.server.limits,
@@ -122,6 +104,52 @@ impl Running {
         }
         self.database.close().await
     }
+}
+
+/// Opens the data as the settings say.
+async fn open(
+    config: &Config,
+    url: store::Url,
+    durability: store::Durability,
+    node: NodeInfo,
+    clock: Clock,
+    seed: u64,
+) -> Result<Database, RunError> {
+    let options = executor::Options {
+        url,
+        store: store::Options {
+            durability,
+            row_cache_bytes_max: config.row_cache_bytes_max,
+            key_filter_bytes_max: config.key_filter_bytes_max,
+            block_cache_bytes_max: config.block_cache_bytes_max,
+            ..store::Options::default()
+        },
+        clock,
+        seed,
+        node,
+        page_bytes_max: executor::Options::PAGE_BYTES_MAX,
+    };
+    Database::open(options).await.map_err(|source| RunError::Open {
+        url: config.data.clone(),
+        source: Box::new(source),
+    })
+}
+
+/// Opens the data without serving it, and compares the entries of its indexes with their rows.
+///
+/// # Errors
+/// The data cannot be opened or read.
+pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<IndexCheck, RunError> {
+    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
+    let node = node(config, None, &clock);
+    let database = open(config, url, durability, node, clock, seed).await?;
+    let failed = |source| RunError::Open {
+        url: config.data.clone(),
+        source: Box::new(source),
+    };
+    let found = database.check_indexes().await.map_err(failed)?;
+    database.close().await.map_err(failed)?;
+    Ok(found)
 }
 
 /// Sweeps every table, waits, and again. A sweep that fails is logged; the next one tries again.
