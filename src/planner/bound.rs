@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::schema::analysis::Analysis;
 use crate::schema::{StorageId, Table};
 use crate::types::CqlType;
 
@@ -81,6 +82,43 @@ pub enum Comparison {
     Like,
 }
 
+/// What LIKE asks: where `%` stands in its pattern.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Like {
+    /// `abc`
+    Whole,
+    /// `abc%`
+    Prefix,
+    /// `%abc`
+    Suffix,
+    /// `%abc%`
+    Within,
+}
+
+impl Like {
+    /// The kind of a pattern and what it looks for; `None`: it looks for nothing. A `%` that is not at an end is itself.
+    #[must_use]
+    pub fn of(pattern: &[u8]) -> Option<(Self, &[u8])> {
+        let (kind, text) = match (pattern.strip_suffix(b"%"), pattern.strip_prefix(b"%")) {
+            (Some(_), Some(rest)) => (Self::Within, rest.strip_suffix(b"%").unwrap_or_default()),
+            (Some(text), None) => (Self::Prefix, text),
+            (None, Some(text)) => (Self::Suffix, text),
+            (None, None) => (Self::Whole, pattern),
+        };
+        (!text.is_empty()).then_some((kind, text))
+    }
+
+    /// As Cassandra writes it.
+    pub(crate) const fn shape(self) -> &'static str {
+        match self {
+            Self::Whole => "<term>",
+            Self::Prefix => "<term>%",
+            Self::Suffix => "%<term>",
+            Self::Within => "%<term>%",
+        }
+    }
+}
+
 /// What a filter or condition looks at.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum FilterTarget {
@@ -90,6 +128,8 @@ pub enum FilterTarget {
     Element(usize, Value),
     /// `column.field`: the field's number.
     Field(usize, usize),
+    /// A column whose texts, or those in it, are compared as an index analyses them. LIKE looks for all of its pattern's terms.
+    Analysed(usize, Analysis),
     /// Several clustering columns as a tuple, compared one after the other.
     Tuple(Vec<usize>),
     /// The partition's token; operands are bigint.

@@ -7,7 +7,8 @@
 //! ```text
 //! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ BoundSelect | BoundModification | BoundBatch
 //!     term.rs function.rs        a term and its receiver     → Typed
-//!     restriction.rs             WHERE                       → Restrictions, judged as Cassandra judges them
+//!     relation.rs merge.rs restriction.rs   WHERE            → Restrictions, judged as Cassandra judges them
+//!     index.rs                   what indexes answer of them → whether to filter, probes
 //!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
 //!     modify.rs operation.rs condition.rs json.rs batch.rs   → ModifyPlan, BatchPlan
@@ -28,12 +29,15 @@ mod error;
 mod function;
 #[cfg(test)]
 mod golden_tests;
+mod index;
 mod json;
 mod markers;
+mod merge;
 mod modify;
 mod narrow;
 mod operation;
 mod range;
+mod relation;
 mod restriction;
 mod select;
 mod selection;

@@ -5,8 +5,9 @@ use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::bound::{BoundFilter, BoundPartitions, BoundRows, ClusteringRange, Comparison, FilterTarget, Value};
+use super::bound::{BoundFilter, BoundPartitions, BoundRows, ClusteringRange, Comparison, FilterTarget, Like, Value};
 use super::error::{Error, invalid};
+use super::index;
 use super::range::{self, BoundPart};
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction, slice_comparison};
 use super::term::{Binding, Typed};
@@ -110,7 +111,7 @@ impl Given {
             Test::Eq(operand) => one(operand).map(Self::One),
             Test::In(operands) => operands.iter().map(one).collect::<Option<Vec<_>>>().map(Self::AnyOf),
             Test::InMarker(term) => Some(Self::List(term.clone())),
-            Test::Slice { .. } | Test::Contains { .. } => None,
+            Test::Slice { .. } | Test::Like(_) | Test::Contains { .. } => None,
         }
     }
 
@@ -320,7 +321,7 @@ impl RowsPlan {
                         upper: upper.clone(),
                     }
                 }
-                Test::Contains { .. } => {
+                Test::Contains { .. } | Test::Like(_) => {
                     open = false;
                     left.push(restriction);
                     continue;
@@ -666,6 +667,12 @@ impl FilterPlan {
             Test::Eq(operand) => vec![plan(Comparison::Eq, Operands::Each(vec![operand.clone()]), target, ty)],
             Test::In(operands) => vec![plan(Comparison::In, Operands::Each(operands.clone()), target, ty)],
             Test::InMarker(term) => vec![plan(Comparison::In, Operands::List(term.clone()), target, ty)],
+            Test::Like(term) => vec![plan(
+                Comparison::Like,
+                Operands::Each(vec![Operand::One(term.clone())]),
+                target,
+                ty,
+            )],
             Test::Slice { lower, upper } => {
                 let ends = [(true, lower), (false, upper)];
                 ends.into_iter()
@@ -768,9 +775,30 @@ impl FilterPlan {
         } else if operands.contains(&Value::Null) {
             return invalid!("Unsupported null {what}for column {name}");
         }
+        let mut comparison = self.comparison;
+        let target = match (target, operands.as_slice()) {
+            (FilterTarget::Column(column), [Value::Bytes(operand)]) if !table.indexes.is_empty() => {
+                if comparison == Comparison::Eq && operand.is_empty() && index::loses_empty(table, column) {
+                    comparison = Comparison::In;
+                    operands.clear();
+                    FilterTarget::Column(column)
+                } else if comparison == Comparison::Like {
+                    let Some((kind, text)) = Like::of(operand) else {
+                        return Err(Error::invalid("LIKE value can't be empty."));
+                    };
+                    FilterTarget::Analysed(column, index::like(table, column, kind, text)?)
+                } else {
+                    match index::analysis(table, column, comparison) {
+                        Some(analysis) => FilterTarget::Analysed(column, analysis),
+                        None => FilterTarget::Column(column),
+                    }
+                }
+            }
+            (target, _) => target,
+        };
         Ok(BoundFilter {
             target,
-            comparison: self.comparison,
+            comparison,
             operands,
             ty: self.ty.clone(),
         })

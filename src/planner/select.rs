@@ -8,8 +8,9 @@ use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
 use super::bound::{BoundSelect, Expression, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
+use super::index::{ProbePlan, needs_filtering};
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
-use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, column, needs_filtering};
+use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, check_filters, column};
 use super::selection::{self, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
@@ -26,6 +27,7 @@ pub struct SelectPlan {
     partitions: PartitionPlan,
     rows: RowsPlan,
     filters: Vec<FilterPlan>,
+    probes: Vec<ProbePlan>,
     reversed: bool,
     sort: Vec<(usize, bool)>,
     group_by: Option<Vec<Expression>>,
@@ -89,13 +91,17 @@ impl SelectPlan {
             .iter()
             .map(|filter| filter.bind(table, binding))
             .collect::<Result<Vec<_>, _>>()?;
+        let mut probes = Vec::new();
+        for probe in &self.probes {
+            probes.extend(probe.bind(binding)?);
+        }
         Ok(BoundSelect {
             table: Arc::clone(table),
             selection,
             partitions,
             rows,
             filters,
-            probes: Vec::new(),
+            probes,
             reversed: self.reversed,
             sort: self.sort.clone(),
             group_by: self.group_by.clone(),
@@ -155,6 +161,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     if !select.allow_filtering && needs_filtering(table, &restrictions) {
         return Err(Error::invalid(FILTERING));
     }
+    check_filters(table, &restrictions)?;
     let (rows, left) = RowsPlan::new(table, &restrictions, false);
     let mut filters: Vec<FilterPlan> = Vec::new();
     if restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count {
@@ -175,6 +182,13 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
             .iter()
             .flat_map(|restriction| FilterPlan::of(table, restriction)),
     );
+    let looked_up = restrictions
+        .partition
+        .iter()
+        .filter(|_| restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count)
+        .chain(&restrictions.clustering)
+        .chain(&restrictions.others);
+    let probes = ProbePlan::all(table, looked_up);
     let mut selection = selection;
     selection.need(filters.iter().flat_map(FilterPlan::columns));
     selection.need(sort.iter().map(|(column, _)| *column));
@@ -187,6 +201,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         partitions,
         rows,
         filters,
+        probes,
         reversed,
         sort,
         group_by,

@@ -29,10 +29,7 @@ pub enum Tokens {
     #[default]
     Whole,
     /// Its words are.
-    Words {
-        /// Without those that say nothing, e.g. `the`.
-        skip_stop_words: bool,
-    },
+    Words,
     /// What stands between these characters is.
     Delimited(char),
 }
@@ -72,11 +69,7 @@ impl Analysis {
         };
         match self.tokens {
             Tokens::Whole => vec![owned(self.fold(text))],
-            Tokens::Words { skip_stop_words } => text
-                .unicode_words()
-                .filter(|word| !skip_stop_words || !STOP_WORDS.contains(&word.to_lowercase().as_str()))
-                .map(|word| owned(self.fold(word)))
-                .collect(),
+            Tokens::Words => text.unicode_words().map(|word| owned(self.fold(word))).collect(),
             Tokens::Delimited(delimiter) => text
                 .split(delimiter)
                 .filter(|term| !term.is_empty())
@@ -173,12 +166,6 @@ const LETTERS: &[(char, &str)] = &[
     ('›', "'"),
 ];
 
-/// English words that say nothing by themselves.
-const STOP_WORDS: &[&str] = &[
-    "a", "an", "and", "are", "as", "at", "be", "but", "by", "for", "if", "in", "into", "is", "it", "no", "not", "of",
-    "on", "or", "such", "that", "the", "their", "then", "there", "these", "they", "this", "to", "was", "will", "with",
-];
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -212,11 +199,11 @@ mod tests {
     #[test]
     fn texts_fall_into_terms() {
         let words = Analysis {
-            tokens: Tokens::Words { skip_stop_words: true },
+            tokens: Tokens::Words,
             case: LetterCase::Lower,
             ..Analysis::default()
         };
-        assert_eq!(terms(words, "The quick, brown fox!"), ["quick", "brown", "fox"]);
+        assert_eq!(terms(words, "The quick, brown fox!"), ["the", "quick", "brown", "fox"]);
         let delimited = Analysis {
             tokens: Tokens::Delimited(','),
             ..Analysis::default()

@@ -115,6 +115,21 @@ impl Index {
         }
     }
 
+    /// The analysis that its options ask for, of a column of texts.
+    #[must_use]
+    pub fn analysis(&self) -> Analysis {
+        self.family()
+            .map_or_else(Analysis::default, |family| analysis(family, &self.options))
+    }
+
+    /// Whether its option `mode` is this.
+    #[must_use]
+    pub fn is_mode(&self, mode: &str) -> bool {
+        self.options
+            .get("mode")
+            .is_some_and(|given| given.eq_ignore_ascii_case(mode))
+    }
+
     /// The name of its column and which part of it is kept, from its `target`: `c`, `values(c)`, `"C"`.
     #[must_use]
     pub fn target_column(&self) -> Option<(IndexPart, String)> {
@@ -139,7 +154,7 @@ impl Index {
         Some((part, name))
     }
 
-    /// What it keeps of a table's rows; `None`: nothing (a vector's index, one of a system table), so it is never used.
+    /// What it keeps of a table's rows; `None`: nothing (the index of a vector, of a whole partition key, of a system table), so it is never used.
     #[must_use]
     pub fn target(&self, table: &Table) -> Option<IndexTarget> {
         if self.storage_id == 0 || table.is_virtual {
@@ -148,9 +163,13 @@ impl Index {
         let family = self.family()?;
         let (part, name) = self.target_column()?;
         let (column, found) = table.column(&name)?;
+        // A whole partition key finds itself.
+        if column == 0 && table.partition_key_count == 1 {
+            return None;
+        }
         let bare = found.ty.unfrozen();
         let (ty, entry_ty) = match (part, bare) {
-            (_, CqlType::Vector(..)) => return None,
+            (_, CqlType::Vector(..)) if family == IndexFamily::Sai => return None,
             (IndexPart::Value | IndexPart::Full, _) => (found.ty.clone(), None),
             (IndexPart::Keys, CqlType::Map(key, _)) => (CqlType::clone(key), None),
             (IndexPart::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => {
@@ -165,12 +184,7 @@ impl Index {
         } else {
             Analysis::default()
         };
-        let contains = family == IndexFamily::Sasi
-            && is_text(&ty)
-            && self
-                .options
-                .get("mode")
-                .is_some_and(|mode| mode.eq_ignore_ascii_case("contains"));
+        let contains = family == IndexFamily::Sasi && is_text(&ty) && self.is_mode("contains");
         Some(IndexTarget {
             column,
             part,
@@ -212,9 +226,8 @@ fn analysis(family: IndexFamily, options: &BTreeMap<String, String>) -> Analysis
             let class = options.get("analyzer_class").map(String::as_str).unwrap_or_default();
             match class.rsplit('.').next().unwrap_or_default() {
                 "StandardAnalyzer" => Analysis {
-                    tokens: Tokens::Words {
-                        skip_stop_words: is("tokenization_skip_stop_words", false),
-                    },
+                    // Cassandra takes `tokenization_skip_stop_words`, and skips none.
+                    tokens: Tokens::Words,
                     case: case(
                         is("tokenization_normalize_lowercase", false),
                         is("tokenization_normalize_uppercase", false),
@@ -250,6 +263,12 @@ impl IndexTarget {
         &self.ty
     }
 
+    /// The values' type for `Entries`.
+    #[must_use]
+    pub fn entry_ty(&self) -> Option<&CqlType> {
+        self.entry_ty.as_ref()
+    }
+
     /// Gives `entry` the encoded value of each entry that one value has (`Value`, `Keys`, `Values`, `Full`), given as its wire bytes:
     /// mostly one; several where a text has several terms or ends; none where it has no term. The same value may come twice.
     pub fn encode_value(&self, value: &[u8], entry: &mut dyn FnMut(Vec<u8>)) {
@@ -259,9 +278,6 @@ impl IndexTarget {
                 for (start, _) in text.char_indices() {
                     let suffix = text.as_bytes().get(start..).unwrap_or_default();
                     entry(self.encode(suffix.get(..SUFFIX_BYTES_MAX).unwrap_or(suffix)));
-                }
-                if text.is_empty() {
-                    entry(self.encode(&[]));
                 }
             } else {
                 entry(self.encode(&term));

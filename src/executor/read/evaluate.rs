@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 use crate::executor::{Error, value};
 use crate::functions::Context;
-use crate::planner::bound::{BoundFilter, Comparison, Expression, FilterTarget, Part, Value};
+use crate::planner::bound::{BoundFilter, Comparison, Expression, FilterTarget, Like, Part, Value};
 use crate::schema::Table;
+use crate::schema::analysis::Analysis;
 use crate::token::Token;
 use crate::types::CqlType;
 use crate::types::{encode_list, encode_map, encode_tuple, list_elements, map_entries, tuple_fields};
@@ -302,6 +303,15 @@ impl Scope<'_> {
     }
 
     fn compare(&self, filter: &BoundFilter, value: &Bytes, operand: &Bytes) -> Result<bool, Error> {
+        if let FilterTarget::Analysed(place, analysis) = &filter.target {
+            return compare_analysed(
+                column_type(self.table, *place)?,
+                *analysis,
+                filter.comparison,
+                value,
+                operand,
+            );
+        }
         let order = || filter.ty.compare(value, operand);
         Ok(match filter.comparison {
             Comparison::Eq | Comparison::In => order() == Ordering::Equal,
@@ -327,7 +337,7 @@ impl Scope<'_> {
     fn target(&self, filter: &BoundFilter) -> Result<Option<Bytes>, Error> {
         let column = |place: usize| self.row.get(place).map(Bytes::copy_from_slice);
         match &filter.target {
-            FilterTarget::Column(place) => Ok(column(*place)),
+            FilterTarget::Column(place) | FilterTarget::Analysed(place, _) => Ok(column(*place)),
             FilterTarget::Element(place, key) => {
                 let ty = column_type(self.table, *place)?;
                 let (Some(value), Value::Bytes(key)) = (column(*place), key) else {
@@ -363,6 +373,49 @@ fn operands(filter: &BoundFilter) -> impl Iterator<Item = &Bytes> {
     filter.operands.iter().filter_map(|operand| match operand {
         Value::Bytes(bytes) => Some(bytes),
         Value::Null | Value::Unset => None,
+    })
+}
+
+/// Texts as an index sees them: equal when they have the same terms; LIKE when each of the pattern's terms is like one of them.
+fn compare_analysed(
+    ty: &CqlType,
+    analysis: Analysis,
+    comparison: Comparison,
+    value: &Bytes,
+    operand: &Bytes,
+) -> Result<bool, Error> {
+    let failed = |error: crate::types::Invalid| damaged(&error);
+    let same = |part: &[u8]| analysis.terms(part) == analysis.terms(operand);
+    Ok(match (comparison, unfrozen(ty)) {
+        (Comparison::Like, _) => {
+            let Some((kind, text)) = Like::of(operand) else {
+                return Ok(false);
+            };
+            let wanted = analysis.terms(text);
+            let is_like = |term: &[u8], wanted: &[u8]| match kind {
+                Like::Whole => term == wanted,
+                Like::Prefix => term.starts_with(wanted),
+                Like::Suffix => term.ends_with(wanted),
+                Like::Within => wanted.is_empty() || term.windows(wanted.len()).any(|part| part == wanted),
+            };
+            let terms = analysis.terms(value);
+            !wanted.is_empty()
+                && wanted
+                    .iter()
+                    .all(|wanted| terms.iter().any(|term| is_like(term, wanted)))
+        }
+        (Comparison::ContainsKey, CqlType::Map(..)) => {
+            let entries = map_entries(value).map_err(failed)?;
+            entries.into_iter().any(|(key, _)| same(key))
+        }
+        (Comparison::Contains, CqlType::Map(..)) => {
+            let entries = map_entries(value).map_err(failed)?;
+            entries.into_iter().any(|(_, value)| same(value))
+        }
+        (Comparison::Contains, CqlType::List(_) | CqlType::Set(_)) => {
+            list_elements(value).map_err(failed)?.into_iter().any(same)
+        }
+        _ => same(value),
     })
 }
 
@@ -417,7 +470,10 @@ fn number_list<const N: usize>(numbers: impl ExactSizeIterator<Item = Option<[u8
 pub(crate) fn looks_at_rows(table: &Table, filter: &BoundFilter) -> bool {
     let of_row = |place: &usize| !super::buffer::is_of_partition(table, *place);
     match &filter.target {
-        FilterTarget::Column(place) | FilterTarget::Element(place, _) | FilterTarget::Field(place, _) => of_row(place),
+        FilterTarget::Column(place)
+        | FilterTarget::Analysed(place, _)
+        | FilterTarget::Element(place, _)
+        | FilterTarget::Field(place, _) => of_row(place),
         FilterTarget::Tuple(places) => places.iter().any(of_row),
         FilterTarget::Token => false,
     }

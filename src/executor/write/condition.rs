@@ -151,7 +151,10 @@ fn is_static(table: &Table, place: usize) -> bool {
 /// The column that one condition of an IF looks at.
 fn column_of(filter: &BoundFilter) -> Option<usize> {
     match &filter.target {
-        FilterTarget::Column(place) | FilterTarget::Element(place, _) | FilterTarget::Field(place, _) => Some(*place),
+        FilterTarget::Column(place)
+        | FilterTarget::Analysed(place, _)
+        | FilterTarget::Element(place, _)
+        | FilterTarget::Field(place, _) => Some(*place),
         FilterTarget::Tuple(_) | FilterTarget::Token => None,
     }
 }

@@ -267,12 +267,7 @@ impl Alteration<'_> {
         self.table
             .indexes
             .values()
-            .filter(|index| {
-                index
-                    .options
-                    .get("target")
-                    .is_some_and(|target| super::index::target_column(target) == column)
-            })
+            .filter(|index| index.target_column().is_some_and(|(_, name)| name == column))
             .map(|index| index.name.as_str())
             .collect()
     }

@@ -6,37 +6,24 @@ use std::sync::Arc;
 use grammar::ast::{CreateIndex, CreateTrigger, Drop, DropTrigger, IndexTargetKind};
 
 use super::error::{DdlError, configuration, invalid};
+use super::index_options;
 use super::property::Properties;
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right};
-use crate::schema::index::{SASI_CLASS, is_sai_class};
-use crate::schema::{Column, ColumnKind, Index, Keyspace, StorageId, Table, typename};
+use crate::schema::index::SASI_CLASS;
+use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, typename};
 use crate::types::{CqlType, quoted};
 
-const SAI_OPTIONS: &[&str] = &[
-    "ascii",
-    "case_sensitive",
-    "class_name",
-    "construction_beam_width",
-    "index_analyzer",
-    "maximum_node_connections",
-    "normalize",
-    "optimize_for",
-    "similarity_function",
-    "source_model",
-    "target",
-];
 /// The index that stands where no class is given. Cassandra finds it under this name.
 const LEGACY: &str = "legacy_local_table";
 
-/// The column of a target: `c`, `values(c)`, `"C"`.
-pub(super) fn target_column(target: &str) -> String {
-    let inside = target
-        .split_once('(')
-        .and_then(|(_, rest)| rest.strip_suffix(')'))
-        .unwrap_or(target);
-    match inside.strip_prefix('"').and_then(|rest| rest.strip_suffix('"')) {
-        Some(name) => name.replace("\"\"", "\""),
-        None => inside.to_owned(),
+/// The part of a column that a target names.
+pub(super) fn part_of(kind: IndexTargetKind) -> IndexPart {
+    match kind {
+        IndexTargetKind::Simple => IndexPart::Value,
+        IndexTargetKind::Values => IndexPart::Values,
+        IndexTargetKind::Keys => IndexPart::Keys,
+        IndexTargetKind::Entries => IndexPart::Entries,
+        IndexTargetKind::Full => IndexPart::Full,
     }
 }
 
@@ -81,6 +68,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     )?;
     properties.only(&["options"])?;
     let given = properties.map("options")?.unwrap_or_default();
+    let in_order = properties.entries("options");
     let class = match (&statement.using, statement.custom) {
         (Some(class), _) => Some(class.as_str()).filter(|class| statement.custom || *class != LEGACY),
         (None, true) => Some(LEGACY),
@@ -89,6 +77,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     if class.is_none() && !given.is_empty() {
         return Err(invalid!("Cannot specify options for a non-CUSTOM index"));
     }
+    index_options::reserved(&given)?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(table) = keyspace.table_or_view(table_name) else {
         return Err(invalid!("Table '{table_name}' doesn't exist"));
@@ -108,9 +97,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     if keyspace.views.contains_key(table_name) {
         return Err(invalid!("Secondary indexes on materialized views aren't supported"));
     }
-    let targets = targets(table, statement, class.is_some())?;
+    let targets = targets(table, statement, class)?;
     let name = own_name.map_or_else(|| free_name(keyspace, table, &targets), str::to_owned);
-    let index = index(&name, class, given, &targets, ddl.context.storage_id)?;
+    let index = index(&name, class, given, &targets, ddl.context.storage_id);
     if let Some(same) = table
         .indexes
         .values()
@@ -122,30 +111,15 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
             Err(invalid!("Index {name} is a duplicate of existing index {}", same.name))
         };
     }
-    if let (Some(class), Some((_, column))) = (class, targets.first())
-        && is_sai_class(class)
-    {
-        let taken = table.indexes.values().any(|other| {
-            other.options.get("class_name").is_some_and(|class| is_sai_class(class))
-                && other
-                    .options
-                    .get("target")
-                    .is_some_and(|target| target_column(target) == column.name)
-        });
-        if taken {
-            return Err(invalid!(
-                "Cannot create more than one storage-attached index on the same column: {}",
-                column.name
-            ));
-        }
+    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+        return Err(configuration!("Illegal index name {name}"));
+    }
+    if let Some(class) = class {
+        index_options::judge(class, &in_order, table, &targets)?;
     }
     let mut changed = Table::clone(table);
     changed.indexes.insert(name, index);
-    let warnings = if class == Some(SASI_CLASS) {
-        vec!["SASI indexes are experimental and are not recommended for production use.".to_owned()]
-    } else {
-        Vec::new()
-    };
+    let warnings = class.map_or_else(Vec::new, |class| index_options::warnings(class, &changed));
     let mut outcome = updated(ddl, keyspace, changed).warned(warnings);
     outcome.storage_id_used = true;
     Ok(outcome)
@@ -168,7 +142,8 @@ fn updated(ddl: &Ddl<'_>, keyspace: &Keyspace, table: Table) -> DdlOutcome {
 
 type Target<'a> = (IndexTargetKind, &'a Column);
 
-fn targets<'a>(table: &'a Table, statement: &CreateIndex, custom: bool) -> Result<Vec<Target<'a>>, DdlError> {
+fn targets<'a>(table: &'a Table, statement: &CreateIndex, class: Option<&str>) -> Result<Vec<Target<'a>>, DdlError> {
+    let custom = class.is_some();
     let mut targets: Vec<Target<'a>> = Vec::new();
     for (kind, name) in &statement.targets {
         let name = name.as_str();
@@ -197,11 +172,13 @@ fn targets<'a>(table: &'a Table, statement: &CreateIndex, custom: bool) -> Resul
             return Err(invalid!("Duplicate column '{}' in index target list", column.name));
         }
     }
-    targets.iter().try_for_each(|target| check_target(table, target))?;
+    targets
+        .iter()
+        .try_for_each(|target| check_target(table, target, class == Some(SASI_CLASS)))?;
     Ok(targets)
 }
 
-fn check_target(table: &Table, (kind, column): &Target<'_>) -> Result<(), DdlError> {
+fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Result<(), DdlError> {
     let (name, ty) = (&column.name, &column.ty);
     if ty.contains_duration() {
         let what = match ty.unfrozen() {
@@ -217,7 +194,9 @@ fn check_target(table: &Table, (kind, column): &Target<'_>) -> Result<(), DdlErr
             "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables"
         ));
     }
-    if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 {
+    // Differs: Cassandra refuses the index of a whole partition key, for which Cosmos's applications ask. It finds nothing that the
+    // key does not, so nothing is kept for it.
+    if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 && is_sasi {
         return Err(invalid!(
             "Cannot create secondary index on the only partition key column {name}"
         ));
@@ -277,7 +256,7 @@ fn index(
     given: BTreeMap<String, String>,
     targets: &[Target<'_>],
     storage_id: StorageId,
-) -> Result<Index, DdlError> {
+) -> Index {
     let texts: Vec<String> = targets
         .iter()
         .map(|(kind, column)| match kind {
@@ -288,30 +267,15 @@ fn index(
     let mut options = given;
     options.insert("target".to_owned(), texts.join(","));
     if let Some(class) = class {
-        if is_sai_class(class) {
-            let unknown: Vec<&str> = options
-                .keys()
-                .map(String::as_str)
-                .filter(|option| !SAI_OPTIONS.contains(option))
-                .collect();
-            if !unknown.is_empty() {
-                return Err(configuration!(
-                    "Properties specified [{}] are not understood by StorageAttachedIndex",
-                    unknown.join(", ")
-                ));
-            }
-        } else if class != SASI_CLASS {
-            return Err(configuration!("Unable to find custom indexer class '{class}'"));
-        }
         options.insert("class_name".to_owned(), class.to_owned());
     }
     let kind = if class.is_some() { "CUSTOM" } else { "COMPOSITES" };
-    Ok(Index {
+    Index {
         name: name.to_owned(),
         kind: kind.to_owned(),
         options,
         storage_id,
-    })
+    }
 }
 
 pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {

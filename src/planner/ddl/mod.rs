@@ -20,6 +20,7 @@ mod error;
 mod function;
 mod gate;
 mod index;
+mod index_options;
 mod keyspace;
 mod options;
 mod property;

@@ -79,6 +79,17 @@ impl<'a> Properties<'a> {
         }
     }
 
+    /// A map's entries in the order of writing; empty where there is no map.
+    pub(super) fn entries(&self, name: &str) -> Vec<(String, String)> {
+        match self.0.get(name) {
+            Some(PropertyValue::Map(entries)) => entries
+                .iter()
+                .filter_map(|(key, value)| Some((literal_text(key)?, literal_text(value)?)))
+                .collect(),
+            _ => Vec::new(),
+        }
+    }
+
     pub(super) fn boolean(&self, name: &str) -> Result<Option<bool>, DdlError> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         match text.to_lowercase().as_str() {

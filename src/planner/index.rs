@@ -1,0 +1,499 @@
+//! What secondary indexes do for a WHERE: which restrictions each kind answers, when something is left to filter, and the ranges
+//! of entries to ask for.
+//!
+//! ```text
+//! legacy  =  CONTAINS  CONTAINS KEY  m[k] = v                         one index answers one restriction
+//! SAI     the same, and < <= > >= on what is no text                  all of a table's answer together
+//! SASI    =  < <= > >= on what is no text, LIKE on texts              one index answers one restriction
+//! ```
+//! Judgement is Cassandra's (`IndexRestrictions`, `SASIIndex.supports`, SAI's `IndexTermType.supports`); probes are ours and go
+//! further: a range of a legacy index or an `IN` under ALLOW FILTERING is looked up too, since a probe need only find enough.
+//!
+//! Differs: the index of a whole partition key, which Cassandra does not have, answers nothing that the key itself does not.
+
+use super::bound::{ClusteringRange, Comparison, IndexProbe, Like, Value};
+use super::error::{Error, invalid};
+use super::range;
+use super::restriction::{Judge, Operand, Restriction, Restrictions, SliceBound, Test};
+use super::term::{Binding, Typed};
+use super::text::quoted;
+use crate::schema::analysis::{Analysis, Tokens};
+use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
+use crate::types::{CqlType, Native};
+
+/// What is asked of one column.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Asked {
+    Eq,
+    Slice,
+    Contains,
+    ContainsKey,
+    Entry,
+    Like,
+}
+
+fn is_text(ty: &CqlType) -> bool {
+    matches!(ty, CqlType::Native(Native::Text | Native::Ascii))
+}
+
+/// Whether SAI keeps values of this type as terms, not as numbers that have an order.
+fn is_literal(ty: &CqlType) -> bool {
+    match ty {
+        CqlType::Native(native) => matches!(
+            native,
+            Native::Text | Native::Ascii | Native::Boolean | Native::Uuid | Native::Blob
+        ),
+        _ => true,
+    }
+}
+
+fn analysis_of(index: &Index, ty: &CqlType) -> Analysis {
+    if is_text(ty) {
+        index.analysis()
+    } else {
+        Analysis::default()
+    }
+}
+
+/// Whether an index answers what is asked of a column.
+fn answers(index: &Index, table: &Table, place: usize, asked: Asked) -> bool {
+    let Some(column) = table.columns.get(place) else {
+        return false;
+    };
+    let (Some(family), Some((part, name))) = (index.family(), index.target_column()) else {
+        return false;
+    };
+    if name != column.name || (place == 0 && table.partition_key_count == 1) {
+        return false;
+    }
+    match (family, part, asked) {
+        (IndexFamily::Sasi, IndexPart::Value, asked) => {
+            let is_tokenized = analysis_of(index, &column.ty).tokens != Tokens::Whole;
+            let contains = index.is_mode("contains");
+            match asked {
+                Asked::Eq => !is_tokenized,
+                Asked::Slice => !is_text(&column.ty) && !contains,
+                Asked::Like => is_text(&column.ty),
+                _ => false,
+            }
+        }
+        (IndexFamily::Sai, IndexPart::Value, Asked::Slice) => !is_literal(&column.ty),
+        (IndexFamily::Legacy | IndexFamily::Sai, part, asked) => matches!(
+            (part, asked),
+            (IndexPart::Value | IndexPart::Full, Asked::Eq)
+                | (IndexPart::Values, Asked::Contains)
+                | (IndexPart::Keys, Asked::ContainsKey)
+                | (IndexPart::Entries, Asked::Entry)
+        ),
+        _ => false,
+    }
+}
+
+/// What a restriction asks of each of its columns; nothing that an index answers for `IN`.
+fn asked(restriction: &Restriction) -> Vec<Asked> {
+    match &restriction.test {
+        Test::Eq(_) => vec![Asked::Eq],
+        Test::In(_) | Test::InMarker(_) => Vec::new(),
+        Test::Slice { .. } => vec![Asked::Slice],
+        Test::Like(_) => vec![Asked::Like],
+        Test::Contains { values, keys, entries } => {
+            let all = [
+                (values.is_empty(), Asked::Contains),
+                (keys.is_empty(), Asked::ContainsKey),
+                (entries.is_empty(), Asked::Entry),
+            ];
+            all.into_iter()
+                .filter(|(is_empty, _)| !is_empty)
+                .map(|(_, asked)| asked)
+                .collect()
+        }
+    }
+}
+
+/// Whether an index answers a restriction at all: one of the things asked, of one of its columns.
+fn supports(index: &Index, table: &Table, restriction: &Restriction) -> bool {
+    let mut columns = restriction.columns.iter();
+    columns.any(|place| {
+        asked(restriction)
+            .into_iter()
+            .any(|asked| answers(index, table, *place, asked))
+    })
+}
+
+/// Whether some index answers a restriction.
+pub(crate) fn is_supported(table: &Table, restriction: &Restriction) -> bool {
+    table.indexes.values().any(|index| supports(index, table, restriction))
+}
+
+/// Whether a vector's index is asked for equality.
+pub(crate) fn is_vector(table: &Table, restriction: &Restriction) -> bool {
+    matches!(restriction.test, Test::Eq(_))
+        && restriction.columns.iter().any(|place| {
+            matches!(
+                table.columns.get(*place).map(|column| &column.ty),
+                Some(CqlType::Vector(..))
+            )
+        })
+        && table
+            .indexes
+            .values()
+            .any(|index| index.family() == Some(IndexFamily::Sai) && supports(index, table, restriction))
+}
+
+/// Whether ALLOW FILTERING is needed beyond what was judged: rows are looked for over a range of keys, or by an index, and
+/// something is left to filter.
+pub(crate) fn needs_filtering(table: &Table, found: &Restrictions) -> bool {
+    if !(found.is_key_range || found.uses_index) {
+        return false;
+    }
+    let mut filters: Vec<&Restriction> = Vec::new();
+    if found.partition_filters {
+        filters.extend(&found.partition);
+    }
+    if found.clustering_filters {
+        filters.extend(&found.clustering);
+    }
+    filters.extend(&found.others);
+    if filters.is_empty() {
+        return !found.clustering.is_empty();
+    }
+    // The storage-attached indexes of a table answer as one; any other answers alone.
+    let (attached, alone): (Vec<&Index>, Vec<&Index>) = table
+        .indexes
+        .values()
+        .partition(|index| index.family() == Some(IndexFamily::Sai));
+    let mut groups = alone.into_iter().map(|index| vec![index]).collect::<Vec<_>>();
+    groups.push(attached);
+    !groups
+        .iter()
+        .any(|group| filters.iter().all(|restriction| covers(group, table, restriction)))
+}
+
+/// Whether a group of indexes leaves nothing of a restriction to filter.
+fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
+    if restriction.multi {
+        let mut columns = restriction.columns.iter();
+        return columns.all(|place| {
+            group.iter().any(|index| {
+                asked(restriction)
+                    .into_iter()
+                    .any(|asked| answers(index, table, *place, asked))
+            })
+        });
+    }
+    let several = match &restriction.test {
+        Test::Contains { values, keys, entries } => values.len() + keys.len() + entries.len() > 1,
+        _ => false,
+    };
+    group.iter().any(|index| {
+        let filters = several && index.family() != Some(IndexFamily::Sai);
+        !filters && supports(index, table, restriction)
+    })
+}
+
+impl Judge<'_, '_> {
+    /// Refuses `expr(index, value)`: no index that there is here, or in Cassandra, takes one.
+    pub(crate) fn custom_expression(&self, names: &[String]) -> Result<(), Error> {
+        let name = match names {
+            [] => return Ok(()),
+            [name] => name,
+            _ => {
+                return Err(Error::invalid(
+                    "Multiple custom index expressions in a single query are not supported",
+                ));
+            }
+        };
+        match self.table.indexes.get(name) {
+            None => invalid!(
+                "Invalid index expression, index {} not found for {}.{}",
+                quoted(name),
+                self.table.keyspace,
+                self.table.name
+            ),
+            Some(index) if index.kind != "CUSTOM" => invalid!(
+                "Only CUSTOM indexes may be used in custom index expressions, {} is not valid",
+                quoted(name)
+            ),
+            Some(_) => invalid!("Index {} does not support custom expressions", name),
+        }
+    }
+}
+
+/// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, where an index of it analyses.
+pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> Option<Analysis> {
+    let asked = match comparison {
+        Comparison::Eq => Asked::Eq,
+        Comparison::Contains => Asked::Contains,
+        Comparison::ContainsKey => Asked::ContainsKey,
+        _ => return None,
+    };
+    let mut indexes = table.indexes.values();
+    indexes.find_map(|index| {
+        let (part, _) = index.target_column()?;
+        let ty = part_type(table, place, part)?;
+        let analysis = analysis_of(index, ty);
+        (answers(index, table, place, asked) && !analysis.is_identity()).then_some(analysis)
+    })
+}
+
+fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {
+    let ty = &table.columns.get(place)?.ty;
+    Some(match (part, ty.unfrozen()) {
+        (IndexPart::Keys, CqlType::Map(key, _)) => key,
+        (IndexPart::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => of,
+        _ => ty,
+    })
+}
+
+/// Whether an equality with no bytes at all finds nothing: SASI keeps no empty texts.
+pub(crate) fn loses_empty(table: &Table, place: usize) -> bool {
+    let is_text = table.columns.get(place).is_some_and(|column| is_text(&column.ty));
+    let mut indexes = table.indexes.values();
+    is_text && indexes.any(|index| index.family() == Some(IndexFamily::Sasi) && answers(index, table, place, Asked::Eq))
+}
+
+/// The analysis of the index that answers this kind of LIKE.
+pub(crate) fn like(table: &Table, place: usize, kind: Like, text: &[u8]) -> Result<Analysis, Error> {
+    let column = table.columns.get(place).expect("a place in the planned table");
+    let mut indexes = table.indexes.values();
+    let found = indexes.find(|index| answers(index, table, place, Asked::Like) && has_like(index, &column.ty, kind));
+    match found {
+        Some(index) => Ok(analysis_of(index, &column.ty)),
+        None => invalid!(
+            "{} LIKE '{}' {} is only supported on properly indexed columns",
+            quoted(&column.name),
+            kind.shape(),
+            String::from_utf8_lossy(text)
+        ),
+    }
+}
+
+fn has_like(index: &Index, ty: &CqlType, kind: Like) -> bool {
+    let contains = index.is_mode("contains");
+    match kind {
+        Like::Whole => true,
+        Like::Prefix => !contains || analysis_of(index, ty).tokens == Tokens::Whole,
+        Like::Suffix | Like::Within => contains,
+    }
+}
+
+/// What a probe looks for, before binding.
+#[derive(Clone, Debug)]
+enum Sought {
+    AnyOf(Vec<Typed>),
+    List(Typed),
+    Slice(Option<Bound>, Option<Bound>),
+    Entry(Typed, Typed),
+    Like(Typed),
+}
+
+type Bound = (Typed, bool);
+
+/// A probe before binding.
+#[derive(Clone, Debug)]
+pub(crate) struct ProbePlan {
+    index: String,
+    target: IndexTarget,
+    sought: Sought,
+}
+
+impl ProbePlan {
+    /// The probes that restrictions allow.
+    pub(crate) fn all<'r>(table: &Table, restrictions: impl IntoIterator<Item = &'r Restriction>) -> Vec<Self> {
+        if table.indexes.is_empty() {
+            return Vec::new();
+        }
+        let targets: Vec<(&Index, IndexTarget)> = table
+            .indexes
+            .values()
+            .filter_map(|index| Some((index, index.target(table)?)))
+            .collect();
+        let mut plans = Vec::new();
+        for restriction in restrictions {
+            for (index, target) in &targets {
+                let Some(at) = restriction.columns.iter().position(|place| *place == target.column) else {
+                    continue;
+                };
+                plans.extend(sought(restriction, at, target).into_iter().map(|sought| Self {
+                    index: index.name.clone(),
+                    target: target.clone(),
+                    sought,
+                }));
+            }
+        }
+        plans
+    }
+
+    /// The probe with its values in; `None` where it would not find enough.
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<IndexProbe>, Error> {
+        let target = &self.target;
+        let mut is_equality = !target.ty().has_equal_forms();
+        let bytes = |term: &Typed| -> Result<Option<bytes::Bytes>, Error> {
+            Ok(match term.bind(binding)? {
+                Value::Bytes(bytes) => Some(bytes),
+                Value::Null | Value::Unset => None,
+            })
+        };
+        let mut ranges = Vec::new();
+        match &self.sought {
+            Sought::AnyOf(terms) => {
+                for term in terms {
+                    // Null equals nothing.
+                    if let Some(value) = bytes(term)? {
+                        let Some(range) = self.equal(&value) else {
+                            return Ok(None);
+                        };
+                        ranges.push(range);
+                    }
+                }
+            }
+            Sought::List(term) => {
+                let Ok(elements) = term.bind_list(binding)? else {
+                    return Ok(None);
+                };
+                for value in elements.into_iter().flatten() {
+                    let Some(range) = self.equal(&value) else {
+                        return Ok(None);
+                    };
+                    ranges.push(range);
+                }
+            }
+            Sought::Slice(lower, upper) => {
+                is_equality = false;
+                let mut range = ClusteringRange {
+                    start: Vec::new(),
+                    end: None,
+                };
+                if let Some((term, inclusive)) = lower {
+                    let Some(value) = bytes(term)? else { return Ok(None) };
+                    let probe = target.encode_probe(&value);
+                    range.start = if *inclusive {
+                        probe
+                    } else {
+                        match range::successor(&probe) {
+                            Some(after) => after,
+                            None => return Ok(None),
+                        }
+                    };
+                }
+                if let Some((term, inclusive)) = upper {
+                    let Some(value) = bytes(term)? else { return Ok(None) };
+                    let probe = target.encode_probe(&value);
+                    range.end = if *inclusive {
+                        range::successor(&probe)
+                    } else {
+                        Some(probe)
+                    };
+                }
+                ranges.push(range);
+            }
+            Sought::Entry(key, value) => {
+                let (Some(key), Some(value)) = (bytes(key)?, bytes(value)?) else {
+                    return Ok(None);
+                };
+                is_equality &= !target.entry_ty().is_some_and(CqlType::has_equal_forms);
+                let Some(probe) = target.encode_entry_probe(&key, Some(&value)) else {
+                    return Ok(None);
+                };
+                ranges.push(range::with_prefix(probe));
+            }
+            Sought::Like(term) => {
+                let Some(pattern) = bytes(term)? else { return Ok(None) };
+                let Some((kind, text)) = Like::of(&pattern) else {
+                    return Ok(None);
+                };
+                // Ends of texts are kept where what stands within can be looked for.
+                if matches!(kind, Like::Suffix | Like::Within) && !target.contains {
+                    return Ok(None);
+                }
+                let is_open = matches!(kind, Like::Prefix | Like::Within);
+                is_equality &= !is_open;
+                // A row has all of the terms: any one leads to it. Without any there is no such row.
+                if let Some(term) = target.analysis.terms(text).first() {
+                    ranges.push(range::with_prefix(if is_open {
+                        target.encode_prefix(term)
+                    } else {
+                        target.encode_probe(term)
+                    }));
+                }
+            }
+        }
+        is_equality &= ranges.len() == 1;
+        Ok(Some(IndexProbe {
+            index: self.index.clone(),
+            storage_id: target.storage_id,
+            ranges: range::tidy(ranges),
+            is_equality,
+        }))
+    }
+
+    /// `None`: nothing in the index says where such a value is.
+    fn equal(&self, value: &[u8]) -> Option<ClusteringRange> {
+        if self.target.contains && value.is_empty() {
+            return None;
+        }
+        let terms = self.target.analysis.terms(value);
+        // Of several terms any one will do: all are in the rows that are equal.
+        let term = terms.first()?;
+        Some(range::with_prefix(self.target.encode_probe(term)))
+    }
+}
+
+/// What a restriction seeks in an index of its column at `at`.
+fn sought(restriction: &Restriction, at: usize, target: &IndexTarget) -> Vec<Sought> {
+    let one = |operand: &Operand| match operand {
+        Operand::One(term) => Some(term.clone()),
+        Operand::Each(terms) => terms.get(at).cloned(),
+        Operand::Tuple(_) => None,
+    };
+    let whole = matches!(target.part, IndexPart::Value | IndexPart::Full);
+    match &restriction.test {
+        Test::Eq(operand) if whole => one(operand).map(|term| Sought::AnyOf(vec![term])).into_iter().collect(),
+        Test::In(operands) if whole => {
+            let terms = operands.iter().map(one).collect::<Option<Vec<_>>>();
+            terms.map(Sought::AnyOf).into_iter().collect()
+        }
+        Test::InMarker(term) if whole && !restriction.multi => vec![Sought::List(term.clone())],
+        // Analysed texts, and the ends of texts, have another order.
+        Test::Slice { lower, upper }
+            if whole && !restriction.multi && target.analysis.is_identity() && !target.contains =>
+        {
+            let bound = |bound: &Option<SliceBound>| {
+                let bound = bound.as_ref()?;
+                Some((one(&bound.operand)?, bound.inclusive))
+            };
+            vec![Sought::Slice(bound(lower), bound(upper))]
+        }
+        Test::Like(term) if whole => vec![Sought::Like(term.clone())],
+        Test::Contains { values, keys, entries } => match target.part {
+            IndexPart::Values => values.iter().map(|term| Sought::AnyOf(vec![term.clone()])).collect(),
+            IndexPart::Keys => keys
+                .iter()
+                .chain(entries.iter().map(|(key, _)| key))
+                .map(|term| Sought::AnyOf(vec![term.clone()]))
+                .collect(),
+            IndexPart::Entries => entries
+                .iter()
+                .map(|(key, value)| Sought::Entry(key.clone(), value.clone()))
+                .collect(),
+            IndexPart::Value | IndexPart::Full => Vec::new(),
+        },
+        _ => Vec::new(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn patterns_have_kinds() {
+        assert_eq!(Like::of(b"abc"), Some((Like::Whole, &b"abc"[..])));
+        assert_eq!(Like::of(b"b%%"), Some((Like::Prefix, &b"b%"[..])));
+        assert_eq!(Like::of(b"%c"), Some((Like::Suffix, &b"c"[..])));
+        assert_eq!(Like::of(b"%b%d%"), Some((Like::Within, &b"b%d"[..])));
+        for empty in [&b""[..], b"%", b"%%"] {
+            assert_eq!(Like::of(empty), None);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Restrictions on the same columns become one, as Cassandra merges them.
+
+use super::error::{Error, invalid};
+use super::restriction::{Judge, Restriction, Restrictions, Test, column_at, names};
+use crate::schema::{ColumnKind, Table};
+
+impl Judge<'_, '_> {
+    /// Adds a restriction to those there are.
+    pub(crate) fn add(&self, new: Restriction, found: &mut Restrictions) -> Result<(), Error> {
+        let kind = column_at(&self.table, new.first()).kind;
+        match kind {
+            ColumnKind::PartitionKey => merge_into(&self.table, &mut found.partition, new).map(|_| ()),
+            ColumnKind::Static | ColumnKind::Regular => merge_into(&self.table, &mut found.others, new).map(|_| ()),
+            ColumnKind::Clustering => self.add_clustering(new, found),
+        }
+    }
+
+    fn add_clustering(&self, new: Restriction, found: &mut Restrictions) -> Result<(), Error> {
+        let was_empty = found.clustering.is_empty();
+        let (first, is_slice) = (new.first(), new.is_slice());
+        merge_into(&self.table, &mut found.clustering, new)?;
+        if was_empty || self.allow_filtering {
+            return Ok(());
+        }
+        let Some(last) = found.clustering.last() else {
+            return Ok(());
+        };
+        // Cassandra looks at the last restriction after the merge, and at the one before where the new one came last.
+        let before = found
+            .clustering
+            .iter()
+            .rev()
+            .find(|restriction| restriction.first() < first);
+        if let Some(before) = before
+            && before.is_slice()
+            && found.clustering.last().is_some_and(|last| last.first() == first)
+        {
+            return invalid!(
+                "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                column_at(&self.table, first).name,
+                column_at(&self.table, before.first()).name
+            );
+        }
+        if first < last.first() && is_slice {
+            let next = found.clustering.iter().find(|restriction| restriction.first() > first);
+            let next = next.map_or(first, Restriction::first);
+            return invalid!(
+                "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
+                column_at(&self.table, next).name,
+                column_at(&self.table, first).name
+            );
+        }
+        Ok(())
+    }
+}
+
+/// Adds a restriction, merging it with one on the same columns; keeps the order of columns.
+fn merge_into(table: &Table, all: &mut Vec<Restriction>, new: Restriction) -> Result<(), Error> {
+    let common = |old: &Restriction| -> Vec<usize> {
+        old.columns
+            .iter()
+            .copied()
+            .filter(|column| new.columns.contains(column))
+            .collect()
+    };
+    let Some(place) = all.iter().position(|old| !common(old).is_empty()) else {
+        let at = all.partition_point(|old| old.first() < new.first());
+        all.insert(at, new);
+        return Ok(());
+    };
+    let old = all.get_mut(place).expect("the place of an element");
+    let shared = names(table, &common(old));
+    match (&mut old.test, new.test) {
+        (Test::Eq(_), _) => {
+            invalid!("{shared} cannot be restricted by more than one relation if it includes an Equal")
+        }
+        (Test::In(_) | Test::InMarker(_), _) => {
+            invalid!("{shared} cannot be restricted by more than one relation if it includes a IN")
+        }
+        (Test::Like(_), _) => {
+            invalid!("{shared} cannot be restricted by more than one relation if it includes a LIKE")
+        }
+        (
+            Test::Slice { lower, upper },
+            Test::Slice {
+                lower: new_lower,
+                upper: new_upper,
+            },
+        ) => {
+            if old.columns.first() != new.columns.first() {
+                let later = old
+                    .columns
+                    .first()
+                    .max(new.columns.first())
+                    .copied()
+                    .unwrap_or_default();
+                return invalid!(
+                    "Column \"{}\" cannot be restricted by two inequalities not starting with the same column",
+                    column_at(table, later).name
+                );
+            }
+            if lower.is_some() && new_lower.is_some() {
+                return invalid!("More than one restriction was found for the start bound on {shared}");
+            }
+            if upper.is_some() && new_upper.is_some() {
+                return invalid!("More than one restriction was found for the end bound on {shared}");
+            }
+            *lower = lower.take().or(new_lower);
+            *upper = upper.take().or(new_upper);
+            old.multi |= new.multi;
+            if new.columns.len() > old.columns.len() {
+                old.columns = new.columns;
+            }
+            Ok(())
+        }
+        (Test::Slice { .. }, _) => {
+            invalid!("Column \"{shared}\" cannot be restricted by both an equality and an inequality relation")
+        }
+        (
+            Test::Contains { values, keys, entries },
+            Test::Contains {
+                values: new_values,
+                keys: new_keys,
+                entries: new_entries,
+            },
+        ) => {
+            values.extend(new_values);
+            keys.extend(new_keys);
+            entries.extend(new_entries);
+            Ok(())
+        }
+        (Test::Contains { .. }, _) => {
+            invalid!(
+                "Collection column {shared} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality"
+            )
+        }
+    }
+}
