@@ -2,8 +2,8 @@
 
 use super::cast::{Number, truncated};
 use super::error::Problem;
-use super::{Call, Function, Look, Outcome, decimal};
-use crate::types::{self, Civil, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
+use super::{Call, Function, Look, Outcome, calendar, decimal};
+use crate::types::{self, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
 use bytes::Bytes;
 use grammar::ast::ArithmeticOperator;
 use num_bigint::BigInt;
@@ -193,7 +193,12 @@ fn decimals(x: &Decimal, y: &Decimal, operator: ArithmeticOperator) -> Result<De
         }
         ArithmeticOperator::Divide => decimal::divide(x, y),
         ArithmeticOperator::Modulo if y.unscaled.is_zero() => {
-            return Err(Problem::Operation("Division by zero".to_owned()));
+            let what = if x.unscaled.is_zero() {
+                "Division undefined"
+            } else {
+                "Division by zero"
+            };
+            return Err(Problem::Operation(what.to_owned()));
         }
         ArithmeticOperator::Modulo => decimal::remainder(x, y),
     }
@@ -226,8 +231,8 @@ fn moment(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     } else {
         duration
     };
-    let civil = Civil::from_days(millis.div_euclid(DAY_MILLIS)).plus_months(duration.months.into());
-    let moved = (civil.to_days() + i64::from(duration.days))
+    let day = calendar::plus_months(millis.div_euclid(DAY_MILLIS), duration.months.into());
+    let moved = (day + i64::from(duration.days))
         .checked_mul(DAY_MILLIS)
         .and_then(|day| day.checked_add(millis.rem_euclid(DAY_MILLIS)))
         .and_then(|moved| moved.checked_add(duration.nanoseconds / 1_000_000))

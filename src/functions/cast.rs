@@ -143,12 +143,13 @@ impl Number {
         }
     }
 
+    /// The whole part; of decimals the low 64 bits, as in Cassandra.
     pub(super) fn to_varint(&self) -> BigInt {
         match self {
             Self::Integer(value) => BigInt::from(*value),
             Self::Float(_) | Self::Double(_) => BigInt::from(saturated(self.to_f64())),
             Self::Varint(value) => value.clone(),
-            Self::Decimal(value) => value.to_integer(WHOLE_DIGITS_MAX).unwrap_or_default(),
+            Self::Decimal(_) => BigInt::from(self.to_i64()),
         }
     }
 

@@ -114,7 +114,12 @@ fn of_elements(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> R
 
 fn fold(kind: Aggregate, element: &CqlType, call: &Call<'_>) -> Outcome {
     let mut state = State::new(kind, element);
-    for value in types::list_elements(call.bytes(0)).map_err(damaged)? {
+    // Nulls, which only a list that a selection makes can hold, count for nothing.
+    for value in types::nullable_list_elements(call.bytes(0))
+        .map_err(damaged)?
+        .into_iter()
+        .flatten()
+    {
         state.add(element, &Bytes::copy_from_slice(value))?;
     }
     state.finish(element)

@@ -161,6 +161,9 @@ fn ln_fixed(x: &BigInt, one: &BigInt) -> BigInt {
 }
 
 fn exp(value: &Decimal) -> Option<Decimal> {
+    if value.unscaled.is_zero() {
+        return Some(whole(BigInt::from(1)));
+    }
     // The result's exponent must fit 32 bits, so the argument is below 5 · 10⁹ and ten digits more are enough.
     let whole_part = value
         .to_integer(20)?

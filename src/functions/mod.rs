@@ -15,11 +15,13 @@ mod aggregate;
 mod argument;
 mod arithmetic;
 mod blob;
+mod calendar;
 mod cast;
 mod collection;
 mod context;
 mod decimal;
 mod error;
+mod floor;
 mod json;
 mod mask;
 mod math;
@@ -117,17 +119,8 @@ impl fmt::Debug for Function {
 /// `system.sum : (int) -> int`
 impl fmt::Display for Function {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let definition = &self.0;
-        let arguments: Vec<String> = definition.arguments.iter().map(CqlType::cql_name).collect();
-        // A name that starts with an underscore must be quoted.
-        let quote = if definition.name.starts_with('_') { "\"" } else { "" };
-        write!(
-            f,
-            "{KEYSPACE}.{quote}{}{quote} : ({}) -> {}",
-            definition.name,
-            arguments.join(", "),
-            definition.returns.cql_name()
-        )
+        let arguments: Vec<String> = self.0.arguments.iter().map(CqlType::cql_name).collect();
+        f.write_str(&self.text(&arguments))
     }
 }
 
@@ -138,6 +131,29 @@ impl PartialEq for Function {
 }
 
 impl Function {
+    /// Its signature where some arguments are constants, as messages about GROUP BY have it:
+    /// `system."_add" : (int, int(constant)) -> int`.
+    #[must_use]
+    pub fn partial_text(&self, is_constant: impl Fn(usize) -> bool) -> String {
+        let argument = |(index, ty): (usize, &CqlType)| {
+            let mark = if is_constant(index) { "(constant)" } else { "" };
+            format!("{}{mark}", ty.cql_name())
+        };
+        let arguments: Vec<String> = self.0.arguments.iter().enumerate().map(argument).collect();
+        self.text(&arguments)
+    }
+
+    fn text(&self, arguments: &[String]) -> String {
+        // A name that starts with an underscore must be quoted.
+        let quote = if self.0.name.starts_with('_') { "\"" } else { "" };
+        format!(
+            "{KEYSPACE}.{quote}{}{quote} : ({}) -> {}",
+            self.0.name,
+            arguments.join(", "),
+            self.0.returns.cql_name()
+        )
+    }
+
     /// A pure scalar that is null when an argument is.
     fn scalar(
         name: impl Into<String>,

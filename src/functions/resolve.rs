@@ -2,7 +2,7 @@
 
 use super::argument::{Argument, fit};
 use super::{Error, Function, KEYSPACE};
-use super::{aggregate, arithmetic, blob, cast, collection, json, mask, math, similarity, time};
+use super::{aggregate, arithmetic, blob, cast, collection, floor, json, mask, math, similarity, time};
 use crate::types::{Assignment, CqlType};
 use grammar::ast::{ArithmeticOperator, QualifiedName};
 
@@ -21,6 +21,7 @@ pub(super) type Generic = fn(&str, &[Argument<'_>], Option<&CqlType>) -> Result<
 const FAMILIES: &[fn(&str) -> Option<Candidates>] = &[
     aggregate::find,
     time::find,
+    floor::find,
     math::find,
     collection::find,
     blob::find,

@@ -94,14 +94,15 @@ pub(super) fn unix_millis(native: Native, bytes: &[u8]) -> Option<i64> {
     }
 }
 
-fn millis(value: Option<i64>) -> Outcome {
+pub(super) fn millis(value: Option<i64>) -> Outcome {
     Ok(value.map(|value| Bytes::copy_from_slice(&value.to_be_bytes())))
 }
 
-/// The day of a moment; days outside the range of dates are null.
+/// The day of a moment, before 1970 the one after it unless it is midnight: Java divides towards zero. Days outside the range
+/// of dates are null.
 pub(super) fn date(value: Option<i64>) -> Outcome {
     Ok(value
-        .and_then(|millis| types::encode_date(millis.div_euclid(DAY_MILLIS)))
+        .and_then(|millis| types::encode_date(millis / DAY_MILLIS))
         .map(|days| Bytes::copy_from_slice(&days)))
 }
 

@@ -31,13 +31,13 @@ impl Call {
     /// The result.
     pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<Bytes>, Error> {
         let mut arguments = Vec::with_capacity(self.arguments.len());
-        for (index, argument) in self.arguments.iter().enumerate() {
+        for argument in &self.arguments {
             arguments.push(match argument.bind(binding)? {
                 Value::Bytes(bytes) => Some(bytes),
                 Value::Null => None,
                 Value::Unset => {
                     let name = self.function.as_ref().map_or("token", Function::name);
-                    return invalid!("Invalid unset value for argument {index} in call to function {name}");
+                    return invalid!("Invalid unset value for argument in call to function {name}");
                 }
             });
         }
@@ -335,17 +335,24 @@ fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&CqlType>) -> R
     let Some((callee, terms)) = parts(term, &mut target) else {
         return Err(Error::Unsupported("This term".into()));
     };
-    let arguments = terms.into_iter().map(|term| argument(typer, term)).collect();
+    let is_cast = matches!(callee, Callee::Cast(_));
+    let arguments = terms
+        .into_iter()
+        .map(|term| {
+            let mut argument = argument(typer, term);
+            // In a term a cast does not guess what a literal is.
+            if is_cast && matches!(term, Term::Literal(_)) {
+                argument.natural = None;
+            }
+            argument
+        })
+        .collect();
     resolve(typer, callee, arguments, receiver)
 }
 
 /// Types a call for a receiver.
 pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
-    // Whether the result fits is said in other words than that nothing gives such a result.
-    let resolved = match resolve_term(typer, term, Some(&receiver.ty)) {
-        Err(Error::Invalid(_)) => resolve_term(typer, term, None),
-        found => found,
-    };
+    let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Invalid(text)) if text.starts_with("Unknown function '") => {
             Error::invalid(format!("Unknown function {} called", qualified(name)))
@@ -367,7 +374,11 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
         ));
     }
     let name = resolved.name();
-    if type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
+    // What is frozen is no value of a multi-cell collection.
+    let is_frozen_for_cells = receiver.ty.is_multi_cell()
+        && !matches!(receiver.ty, CqlType::User(_))
+        && matches!(resolved.returns, CqlType::Frozen(_));
+    if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
         return invalid!(
             "Type error: cannot assign result of function {name} (type {}) to {} (type {})",
             resolved.returns.cql_name(),

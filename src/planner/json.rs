@@ -34,7 +34,9 @@ impl JsonPlan {
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
         let text = match self.document.bind(binding)? {
             Value::Bytes(bytes) => String::from_utf8(bytes.into()).unwrap_or_default(),
-            Value::Null | Value::Unset => return Err(Error::invalid("Got null for INSERT JSON values")),
+            // Cassandra takes unset for no bytes at all.
+            Value::Unset => String::new(),
+            Value::Null => return Err(Error::invalid("Got null for INSERT JSON values")),
         };
         let members = Json::parse_object(&text).map_err(|error| Error::invalid(error.to_string()))?;
         let mut members: Vec<(String, Json)> = members
@@ -55,6 +57,10 @@ impl JsonPlan {
             match column.ty.from_json(&json) {
                 Ok(Some(bytes)) => values.push(Value::Bytes(bytes)),
                 Ok(None) => values.push(Value::Null),
+                // Cassandra hands this one on as it is.
+                Err(error) if column.ty == CqlType::Native(Native::Duration) && matches!(json, Json::String(_)) => {
+                    return Err(Error::invalid(error.to_string()));
+                }
                 Err(error) => return invalid!("Error decoding JSON value for {}: {error}", column.name),
             }
         }

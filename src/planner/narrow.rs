@@ -164,11 +164,6 @@ impl PartitionPlan {
         self.components.iter().any(|given| !matches!(given, Given::One(_)))
     }
 
-    /// Whether keys are named at all.
-    pub(crate) fn names_keys(&self) -> bool {
-        !self.components.is_empty()
-    }
-
     /// The keys, or the range of tokens.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundPartitions, Error> {
         let Some(token) = &self.token else {
@@ -447,12 +442,8 @@ impl RowsPlan {
                 RowPart::TupleList(columns, term) => {
                     let list = match term.bind(binding)? {
                         Value::Bytes(list) => value::nullable_elements(&list),
-                        Value::Null => {
-                            return invalid!("Invalid null value for columns: {}", bracketed(table, columns));
-                        }
-                        Value::Unset => {
-                            return invalid!("Invalid unset value for columns: {}", bracketed(table, columns));
-                        }
+                        Value::Null => return Err(Error::invalid("Invalid null value for IN restriction")),
+                        Value::Unset => return invalid!("Invalid unset value for in({})", names(table, columns, ",")),
                     };
                     let values = list
                         .into_iter()
@@ -558,17 +549,28 @@ fn encode_tuple(table: &Table, columns: &[usize], values: &[Bytes], prefix: &mut
     Ok(())
 }
 
+fn names(table: &Table, columns: &[usize], separator: &'static str) -> String {
+    let names: Vec<&str> = columns.iter().map(|column| at(table, *column).name.as_str()).collect();
+    super::text::Joined(&names, separator).to_string()
+}
+
 /// `[a, b]`
 fn bracketed(table: &Table, columns: &[usize]) -> String {
-    let names: Vec<&str> = columns.iter().map(|column| at(table, *column).name.as_str()).collect();
-    format!("[{}]", super::text::Joined(&names, ", "))
+    format!("[{}]", names(table, columns, ", "))
 }
 
 /// The values of a tuple, one for each column.
 fn tuple_values(table: &Table, columns: &[usize], tuple: &Operand, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
     match tuple {
         Operand::One(term) => Ok(vec![term.bind(binding)?]),
-        Operand::Each(terms) => terms.iter().map(|term| term.bind(binding)).collect(),
+        Operand::Each(terms) => terms
+            .iter()
+            .enumerate()
+            .map(|(index, term)| match term.bind(binding)? {
+                Value::Unset => invalid!("Invalid unset value for tuple field number {index}"),
+                value => Ok(value),
+            })
+            .collect(),
         Operand::Tuple(term) => match term.bind(binding)? {
             Value::Bytes(bytes) => {
                 let fields = value::fields(&bytes, columns.len());
@@ -578,7 +580,7 @@ fn tuple_values(table: &Table, columns: &[usize], tuple: &Operand, binding: &Bin
                     .collect())
             }
             Value::Null => invalid!("Invalid null value for columns: {}", bracketed(table, columns)),
-            Value::Unset => invalid!("Invalid unset value for columns: {}", bracketed(table, columns)),
+            Value::Unset => invalid!("Invalid unset value for tuple ({})", names(table, columns, ",")),
         },
     }
 }
@@ -616,7 +618,17 @@ fn bound_parts(
     bound: &SliceBound,
     binding: &Binding<'_>,
 ) -> Result<(Vec<BoundPart>, bool), Error> {
-    let values = tuple_values(table, columns, &bound.operand, binding)?;
+    let values = match &bound.operand {
+        // A tuple with fewer fields than its type bounds that many columns.
+        Operand::Tuple(term) => match term.bind(binding)? {
+            Value::Bytes(bytes) => value::given_fields(&bytes, columns.len())
+                .into_iter()
+                .map(|field| field.map_or(Value::Null, Value::Bytes))
+                .collect(),
+            _ => tuple_values(table, columns, &bound.operand, binding)?,
+        },
+        operand => tuple_values(table, columns, operand, binding)?,
+    };
     let mut parts = Vec::with_capacity(values.len());
     for (column, value) in columns.iter().zip(values) {
         let column = at(table, *column);
@@ -766,6 +778,10 @@ impl FilterPlan {
                 Err(_) => return invalid!("Invalid null value for column {name}"),
             },
         };
+        if self.comparison == Comparison::In && matches!(self.operands, Operands::Each(_)) {
+            // Cassandra leaves unset out of `IN (?, ?)`.
+            operands.retain(|operand| *operand != Value::Unset);
+        }
         if operands.contains(&Value::Unset) {
             return invalid!("Unsupported unset {what}for column {name}");
         }

@@ -6,12 +6,12 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
-use super::bound::{BoundSelect, Expression, ResultColumn, Selection, Value};
+use super::bound::{BoundSelect, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, check_filters, column};
-use super::selection::{self, SelectionPlan};
+use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
 use crate::functions::Context;
@@ -30,8 +30,10 @@ pub struct SelectPlan {
     probes: Vec<ProbePlan>,
     reversed: bool,
     sort: Vec<(usize, bool)>,
-    group_by: Option<Vec<Expression>>,
+    group_by: Option<GroupPlan>,
     distinct: bool,
+    /// Whether the partition key is restricted at all, if only by filters or by its token.
+    restricts_partitions: bool,
     limit: Option<Typed>,
     per_partition_limit: Option<Typed>,
 }
@@ -60,7 +62,7 @@ impl SelectPlan {
     pub fn warning(&self) -> Option<&'static str> {
         if !self.is_aggregate() {
             None
-        } else if !self.partitions.names_keys() {
+        } else if !self.restricts_partitions {
             Some("Aggregation query used without partition key")
         } else if self.partitions.has_in() {
             Some("Aggregation query used on multiple partition keys (IN restriction)")
@@ -104,7 +106,7 @@ impl SelectPlan {
             probes,
             reversed: self.reversed,
             sort: self.sort.clone(),
-            group_by: self.group_by.clone(),
+            group_by: self.group_by.as_ref().map(|groups| groups.bind(binding)).transpose()?,
             distinct: self.distinct,
             limit_rows,
             per_partition_limit_rows,
@@ -193,7 +195,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     selection.need(filters.iter().flat_map(FilterPlan::columns));
     selection.need(sort.iter().map(|(column, _)| *column));
     if let Some(groups) = &group_by {
-        selection.need(groups.iter().flat_map(selection::columns_of));
+        selection.need(groups.columns().into_iter());
     }
     Ok(SelectPlan {
         table: Arc::clone(table),
@@ -206,6 +208,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         sort,
         group_by,
         distinct: select.distinct,
+        restricts_partitions: !restrictions.partition.is_empty() || restrictions.token.is_some(),
         limit,
         per_partition_limit,
     })
@@ -342,28 +345,37 @@ fn group_by(
     table: &Arc<Table>,
     select: &ast::Select,
     restrictions: &Restrictions,
-) -> Result<Option<Vec<Expression>>, Error> {
+) -> Result<Option<GroupPlan>, Error> {
     if select.group_by.is_empty() {
         return Ok(None);
     }
     let key_count = table.partition_key_count + table.clustering_count;
-    let mut expressions = Vec::with_capacity(select.group_by.len());
+    let mut plan = GroupPlan::default();
+    let mut has_function = false;
     let mut next = 0;
     for group in &select.group_by {
-        let (expression, name) = match &group.0 {
+        let index = match &group.0 {
             Selector::Column(name) => {
                 let (index, column) = column(table, name.as_str())?;
-                (Expression::Column(index), column.name.clone())
+                if index >= key_count {
+                    return invalid!(
+                        "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
+                        column.name
+                    );
+                }
+                if has_function {
+                    return Err(Error::invalid(
+                        "Functions are only supported on the last element of the GROUP BY clause",
+                    ));
+                }
+                plan.push_column(index);
+                index
             }
             selector => {
-                let (expression, name) = selection::group_function(typer, table, selector)?;
-                (expression, name)
+                has_function = true;
+                selection::group_function(typer, table, selector, &mut plan)?
             }
         };
-        let index = *selection::columns_of(&expression).first().unwrap_or(&usize::MAX);
-        if index >= key_count {
-            return invalid!("Group by is currently only supported on the columns of the PRIMARY KEY, got {name}");
-        }
         while next < index {
             let all = restrictions.partition.iter().chain(&restrictions.clustering);
             let fixed = all
@@ -382,16 +394,15 @@ fn group_by(
             ));
         }
         next = index + 1;
-        expressions.push(expression);
     }
-    let clustering = expressions
-        .iter()
-        .flat_map(selection::columns_of)
+    let clustering = plan
+        .columns()
+        .into_iter()
         .any(|index| index >= table.partition_key_count);
     if select.distinct && clustering {
         return Err(Error::invalid(
             "Grouping on clustering columns is not allowed for SELECT DISTINCT queries",
         ));
     }
-    Ok(Some(expressions))
+    Ok(Some(plan))
 }

@@ -95,8 +95,8 @@ impl Display for TermText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
             Term::Literal(literal) => LiteralText(literal).fmt(f),
-            Term::BindMarker(None) => f.write_str("?"),
-            Term::BindMarker(Some(name)) => write!(f, ":{}", name.as_str()),
+            // Cassandra forgets the names of markers.
+            Term::BindMarker(_) => f.write_str("?"),
             Term::List(elements) => write!(f, "[{}]", Terms(elements)),
             Term::Set(elements) => write!(f, "{{{}}}", Terms(elements)),
             Term::Map(entries) => {

@@ -19,7 +19,13 @@ pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> R
         let keyspace = name.keyspace.as_ref().map_or(keyspace, |name| name.as_str());
         schema.keyspaces.get(keyspace)?.types.get(name.name.as_str()).cloned()
     })
-    .map_err(|error| Error::invalid(error.to_string()))
+    .map_err(|error| match error {
+        types::TypeError::Unknown(mut name) => {
+            name.keyspace.get_or_insert_with(|| ast::Name(keyspace.to_owned()));
+            Error::invalid(types::TypeError::Unknown(name).to_string())
+        }
+        error => Error::invalid(error.to_string()),
+    })
 }
 
 /// A value that a client bound: checked, and in the one form that a value of its type has (sets and maps sorted).
@@ -69,6 +75,15 @@ pub(crate) fn pairs(bytes: &Bytes) -> Vec<(Bytes, Bytes)> {
             [key, value] => Some((key.clone(), value.clone())),
             _ => None,
         })
+        .collect()
+}
+
+/// The components of a tuple that are there, null or not, `most` of them at most.
+pub(crate) fn given_fields(bytes: &Bytes, most: usize) -> Vec<Option<Bytes>> {
+    let mut rest: &[u8] = bytes;
+    std::iter::from_fn(|| read(&mut rest))
+        .take(most)
+        .map(|field| field.map(|field| bytes.slice_ref(field)))
         .collect()
 }
 

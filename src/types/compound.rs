@@ -122,6 +122,23 @@ pub fn list_elements(bytes: &[u8]) -> Result<Vec<&[u8]>, Invalid> {
     elements(bytes, 1, "list")
 }
 
+/// The elements of a list that may have nulls, as only selections make them; null is `None`.
+///
+/// # Errors
+/// When the bytes are no list; the elements themselves are not looked at.
+pub fn nullable_list_elements(bytes: &[u8]) -> Result<Vec<Option<&[u8]>>, Invalid> {
+    match list_elements(bytes) {
+        Ok(elements) => Ok(elements.into_iter().map(Some).collect()),
+        Err(Invalid::NullElement) => {
+            let (count, rest) = bytes.split_first_chunk::<4>().ok_or(Invalid::NullElement)?;
+            let count = usize::try_from(u32::from_be_bytes(*count)).unwrap_or(usize::MAX);
+            // Each element has a length of four bytes at least.
+            Ok(tuple_fields(rest, count.min(rest.len() / 4)))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// The elements of a set.
 ///
 /// # Errors

@@ -1,6 +1,6 @@
 //! Values as JSON, the way `SELECT JSON` prints them and `INSERT JSON` reads them.
 
-use super::compound::{list_elements, map_entries, set_elements, tuple_fields};
+use super::compound::{map_entries, nullable_list_elements, set_elements, tuple_fields};
 use super::native::Dress;
 use super::{CqlType, Native};
 use std::fmt::Write as _;
@@ -39,7 +39,14 @@ impl CqlType {
             Self::Frozen(inner) => inner.to_json(bytes),
             Self::Custom(_) => raw(),
             Self::Native(native) => native_json(*native, bytes),
-            Self::List(element) => list_elements(bytes).map_or_else(|_| raw(), |values| element.array(values)),
+            // Differs: Cassandra fails on the nulls that its own selections put into lists; we print them.
+            Self::List(element) => nullable_list_elements(bytes).map_or_else(
+                |_| raw(),
+                |values| {
+                    let values: Vec<String> = values.into_iter().map(|value| element.optional_json(value)).collect();
+                    format!("[{}]", values.join(", "))
+                },
+            ),
             Self::Set(element) => set_elements(bytes).map_or_else(|_| raw(), |values| element.array(values)),
             Self::Vector(element, _) => self
                 .vector_elements(bytes)

@@ -32,18 +32,22 @@ pub enum Json {
 
 /// Text that is no JSON: what is wrong, and where.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error(
-    "{what}\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}, column: {column}]"
-)]
+#[error("{what}{}", place_text(*line, *column))]
 pub struct JsonError {
     /// In Jackson's words.
     pub what: String,
     /// Line, from 1.
     pub line: usize,
-    /// Column behind the last character read, from 1.
-    pub column: usize,
+    /// Column behind the last character read, from 1; `None` where there is nothing to read.
+    pub column: Option<usize>,
     /// The Java exception that carries it.
     pub class: &'static str,
+}
+
+/// Where, in Jackson's words.
+fn place_text(line: usize, column: Option<usize>) -> String {
+    let column = column.map(|column| format!(", column: {column}")).unwrap_or_default();
+    format!("\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]")
 }
 
 impl Json {
@@ -69,25 +73,47 @@ impl Json {
             Ok(Self::Object(members)) => Ok(members),
             // Cassandra fails on the absent map; the message is ours.
             Ok(Self::Null) => Err(Invalid::JsonText("Got null for INSERT JSON values".to_owned())),
+            Ok(Self::String(value)) => Err(fail(format!(
+                "{MISMATCH}: Cannot construct instance of `java.util.LinkedHashMap` (although at least one Creator \
+                 exists): no String-argument constructor/factory method to deserialize from String value ('{value}'){}",
+                place_text(1, Some(1))
+            ))),
             Ok(other) => Err(fail(format!(
-                "com.fasterxml.jackson.databind.exc.MismatchedInputException: Cannot deserialize value of type \
-                 `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {} value",
-                other.token()
+                "{MISMATCH}: Cannot deserialize value of type \
+                 `java.util.LinkedHashMap<java.lang.Object,java.lang.Object>` from {}){}",
+                other.token(),
+                place_text(1, Some(1))
             ))),
             Err(error) => Err(fail(format!("{}: {error}", error.class))),
         }
     }
 
-    /// Jackson's name of the token it starts with.
+    /// Jackson's name of the token it starts with, up to the bracket that closes it.
     fn token(&self) -> &'static str {
         match self {
-            Self::Null => "Null",
-            Self::Boolean(_) => "Boolean",
-            Self::Integer(_) => "Integer",
-            Self::Double(_) => "Floating-point",
-            Self::String(_) => "String",
-            Self::Array(_) => "Array",
-            Self::Object(_) => "Object",
+            Self::Null => "Null value (token `JsonToken.VALUE_NULL`",
+            Self::Boolean(true) => "Boolean value (token `JsonToken.VALUE_TRUE`",
+            Self::Boolean(false) => "Boolean value (token `JsonToken.VALUE_FALSE`",
+            Self::Integer(_) => "Integer value (token `JsonToken.VALUE_NUMBER_INT`",
+            Self::Double(_) => "Floating-point value (token `JsonToken.VALUE_NUMBER_FLOAT`",
+            Self::String(_) => "String value (token `JsonToken.VALUE_STRING`",
+            Self::Array(_) => "Array value (token `JsonToken.START_ARRAY`",
+            Self::Object(_) => "Object value (token `JsonToken.START_OBJECT`",
+        }
+    }
+
+    /// The Java class that Jackson makes of it.
+    fn java_class(&self) -> &'static str {
+        match self {
+            Self::Null => "java.lang.Object",
+            Self::Boolean(_) => "java.lang.Boolean",
+            Self::Integer(value) if value.to_i32().is_some() => "java.lang.Integer",
+            Self::Integer(value) if value.to_i64().is_some() => "java.lang.Long",
+            Self::Integer(_) => "java.math.BigInteger",
+            Self::Double(_) => "java.lang.Double",
+            Self::String(_) => "java.lang.String",
+            Self::Array(_) => "java.util.ArrayList",
+            Self::Object(_) => "java.util.LinkedHashMap",
         }
     }
 
@@ -127,6 +153,7 @@ impl fmt::Display for Json {
 }
 
 const END_OF_INPUT: &str = "com.fasterxml.jackson.core.io.JsonEOFException";
+const MISMATCH: &str = "com.fasterxml.jackson.databind.exc.MismatchedInputException";
 const BAD_INPUT: &str = "com.fasterxml.jackson.core.JsonParseException";
 const TOKENS: &str = "(JSON String, Number, Array, Object or token 'null', 'true' or 'false')";
 
@@ -169,7 +196,7 @@ impl Parser<'_> {
         JsonError {
             what,
             line,
-            column,
+            column: Some(column),
             class,
         }
     }
@@ -189,16 +216,25 @@ impl Parser<'_> {
     fn unexpected(&self, c: char, wanted: &str) -> JsonError {
         self.fail(
             BAD_INPUT,
-            format!("Unexpected character ('{c}' (code {})): {wanted}", u32::from(c)),
+            format!("Unexpected character ('{c}' (code {})){wanted}", u32::from(c)),
         )
     }
 
     fn value(&mut self) -> Result<Json, JsonError> {
         self.blanks();
         let Some(c) = self.peek() else {
-            return Err(self.fail(END_OF_INPUT, "No content to map due to end-of-input".to_owned()));
+            return Err(JsonError {
+                what: "No content to map due to end-of-input".to_owned(),
+                line: self.place(self.at).0,
+                column: None,
+                class: MISMATCH,
+            });
         };
         match c {
+            '/' => Err(self.unexpected(
+                c,
+                ": maybe a (non-standard) comment? (not recognized as one since Feature 'ALLOW_COMMENTS' not enabled for parser)",
+            )),
             '"' => self.string().map(Json::String),
             '-' | '0'..='9' => self.number(),
             '[' | '{' => {
@@ -215,7 +251,15 @@ impl Parser<'_> {
                 value
             }
             c if c.is_alphabetic() || c == '_' || c == '$' => self.word(),
-            c => Err(self.unexpected(c, &format!("expected a valid value {TOKENS}"))),
+            '+' => {
+                self.at += 1;
+                Err(self.unexpected(
+                    c,
+                    " in numeric value: JSON spec does not allow numbers to have plus signs: enable \
+                     `JsonReadFeature.ALLOW_LEADING_PLUS_SIGN_FOR_NUMBERS` to allow",
+                ))
+            }
+            c => Err(self.unexpected(c, &format!(": expected a valid value {TOKENS}"))),
         }
     }
 
@@ -248,6 +292,21 @@ impl Parser<'_> {
             .unwrap_or(self.rest().len());
         let text = self.rest().get(..length).unwrap_or_default().to_owned();
         let digits = text.strip_prefix('-').unwrap_or(&text);
+        if digits.is_empty() {
+            self.at += length;
+            let next = self.peek();
+            self.at += usize::from(next.is_none());
+            return Err(match next {
+                Some(c) => self.unexpected(
+                    c,
+                    " in numeric value: expected digit (0-9) to follow minus sign, for valid numeric value",
+                ),
+                None => self.fail(
+                    END_OF_INPUT,
+                    "Unexpected end-of-input within/between Number entries".to_owned(),
+                ),
+            });
+        }
         if digits.len() > 1 && digits.starts_with('0') && digits.as_bytes().get(1).is_some_and(u8::is_ascii_digit) {
             self.at += 1;
             return Err(self.fail(
@@ -312,6 +371,7 @@ impl Parser<'_> {
             }
             Some(c) => {
                 let what = format!("Unrecognized character escape '{c}' (code {})", u32::from(c));
+                self.at -= c.len_utf8();
                 return Err(self.fail(BAD_INPUT, what));
             }
             None => {
@@ -322,15 +382,19 @@ impl Parser<'_> {
     }
 
     fn unit(&mut self) -> Result<u16, JsonError> {
-        let found = self
-            .rest()
-            .get(..4)
-            .and_then(|digits| u16::from_str_radix(digits, 16).ok());
-        self.at += found.map_or(0, |_| 4);
-        found.ok_or_else(|| {
-            let what = "Unexpected character: expected a hex-digit for character escape sequence";
-            self.fail(BAD_INPUT, what.to_owned())
-        })
+        let mut unit = 0;
+        for _ in 0..4 {
+            let Some(c) = self.next() else {
+                let what = "Unexpected end-of-input in character escape sequence";
+                return Err(self.fail(END_OF_INPUT, what.to_owned()));
+            };
+            let Some(digit) = c.to_digit(16).and_then(|digit| u16::try_from(digit).ok()) else {
+                self.at -= c.len_utf8();
+                return Err(self.unexpected(c, ": expected a hex-digit for character escape sequence"));
+            };
+            unit = unit * 16 + digit;
+        }
+        Ok(unit)
     }
 
     fn array(&mut self) -> Result<Json, JsonError> {
@@ -349,10 +413,13 @@ impl Parser<'_> {
             }
             values.push(self.value()?);
             self.blanks();
-            match self.next() {
-                Some(',') => {}
-                Some(']') => return Ok(Json::Array(values)),
-                Some(c) => return Err(self.unexpected(c, "was expecting comma to separate Array entries")),
+            match self.peek() {
+                Some(',') => self.at += 1,
+                Some(']') => {
+                    self.at += 1;
+                    return Ok(Json::Array(values));
+                }
+                Some(c) => return Err(self.unexpected(c, ": was expecting comma to separate Array entries")),
                 None => return Err(self.ended("Array", start)),
             }
         }
@@ -372,13 +439,13 @@ impl Parser<'_> {
             self.blanks();
             let name = match self.peek() {
                 Some('"') => self.string()?,
-                Some(c) => return Err(self.unexpected(c, "was expecting double-quote to start field name")),
+                Some(c) => return Err(self.unexpected(c, ": was expecting double-quote to start field name")),
                 None => return Err(self.ended("Object", start)),
             };
             self.blanks();
-            match self.next() {
-                Some(':') => {}
-                Some(c) => return Err(self.unexpected(c, "was expecting a colon to separate field name and value")),
+            match self.peek() {
+                Some(':') => self.at += 1,
+                Some(c) => return Err(self.unexpected(c, ": was expecting a colon to separate field name and value")),
                 None => return Err(self.ended("Object", start)),
             }
             let value = self.value()?;
@@ -388,10 +455,13 @@ impl Parser<'_> {
                 None => members.push((name, value)),
             }
             self.blanks();
-            match self.next() {
-                Some(',') => {}
-                Some('}') => return Ok(Json::Object(members)),
-                Some(c) => return Err(self.unexpected(c, "was expecting comma to separate Object entries")),
+            match self.peek() {
+                Some(',') => self.at += 1,
+                Some('}') => {
+                    self.at += 1;
+                    return Ok(Json::Object(members));
+                }
+                Some(c) => return Err(self.unexpected(c, ": was expecting comma to separate Object entries")),
                 None => return Err(self.ended("Object", start)),
             }
         }
@@ -567,7 +637,13 @@ fn native_from_json(native: Native, json: &Json) -> Result<Vec<u8>, Invalid> {
                 "blob representation: String representation of blob is missing 0x prefix: {text}"
             ))),
         },
-        (Native::Blob, _) => Err(bad("blob representation: it is not a string")),
+        (Native::Blob, _) => {
+            let class = json.java_class();
+            Err(bad(&format!(
+                "blob representation: class {class} cannot be cast to class java.lang.String ({class} and \
+                 java.lang.String are in module java.base of loader 'bootstrap')"
+            )))
+        }
         (Native::Empty, Json::String(text)) if text.is_empty() => Ok(Vec::new()),
         (Native::Empty, _) => Err(Invalid::JsonText(format!("Expected an empty string, but got: {json}"))),
         (Native::Decimal, Json::String(text)) if text.is_empty() => Ok(Vec::new()),

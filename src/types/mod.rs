@@ -40,7 +40,8 @@ mod tests;
 
 pub use big::{Decimal, decode_varint, encode_varint, parse_integer};
 pub use compound::{
-    Entry, encode_list, encode_map, encode_tuple, list_elements, map_entries, set_elements, tuple_fields,
+    Entry, encode_list, encode_map, encode_tuple, list_elements, map_entries, nullable_list_elements, set_elements,
+    tuple_fields,
 };
 pub use duration::Duration;
 pub use error::{Corrupt, Invalid, TypeError};

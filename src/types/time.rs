@@ -66,19 +66,6 @@ impl Civil {
             _ => 31,
         }
     }
-
-    /// The day `months` later; a day that the month does not have becomes its last.
-    #[must_use]
-    pub fn plus_months(self, months: i64) -> Self {
-        let total = self.year * 12 + i64::from(self.month) - 1 + months;
-        let mut moved = Self {
-            year: total.div_euclid(12),
-            month: u8::try_from(total.rem_euclid(12) + 1).unwrap_or(1),
-            day: 1,
-        };
-        moved.day = self.day.min(moved.month_length());
-        moved
-    }
 }
 
 /// `+10000-01-01`, `-0001-01-01`: Java's `LocalDate.toString`.

@@ -114,7 +114,12 @@ impl Scope<'_> {
             }
             CqlType::Vector(element, _) => element.encode_vector(present()?),
             CqlType::Tuple(_) | CqlType::User(_) => encode_tuple(values.iter().map(Option::as_deref)),
-            CqlType::List(_) | CqlType::Native(_) | CqlType::Custom(_) | CqlType::Frozen(_) => encode_list(present()?),
+            // Cassandra puts nulls into a list that it makes.
+            CqlType::List(_) | CqlType::Native(_) | CqlType::Custom(_) | CqlType::Frozen(_) => {
+                let count = u32::try_from(values.len()).unwrap_or(u32::MAX);
+                let elements = encode_tuple(values.iter().map(Option::as_deref));
+                [&count.to_be_bytes()[..], &elements].concat().into()
+            }
         })
     }
 

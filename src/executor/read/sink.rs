@@ -234,6 +234,10 @@ impl<'a> Sink<'a> {
         if self.position.is_none() {
             if self.group.is_some() {
                 self.flush_group()?;
+                if self.select.group_by.is_some() && self.is_full() {
+                    // Whether there is another group the full page does not know: the next one, of no rows, says so.
+                    self.note_position_of_group(false);
+                }
             } else if !self.select.selection.aggregates.is_empty() && self.select.group_by.is_none() {
                 self.buffer = RowBuffer::new(&self.shape.layout);
                 self.open_group(Vec::new());
@@ -315,6 +319,18 @@ impl<'a> Sink<'a> {
         });
     }
 
+    /// The page ends behind the last row of the group before; `goes_on` where its partition has more groups.
+    fn note_position_of_group(&mut self, goes_on: bool) {
+        let clustering = self.last_clustering.take().filter(|_| !self.select.distinct);
+        self.position = Some(Position {
+            partition_key: std::mem::take(&mut self.last_partition_key).into(),
+            clustering: clustering.map(Bytes::from),
+            limit_rows: self.limits.rows,
+            partition_limit_rows: if goes_on { self.partition_left } else { Some(0) }
+                .filter(|_| self.select.per_partition_limit_rows.is_some()),
+        });
+    }
+
     fn count_row(&mut self) {
         self.rows += 1;
         if let Some(left) = &mut self.limits.rows
@@ -334,16 +350,24 @@ impl<'a> Sink<'a> {
             let values = self.scope().evaluate_all(&self.select.selection.expressions)?;
             self.put_values(&values)?;
         }
+        let keys = self.sort_keys(&self.buffer);
+        self.keep(started, keys);
+        Ok(())
+    }
+
+    /// What the row is sorted by.
+    fn sort_keys(&self, row: &RowBuffer) -> Vec<Option<Bytes>> {
+        let places = self.select.sort.iter().map(|(place, _)| *place);
+        places.map(|place| row.get(place).map(Bytes::copy_from_slice)).collect()
+    }
+
+    /// Counts the row encoded since `started`, and puts it aside where it has to be sorted.
+    fn keep(&mut self, started: usize, keys: Vec<Option<Bytes>>) {
         if !self.select.sort.is_empty() {
-            let keys = self.select.sort.iter();
-            let keys = keys
-                .map(|(place, _)| self.buffer.get(*place).map(Bytes::copy_from_slice))
-                .collect();
             let row = self.out.split_off(started);
             self.sorted.push((keys, row));
         }
         self.count_row();
-        Ok(())
     }
 
     fn put_values(&mut self, values: &[Option<Bytes>]) -> Result<(), Error> {
@@ -384,15 +408,8 @@ impl<'a> Sink<'a> {
                 self.flush_group()?;
                 if self.is_full() {
                     // The page ends behind the rows of the finished group.
-                    let partition_key = std::mem::take(&mut self.last_partition_key);
-                    let same_partition = partition_key == self.partition_key;
-                    self.position = Some(Position {
-                        partition_key: partition_key.into(),
-                        clustering: self.last_clustering.take().map(Bytes::from),
-                        limit_rows: self.limits.rows,
-                        partition_limit_rows: if same_partition { self.partition_left } else { Some(0) }
-                            .filter(|_| self.select.per_partition_limit_rows.is_some()),
-                    });
+                    let same_partition = self.last_partition_key == self.partition_key;
+                    self.note_position_of_group(same_partition);
                     return Ok(Step::Stop);
                 }
                 if self.is_exhausted() {
@@ -463,8 +480,10 @@ impl<'a> Sink<'a> {
             ..self.scope()
         };
         let values = scope.evaluate_all(&self.select.selection.expressions)?;
+        let keys = self.sort_keys(&group.first);
+        let started = self.out.len();
         self.put_values(&values)?;
-        self.count_row();
+        self.keep(started, keys);
         Ok(())
     }
 

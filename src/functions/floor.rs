@@ -1,0 +1,138 @@
+//! `floor(time, duration[, start])`: the last multiple of a duration, counted from a start, that is not after a moment.
+//!
+//! Cassandra's rules, its oddities included: without a start counting begins in 1970 and nothing before it is taken; a duration of
+//! months alone may give a moment after the one asked for, since months are counted by their number alone.
+
+use super::calendar::{millis_plus_months, months_between};
+use super::error::Problem;
+use super::resolve::Candidates;
+use super::time::{date, millis, unix_millis};
+use super::{Call, Function, Outcome};
+use crate::types::{self, CqlType, DAY_MILLIS, DAY_NANOS, Duration, Native};
+use bytes::Bytes;
+
+const MILLI_NANOS: i64 = 1_000_000;
+
+pub(super) fn find(name: &str) -> Option<Candidates> {
+    if name != "floor" {
+        return None;
+    }
+    let native = |native| CqlType::Native(native);
+    let mut functions = Vec::new();
+    // What is floored, and the type of the start and of the result.
+    for (of, as_) in [
+        (Native::Timestamp, Native::Timestamp),
+        (Native::Timeuuid, Native::Timestamp),
+        (Native::Date, Native::Date),
+    ] {
+        let body = move |call: &Call<'_>| moment(of, as_, call);
+        functions.push(Function::scalar(
+            name,
+            [native(of), native(Native::Duration)],
+            native(as_),
+            body,
+        ));
+        functions.push(Function::scalar(
+            name,
+            [native(of), native(Native::Duration), native(as_)],
+            native(as_),
+            body,
+        ));
+    }
+    functions.push(Function::scalar(
+        name,
+        [native(Native::Time), native(Native::Duration)],
+        native(Native::Time),
+        time,
+    ));
+    Some(Candidates::Overloads(functions))
+}
+
+fn refused<T>(text: impl Into<String>) -> Result<T, Problem> {
+    Err(Problem::Invalid(text.into()))
+}
+
+const NEGATIVE: &str = "Negative durations are not supported by the floor function";
+
+fn is_negative(duration: &Duration) -> bool {
+    duration.months < 0 || duration.days < 0 || duration.nanoseconds < 0
+}
+
+fn moment(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
+    let Some(at) = unix_millis(of, call.bytes(0)) else {
+        return Ok(None);
+    };
+    let start = match call.arguments.get(2) {
+        Some(_) => unix_millis(as_, call.bytes(2)),
+        None => Some(0),
+    };
+    let (Some(start), Ok(duration)) = (start, Duration::decode(call.bytes(1))) else {
+        return Ok(None);
+    };
+    if as_ == Native::Date && duration.nanoseconds != 0 {
+        return refused(format!(
+            "The floor on date values cannot be computed for the {duration} duration as precision is below 1 day"
+        ));
+    }
+    if duration.nanoseconds % MILLI_NANOS != 0 {
+        return refused(format!(
+            "The floor cannot be computed for the {duration} duration as precision is below 1 millisecond"
+        ));
+    }
+    if start > at {
+        return refused("The floor function starting time is greater than the provided time");
+    }
+    if is_negative(&duration) {
+        return refused(NEGATIVE);
+    }
+    let floor = floor_millis(at, &duration, start);
+    if as_ == Native::Date {
+        date(Some(floor))
+    } else {
+        millis(Some(floor))
+    }
+}
+
+/// All in milliseconds since 1970-01-01; `start` is not after `at`, and no part of the duration is negative.
+fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
+    let below_months = i64::from(duration.days) * DAY_MILLIS + duration.nanoseconds / MILLI_NANOS;
+    if duration.months == 0 {
+        return match at.wrapping_sub(start).checked_rem(below_months) {
+            Some(past) => at - past,
+            None => at,
+        };
+    }
+    let months = i64::from(duration.months);
+    let times = months_between(start, at) / months;
+    if below_months == 0 {
+        return millis_plus_months(start, times * months);
+    }
+    // The parts below months may go too far: step back until they do not. Each step is a month at least.
+    let mut moved = millis_plus_months(start, times * months);
+    let mut times = times;
+    loop {
+        let floor = moved.saturating_add(below_months.saturating_mul(times));
+        if floor <= at || times <= 0 {
+            return floor.max(start);
+        }
+        // Many steps at once where the distance is far, so that a long duration in a short one's place costs nothing.
+        let behind = (floor - at) / (below_months.saturating_add(months * 31 * DAY_MILLIS)).max(1);
+        let steps = behind.max(1).min(times);
+        times -= steps;
+        moved = millis_plus_months(moved, -months * steps);
+    }
+}
+
+fn time(call: &Call<'_>) -> Outcome {
+    let (Some(at), Ok(duration)) = (types::decode_i64(call.bytes(0)), Duration::decode(call.bytes(1))) else {
+        return Ok(None);
+    };
+    if is_negative(&duration) {
+        return refused(NEGATIVE);
+    }
+    if duration.months != 0 || duration.days != 0 || duration.nanoseconds > DAY_NANOS {
+        return refused("For time values, the floor can only be computed for durations smaller that a day");
+    }
+    let floor = at - at.checked_rem(duration.nanoseconds).unwrap_or(0);
+    Ok(Some(Bytes::copy_from_slice(&floor.to_be_bytes())))
+}

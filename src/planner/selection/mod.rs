@@ -1,0 +1,529 @@
+//! The SELECT clause: what is computed for each row, what it is called, which columns it needs.
+//!
+//! A selector is judged from both sides, as in Cassandra's `Selectable`: it may have a type of its own (a column, a call), or
+//! take the one that is expected of it (a literal, a marker, a tuple of those). Which it is, is told in `typing`; `parts` makes
+//! expressions of columns, calls and parts of values, `construct` of tuples, collections and user-defined types.
+//!
+//! Life of a [`SelectionPlan`]: made once for a statement; each execution binds what was late, its markers, or shares the
+//! template where nothing was. Invariant: a bound selection has no `Expression::Marker`. Source: Cassandra's `cql3.selection`.
+
+mod construct;
+mod parts;
+mod typing;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+use grammar::ast::{self, Selector, Term};
+
+use super::bound::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
+use super::error::{Error, invalid};
+use super::function;
+use super::restriction::column;
+use super::term::{Binding, Receiver, Typed, Typer};
+use super::text::TermText;
+use crate::schema::{ColumnKind, Table};
+use crate::types::{Assignment, CqlType, Native};
+
+const BIGINT: CqlType = CqlType::Native(Native::Bigint);
+
+/// A planned SELECT clause.
+#[derive(Clone, Debug)]
+pub(crate) struct SelectionPlan {
+    /// The clause. Its markers are numbers of `late`.
+    pub(crate) template: Arc<Selection>,
+    /// Columns that the clause itself names.
+    pub(crate) selected: Vec<usize>,
+    /// What is only known when values are bound.
+    late: Vec<Late>,
+}
+
+/// A term whose value is only known when values are bound.
+#[derive(Clone, Debug)]
+struct Late {
+    term: Typed,
+    place: Place,
+}
+
+/// Where a term stands, which decides what null and unset mean for it.
+#[derive(Clone, Debug)]
+enum Place {
+    /// A value of its own, or in a tuple or collection.
+    Value,
+    /// An argument of the function of this name.
+    Argument(String),
+    /// The key of an element of what is called so.
+    Element(String),
+    /// An end of a slice of what is called so.
+    Slice(String),
+}
+
+impl Late {
+    /// The value; unset only as the end of a slice, which is none then.
+    fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
+        match (self.term.bind(binding)?, &self.place) {
+            // Cassandra's unset is a value of no bytes, and is taken for one where nobody asks.
+            (Value::Unset, Place::Value) => Ok(Value::Bytes(Bytes::new())),
+            (Value::Unset, Place::Argument(name)) => {
+                invalid!("Invalid unset value for argument in call to function {name}")
+            }
+            (Value::Unset, Place::Element(name)) => invalid!("Invalid unset value for element selection on {name}"),
+            (Value::Null, Place::Element(name)) => invalid!("Invalid null value for element selection on {name}"),
+            (Value::Null, Place::Slice(name)) => invalid!("Invalid null value for slice selection on {name}"),
+            (value, _) => Ok(value),
+        }
+    }
+}
+
+fn bind_all(late: &[Late], binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
+    late.iter().map(|term| term.bind(binding)).collect()
+}
+
+/// A planned GROUP BY.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct GroupPlan {
+    expressions: Vec<Expression>,
+    late: Vec<Late>,
+}
+
+impl GroupPlan {
+    /// A function that another one follows counts for nothing: only its column does.
+    fn forget_function(&mut self) {
+        if let Some(last) = self.expressions.last_mut()
+            && let Some(column) = columns_of(last).first()
+        {
+            *last = Expression::Column(*column);
+        }
+    }
+
+    /// Another column to group by, after all others.
+    pub(crate) fn push_column(&mut self, index: usize) {
+        self.expressions.push(Expression::Column(index));
+    }
+
+    /// Places of the columns it looks at.
+    pub(crate) fn columns(&self) -> Vec<usize> {
+        self.expressions.iter().flat_map(columns_of).collect()
+    }
+
+    /// The expressions with their values in.
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Vec<Expression>, Error> {
+        let mut bound = self.expressions.clone();
+        if !self.late.is_empty() {
+            let values = bind_all(&self.late, binding)?;
+            bound.iter_mut().for_each(|expression| fill(expression, &values));
+        }
+        Ok(bound)
+    }
+}
+
+impl SelectionPlan {
+    /// The clause with its values in.
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Arc<Selection>, Error> {
+        if self.late.is_empty() {
+            return Ok(Arc::clone(&self.template));
+        }
+        let values = bind_all(&self.late, binding)?;
+        let mut bound = Selection::clone(&self.template);
+        bound
+            .expressions
+            .iter_mut()
+            .for_each(|expression| fill(expression, &values));
+        let arguments = bound
+            .aggregates
+            .iter_mut()
+            .flat_map(|aggregate| &mut aggregate.arguments);
+        arguments.for_each(|expression| fill(expression, &values));
+        Ok(Arc::new(bound))
+    }
+
+    /// More columns that must be read.
+    pub(crate) fn need(&mut self, columns: impl Iterator<Item = usize>) {
+        let template = Arc::make_mut(&mut self.template);
+        template.needed.extend(columns);
+        template.needed.sort_unstable();
+        template.needed.dedup();
+    }
+
+    /// Whether no clustering or regular column is asked for, and some static one is.
+    pub(crate) fn only_static_and_partition_key(&self, table: &Table) -> bool {
+        let kinds = || {
+            self.selected
+                .iter()
+                .filter_map(|index| table.columns.get(*index))
+                .map(|column| column.kind)
+        };
+        kinds().any(|kind| kind == ColumnKind::Static)
+            && kinds().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
+    }
+}
+
+/// Puts values where their numbers are.
+fn fill(expression: &mut Expression, values: &[Value]) {
+    match expression {
+        Expression::Marker(index) => {
+            let value = match values.get(*index) {
+                Some(Value::Bytes(bytes)) => Some(bytes.clone()),
+                _ => None,
+            };
+            *expression = Expression::Constant(value);
+        }
+        Expression::Column(_) | Expression::Constant(_) | Expression::Aggregate(_) => {}
+        Expression::WriteTime { part, .. } | Expression::Ttl { part, .. } => {
+            part.iter_mut().for_each(|part| fill_part(part, values));
+        }
+        Expression::Token(arguments)
+        | Expression::Function { arguments, .. }
+        | Expression::Construct {
+            elements: arguments, ..
+        } => {
+            arguments.iter_mut().for_each(|argument| fill(argument, values));
+        }
+        Expression::Part { of, part, .. } => {
+            fill(of, values);
+            fill_part(part, values);
+        }
+    }
+}
+
+fn fill_part(part: &mut Part, values: &[Value]) {
+    match part {
+        Part::Field(_) => {}
+        Part::Element(key) => fill(key, values),
+        Part::Slice(from, to) => {
+            for end in [from, to] {
+                if let Some(Expression::Marker(index)) = end
+                    && values.get(*index) == Some(&Value::Unset)
+                {
+                    *end = None;
+                } else if let Some(end) = end {
+                    fill(end, values);
+                }
+            }
+        }
+    }
+}
+
+/// What a selector became.
+struct Selected {
+    expression: Expression,
+    ty: CqlType,
+    name: String,
+    has_aggregate: bool,
+}
+
+/// Reads selectors.
+struct Selecting<'a, 'b> {
+    typer: &'a mut Typer<'b>,
+    table: Arc<Table>,
+    aggregates: Vec<Aggregate>,
+    late: Vec<Late>,
+    /// Where the term that is read next stands.
+    place: Place,
+    selected: Vec<usize>,
+    needs_metadata: bool,
+}
+
+/// Plans the SELECT clause.
+pub(crate) fn plan(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> Result<SelectionPlan, Error> {
+    let mut reading = Selecting::new(typer, table);
+    let mut columns = Vec::new();
+    let mut expressions = Vec::new();
+    match &select.selection {
+        ast::Selection::All => {
+            for (index, column) in table.columns.iter().enumerate() {
+                columns.push(ResultColumn {
+                    name: column.name.clone(),
+                    ty: column.ty.clone(),
+                });
+                expressions.push(Expression::Column(index));
+                reading.selected.push(index);
+            }
+        }
+        ast::Selection::Selectors(selectors) => {
+            for item in selectors {
+                let selected = reading.select(&item.selector, None)?;
+                let name = item
+                    .alias
+                    .as_ref()
+                    .map_or(selected.name, |alias| alias.as_str().to_owned());
+                columns.push(ResultColumn { name, ty: selected.ty });
+                expressions.push(selected.expression);
+            }
+        }
+    }
+    let mut needed = reading.selected.clone();
+    needed.sort_unstable();
+    needed.dedup();
+    let mut json_columns = None;
+    if select.json {
+        json_columns = Some(Arc::new(std::mem::take(&mut columns)));
+        columns = vec![ResultColumn {
+            name: "[json]".to_owned(),
+            ty: CqlType::Native(Native::Text),
+        }];
+    }
+    let template = Selection {
+        columns: Arc::new(columns),
+        expressions,
+        aggregates: reading.aggregates,
+        needed,
+        needs_metadata: reading.needs_metadata,
+        json_columns,
+    };
+    Ok(SelectionPlan {
+        template: Arc::new(template),
+        selected: reading.selected,
+        late: reading.late,
+    })
+}
+
+/// Plans a function in GROUP BY as the last thing of a plan; the place of the clustering column that it is called on.
+pub(crate) fn group_function(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    selector: &Selector,
+    plan: &mut GroupPlan,
+) -> Result<usize, Error> {
+    let mut reading = Selecting::new(typer, table);
+    if let Selector::Function { .. } = selector
+        && let resolved = reading.resolve(selector, None)?
+        && resolved.is_aggregate()
+    {
+        return invalid!(
+            "Aggregate functions are not supported within the GROUP BY clause, got: {}",
+            resolved.name()
+        );
+    }
+    let selected = reading.select(selector, None)?;
+    let mut columns = columns_of(&selected.expression);
+    columns.dedup();
+    let column = match columns.as_slice() {
+        [] => {
+            return Err(Error::invalid(
+                "GROUP BY functions must have one clustering column name as parameter",
+            ));
+        }
+        [only] => table.columns.get(*only),
+        several => {
+            let names: Vec<&str> = several
+                .iter()
+                .filter_map(|index| table.columns.get(*index))
+                .map(|column| column.name.as_str())
+                .collect();
+            return invalid!(
+                "GROUP BY functions accept only one clustering column as parameter, got: {}",
+                names.join(",")
+            );
+        }
+    };
+    if let Some(column) = column
+        && column.kind != ColumnKind::Clustering
+    {
+        return invalid!(
+            "Group by functions are only supported on clustering columns, got {}",
+            column.name
+        );
+    }
+    if let Expression::Function { function, arguments } = &selected.expression
+        && !function::is_monotonic(function)
+    {
+        let constant = |index: usize| matches!(arguments.get(index), Some(Expression::Constant(_)));
+        return invalid!(
+            "Only monotonic functions are supported in the GROUP BY clause. Got: {} ",
+            function.partial_text(constant)
+        );
+    }
+    if !plan.late.is_empty() || matches!(plan.expressions.last(), Some(Expression::Function { .. })) {
+        plan.forget_function();
+    }
+    plan.expressions.push(selected.expression);
+    plan.late = reading.late;
+    Ok(columns.first().copied().unwrap_or(usize::MAX))
+}
+
+impl<'a, 'b> Selecting<'a, 'b> {
+    fn new(typer: &'a mut Typer<'b>, table: &Arc<Table>) -> Self {
+        Self {
+            typer,
+            table: Arc::clone(table),
+            aggregates: Vec::new(),
+            late: Vec::new(),
+            place: Place::Value,
+            selected: Vec::new(),
+            needs_metadata: false,
+        }
+    }
+
+    fn column(&self, name: &ast::Name) -> Result<(usize, CqlType), Error> {
+        let (index, column) = column(&self.table, name.as_str())?;
+        Ok((index, column.ty.clone()))
+    }
+
+    /// A selector as an expression; `expected` is the type that its place wants.
+    fn select(&mut self, selector: &Selector, expected: Option<&CqlType>) -> Result<Selected, Error> {
+        match selector {
+            Selector::Column(name) => {
+                let (index, ty) = self.column(name)?;
+                self.selected.push(index);
+                Ok(Selected::new(Expression::Column(index), ty, name.as_str()))
+            }
+            Selector::Term(term) => {
+                let Some(ty) = expected else {
+                    return cannot_infer(&term_text(term));
+                };
+                let typed = self.typer.term(term, &Receiver::new("[selection]", ty.clone()))?;
+                let expression = self.late(typed);
+                Ok(Selected::new(expression, ty.clone(), &term_text(term)))
+            }
+            Selector::CountRows(_) => {
+                let expression = self.aggregate(None, Vec::new());
+                let mut selected = Selected::new(expression, BIGINT, "count");
+                selected.has_aggregate = true;
+                Ok(selected)
+            }
+            Selector::Function { name, arguments } => {
+                if let ("count", [Selector::Term(Term::Literal(literal))]) = (name.name.as_str(), arguments.as_slice())
+                    && *literal != ast::Literal::Null
+                {
+                    // A literal is never null: rows are counted.
+                    let mut selected = Selected::new(self.aggregate(None, Vec::new()), BIGINT, "count");
+                    selected.has_aggregate = true;
+                    return Ok(selected);
+                }
+                if name.name.as_str() == "fromjson" || name.name.as_str() == "from_json" {
+                    return invalid!(
+                        "{}() cannot be used in the selection clause of a SELECT statement",
+                        name.name.as_str()
+                    );
+                }
+                let resolved = self.resolve_for(selector, expected)?;
+                self.call(resolved, arguments.iter().collect())
+            }
+            Selector::Arithmetic { left, right, .. } => {
+                let resolved = self.resolve_for(selector, expected)?;
+                self.call(resolved, vec![left, right])
+            }
+            Selector::Negate(of) => {
+                let resolved = self.resolve_for(selector, expected)?;
+                self.call(resolved, vec![of])
+            }
+            Selector::Metadata { kind, of } => self.metadata(*kind, of),
+            Selector::Cast { selector, target } => self.cast(selector, target),
+            Selector::Field { of, field } => self.field(of, field),
+            Selector::Element { of, key } => self.element(of, key),
+            Selector::Slice { of, from, to } => self.slice(of, from.as_ref(), to.as_ref()),
+            Selector::TypeHint { target, selector: of } => {
+                let ty = self.typer.resolve_type(target)?;
+                let text = self.text(selector)?;
+                // A hint means the frozen type, and what has several cells is none.
+                let is_unlike = self.exact(of)?.is_some_and(|of| of.is_multi_cell());
+                if is_unlike || self.fit(of, &ty)? == Assignment::No {
+                    return invalid!(
+                        "Cannot assign value {text} to {text} of type {}",
+                        ty.freeze().cql_name()
+                    );
+                }
+                let mut selected = self.select(of, Some(&ty))?;
+                selected.name = format!("({}){}", self.hint_text(target)?, selected.name);
+                selected.ty = ty;
+                Ok(selected)
+            }
+            Selector::Tuple(of) => self.tuple(selector, of, expected),
+            Selector::List(of) | Selector::Set(of) => self.collection(selector, of, expected),
+            Selector::Map(entries) => self.map(selector, entries, expected),
+        }
+    }
+
+    /// A term that is part of a selector: a constant, or a number of `late`.
+    fn late(&mut self, typed: Typed) -> Expression {
+        match typed {
+            Typed::Constant(value) => Expression::Constant(value),
+            term => {
+                let place = self.place.clone();
+                self.late.push(Late { term, place });
+                Expression::Marker(self.late.len() - 1)
+            }
+        }
+    }
+
+    fn aggregate(&mut self, function: Option<crate::functions::Function>, arguments: Vec<Expression>) -> Expression {
+        self.aggregates.push(Aggregate { function, arguments });
+        Expression::Aggregate(self.aggregates.len() - 1)
+    }
+}
+
+impl Selected {
+    fn new(expression: Expression, ty: CqlType, name: &str) -> Self {
+        Self {
+            expression,
+            ty,
+            name: name.to_owned(),
+            has_aggregate: false,
+        }
+    }
+
+    /// A part of it.
+    fn part(self, part: Part, ty: CqlType, name: String) -> Self {
+        let expression = Expression::Part {
+            of: Box::new(self.expression),
+            of_type: self.ty,
+            part: Box::new(part),
+        };
+        Self {
+            expression,
+            ty,
+            name,
+            has_aggregate: self.has_aggregate,
+        }
+    }
+}
+
+fn cannot_infer<T>(text: &str) -> Result<T, Error> {
+    invalid!("Cannot infer type for term {text} in selection clause (try using a cast to force a type)")
+}
+
+/// A term in a SELECT clause: as elsewhere, but null is loud.
+fn term_text(term: &Term) -> String {
+    match term {
+        Term::Literal(ast::Literal::Null) => "NULL".to_owned(),
+        _ => TermText(term).to_string(),
+    }
+}
+
+/// Places of the columns that an expression reads.
+pub(crate) fn columns_of(expression: &Expression) -> Vec<usize> {
+    let mut found = Vec::new();
+    collect(expression, &mut found);
+    found
+}
+
+fn collect(expression: &Expression, found: &mut Vec<usize>) {
+    match expression {
+        Expression::Column(index) => found.push(*index),
+        Expression::Constant(_) | Expression::Marker(_) | Expression::Aggregate(_) => {}
+        Expression::WriteTime { column, part, .. } | Expression::Ttl { column, part } => {
+            found.push(*column);
+            part.iter().for_each(|part| collect_part(part, found));
+        }
+        Expression::Token(arguments)
+        | Expression::Function { arguments, .. }
+        | Expression::Construct {
+            elements: arguments, ..
+        } => {
+            arguments.iter().for_each(|argument| collect(argument, found));
+        }
+        Expression::Part { of, part, .. } => {
+            collect(of, found);
+            collect_part(part, found);
+        }
+    }
+}
+
+fn collect_part(part: &Part, found: &mut Vec<usize>) {
+    match part {
+        Part::Field(_) => {}
+        Part::Element(key) => collect(key, found),
+        Part::Slice(from, to) => from.iter().chain(to).for_each(|end| collect(end, found)),
+    }
+}

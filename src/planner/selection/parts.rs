@@ -1,0 +1,210 @@
+//! Calls, casts, fields, elements, slices, write times and times to live.
+
+use grammar::ast::{self, MetadataKind, Selector, Term};
+
+use super::{Place, Selected, Selecting, term_text};
+use crate::functions::Argument;
+use crate::planner::bound::{Expression, Part};
+use crate::planner::error::{Error, invalid};
+use crate::planner::function::{self, Callee, Resolved};
+use crate::planner::operation;
+use crate::planner::term::Receiver;
+use crate::schema::ColumnKind;
+use crate::types::CqlType;
+
+impl Selecting<'_, '_> {
+    pub(super) fn call(&mut self, resolved: Resolved, of: Vec<&Selector>) -> Result<Selected, Error> {
+        let mut arguments = Vec::with_capacity(of.len());
+        let mut names = Vec::with_capacity(of.len());
+        let mut has_aggregate = false;
+        let called = resolved.function.as_ref().map_or("token", |function| function.name());
+        let outside = std::mem::replace(&mut self.place, Place::Argument(called.to_owned()));
+        for (selector, ty) in of.iter().zip(&resolved.arguments) {
+            let selected = self.select(selector, Some(ty))?;
+            has_aggregate |= selected.has_aggregate;
+            arguments.push(selected.expression);
+            names.push(selected.name);
+        }
+        self.place = outside;
+        let is_aggregate = resolved.is_aggregate();
+        if is_aggregate && has_aggregate {
+            return Err(Error::invalid(
+                "aggregate functions cannot be used as arguments of aggregate functions",
+            ));
+        }
+        let name = resolved.result_name(&names);
+        let expression = match resolved.function {
+            None => Expression::Token(arguments),
+            Some(function) if is_aggregate => self.aggregate(Some(function), arguments),
+            Some(function) => Expression::Function { function, arguments },
+        };
+        Ok(Selected {
+            expression,
+            ty: resolved.returns,
+            name,
+            has_aggregate: has_aggregate || is_aggregate,
+        })
+    }
+
+    pub(super) fn cast(&mut self, of: &Selector, target: &ast::Type) -> Result<Selected, Error> {
+        let target = function::cast_target(target);
+        let outside = std::mem::replace(&mut self.place, Place::Argument(format!("cast_as_{target}")));
+        let inner = self.select(of, None)?;
+        self.place = outside;
+        let argument = Argument::typed(inner.name.clone(), inner.ty.clone());
+        let Some(resolved) = function::resolve(self.typer, Callee::Cast(&target), vec![argument], None)? else {
+            return Ok(inner);
+        };
+        let name = resolved.result_name(std::slice::from_ref(&inner.name));
+        let Some(function) = resolved.function else {
+            return Ok(inner);
+        };
+        let expression = Expression::Function {
+            function,
+            arguments: vec![inner.expression],
+        };
+        Ok(Selected {
+            expression,
+            ty: resolved.returns,
+            name,
+            has_aggregate: inner.has_aggregate,
+        })
+    }
+
+    /// The value that a field or element is taken of: one in parentheses is itself.
+    pub(super) fn container(&mut self, of: &Selector) -> Result<Selected, Error> {
+        match of {
+            Selector::Tuple(inner) => match inner.as_slice() {
+                [only] => {
+                    let mut selected = self.container(only)?;
+                    selected.name = format!("({})", selected.name);
+                    Ok(selected)
+                }
+                _ => self.select(of, None),
+            },
+            _ => self.select(of, None),
+        }
+    }
+
+    pub(super) fn field(&mut self, of: &Selector, field: &ast::Name) -> Result<Selected, Error> {
+        let selected = self.container(of)?;
+        let CqlType::User(user) = selected.ty.unfrozen() else {
+            return invalid!(
+                "Invalid field selection: {} of type {} is not a user type",
+                selected.name,
+                selected.ty.cql_name()
+            );
+        };
+        let Some((index, ty)) = operation::field_of(user, field) else {
+            return invalid!(
+                "{} of type {} has no field {}",
+                selected.name,
+                user.name,
+                field.as_str()
+            );
+        };
+        let ty = ty.clone();
+        let name = format!("{}.{}", selected.name, field.as_str());
+        Ok(selected.part(Part::Field(index), ty, name))
+    }
+
+    pub(super) fn element(&mut self, of: &Selector, key: &Term) -> Result<Selected, Error> {
+        let selected = self.container(of)?;
+        let (receiver, ty) = element_receiver(&selected, "Element")?;
+        let typed = self.typer.term(key, &receiver)?;
+        let outside = std::mem::replace(&mut self.place, Place::Element(selected.name.clone()));
+        let key_expression = self.late(typed);
+        self.place = outside;
+        let name = format!("{}[{}]", selected.name, term_text(key));
+        Ok(selected.part(Part::Element(key_expression), ty, name))
+    }
+
+    pub(super) fn slice(&mut self, of: &Selector, from: Option<&Term>, to: Option<&Term>) -> Result<Selected, Error> {
+        let selected = self.container(of)?;
+        let (receiver, _) = element_receiver(&selected, "Slice")?;
+        let outside = std::mem::replace(&mut self.place, Place::Slice(selected.name.clone()));
+        let mut end = |term: Option<&Term>| -> Result<Option<Expression>, Error> {
+            let Some(term) = term else { return Ok(None) };
+            let typed = self.typer.term(term, &receiver)?;
+            Ok(Some(self.late(typed)))
+        };
+        let (first, last) = (end(from)?, end(to)?);
+        self.place = outside;
+        let text = |term: Option<&Term>| term.map(term_text).unwrap_or_default();
+        let name = format!("{}[{}..{}]", selected.name, text(from), text(to));
+        let ty = selected.ty.clone();
+        Ok(selected.part(Part::Slice(first, last), ty, name))
+    }
+
+    pub(super) fn metadata(&mut self, kind: MetadataKind, of: &Selector) -> Result<Selected, Error> {
+        let function = metadata_name(kind);
+        let name = match of {
+            Selector::Column(name) => name,
+            Selector::Field { of, .. } | Selector::Element { of, .. } | Selector::Slice { of, .. } => match &**of {
+                Selector::Column(name) => name,
+                _ => return invalid!("Cannot use selection function {function} on {}", self.text(of)?),
+            },
+            _ => return invalid!("Cannot use selection function {function} on {}", self.text(of)?),
+        };
+        let (index, ty) = self.column(name)?;
+        let kind_of = self.table.columns.get(index).map(|column| column.kind);
+        if matches!(kind_of, Some(ColumnKind::PartitionKey | ColumnKind::Clustering)) {
+            return invalid!(
+                "Cannot use selection function {function} on PRIMARY KEY part {}",
+                name.as_str()
+            );
+        }
+        let result = self.metadata_type(kind, of)?;
+        let selected = self.select(of, None)?;
+        let text = selected.name.clone();
+        // What is one cell has one write time, whichever part is asked for.
+        let part = match selected.expression {
+            Expression::Part { part, .. } if ty.is_multi_cell() => Some(part),
+            _ => None,
+        };
+        self.needs_metadata = true;
+        let expression = match kind {
+            MetadataKind::Ttl => Expression::Ttl { column: index, part },
+            MetadataKind::WriteTime => Expression::WriteTime {
+                column: index,
+                max: false,
+                part,
+            },
+            MetadataKind::MaxWriteTime => Expression::WriteTime {
+                column: index,
+                max: true,
+                part,
+            },
+        };
+        Ok(Selected::new(expression, result, &format!("{function}({text})")))
+    }
+}
+
+/// What the key of an element, or the ends of a slice, are given to; and the type of an element.
+fn element_receiver(selected: &Selected, what: &str) -> Result<(Receiver, CqlType), Error> {
+    let name = &selected.name;
+    match selected.ty.unfrozen() {
+        CqlType::Map(key, value) => Ok((
+            Receiver::new(format!("key({name})"), (**key).clone()),
+            (**value).clone(),
+        )),
+        CqlType::Set(element) => Ok((
+            Receiver::new(format!("value({name})"), (**element).clone()),
+            (**element).clone(),
+        )),
+        CqlType::List(_) => invalid!("{what} selection is only allowed on sets and maps, but {name} is a list"),
+        _ => invalid!(
+            "Invalid {} selection: {name} is of type {} is not a collection",
+            what.to_lowercase(),
+            selected.ty.cql_name()
+        ),
+    }
+}
+
+pub(super) const fn metadata_name(kind: MetadataKind) -> &'static str {
+    match kind {
+        MetadataKind::WriteTime => "writetime",
+        MetadataKind::MaxWriteTime => "maxwritetime",
+        MetadataKind::Ttl => "ttl",
+    }
+}

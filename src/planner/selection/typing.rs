@@ -1,0 +1,342 @@
+//! Which type a selector has by itself, how well it fits another, which function its call means, and how messages write it.
+
+use std::sync::Arc;
+
+use grammar::ast::{self, MetadataKind, Selector, Term};
+
+use super::{Selecting, parts::metadata_name, term_text};
+use crate::functions::Argument;
+use crate::planner::error::{Error, invalid};
+use crate::planner::function::{self, Callee, Node, Resolved};
+use crate::planner::operation;
+use crate::planner::term::type_fit;
+use crate::planner::text::{Joined, operator_sign, type_text_full};
+use crate::types::{Assignment, CqlType, Native};
+
+impl Selecting<'_, '_> {
+    /// The selector's own type, if it has one (`Selectable.getExactTypeIfKnown`).
+    pub(super) fn exact(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
+        Ok(match selector {
+            Selector::Column(name) => Some(self.column(name)?.1),
+            Selector::Term(_) => None,
+            Selector::CountRows(_) => Some(CqlType::Native(Native::Bigint)),
+            Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_) => {
+                let find = || Ok(Some(self.resolve(selector, None)?.returns));
+                self.typer.known.natural(Node::selector(selector), find)?
+            }
+            Selector::Cast { target, .. } => Some(self.typer.resolve_type(target)?),
+            Selector::Metadata { kind, of } => Some(self.metadata_type(*kind, of)?),
+            Selector::Field { of, field } => match self.inner_exact(of)?.as_ref().map(CqlType::unfrozen) {
+                Some(CqlType::User(user)) => operation::field_of(user, field).map(|(_, ty)| ty.clone()),
+                _ => None,
+            },
+            Selector::Element { of: whole, .. } => match self.exact(whole)?.as_ref().map(CqlType::unfrozen) {
+                Some(CqlType::Map(_, of) | CqlType::Set(of)) => Some((**of).clone()),
+                Some(CqlType::List(_)) => {
+                    let name = self.text(whole)?;
+                    return invalid!("Element selection is only allowed on sets and maps, but {name} is a list");
+                }
+                _ => None,
+            },
+            Selector::Slice { of, .. } => self.exact(of)?,
+            Selector::TypeHint { target, .. } => Some(self.typer.resolve_type(target)?),
+            // One in parentheses may be a tuple of one, or nothing but itself.
+            Selector::Tuple(of) if of.len() == 1 => None,
+            Selector::Tuple(of) => {
+                let types = of
+                    .iter()
+                    .map(|of| self.exact(of))
+                    .collect::<Result<Option<Vec<_>>, _>>()?;
+                types.map(|types| CqlType::Tuple(types.iter().map(CqlType::freeze).collect()))
+            }
+            Selector::List(of) => self
+                .first_exact(of)?
+                .map(|of| CqlType::List(Arc::new(of.freeze())).freeze()),
+            Selector::Set(of) => self
+                .first_exact(of)?
+                .map(|of| CqlType::Set(Arc::new(of.freeze())).freeze()),
+            Selector::Map(entries) => {
+                let bare = entries.iter().all(|(key, _)| matches!(key, Selector::Column(_)));
+                if bare {
+                    return Ok(None);
+                }
+                let keys: Vec<&Selector> = entries.iter().map(|(key, _)| key).collect();
+                let values: Vec<&Selector> = entries.iter().map(|(_, value)| value).collect();
+                match (self.first_exact(keys)?, self.first_exact(values)?) {
+                    (Some(key), Some(of)) => Some(CqlType::Map(Arc::new(key.freeze()), Arc::new(of.freeze())).freeze()),
+                    _ => None,
+                }
+            }
+        })
+    }
+
+    /// Like [`Self::exact`], and one in parentheses is itself.
+    pub(super) fn inner_exact(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
+        match selector {
+            Selector::Tuple(of) => match of.as_slice() {
+                [only] => self.inner_exact(only),
+                _ => self.exact(selector),
+            },
+            _ => self.exact(selector),
+        }
+    }
+
+    pub(super) fn first_exact<'s>(
+        &self,
+        selectors: impl IntoIterator<Item = &'s Selector>,
+    ) -> Result<Option<CqlType>, Error> {
+        for selector in selectors {
+            if let Some(ty) = self.exact(selector)? {
+                return Ok(Some(ty));
+            }
+        }
+        Ok(None)
+    }
+
+    /// How well a selector fits a type (`Selectable.testAssignment`).
+    pub(super) fn fit(&self, selector: &Selector, ty: &CqlType) -> Result<Assignment, Error> {
+        let all = |selectors: &[Selector], ty: &CqlType| -> Result<Assignment, Error> {
+            let mut worst = Assignment::Weak;
+            for selector in selectors {
+                worst = worst.min(self.fit(selector, ty)?);
+            }
+            Ok(worst)
+        };
+        match (selector, ty.unfrozen()) {
+            (Selector::Term(term), _) => self.typer.fit(term, ty),
+            (Selector::Tuple(of), CqlType::Tuple(types)) => {
+                if of.len() > types.len() {
+                    return Ok(Assignment::No);
+                }
+                let mut worst = Assignment::Weak;
+                for (selector, ty) in of.iter().zip(types.iter()) {
+                    worst = worst.min(self.fit(selector, ty)?);
+                }
+                Ok(worst)
+            }
+            (Selector::Tuple(of), CqlType::User(user)) if of.len() > 1 => {
+                if of.len() > user.fields.len() {
+                    return Ok(Assignment::No);
+                }
+                let mut worst = Assignment::Weak;
+                for (selector, (_, ty)) in of.iter().zip(&user.fields) {
+                    worst = worst.min(self.fit(selector, ty)?);
+                }
+                Ok(worst)
+            }
+            (Selector::Tuple(of), _) => match of.as_slice() {
+                [only] => self.fit(only, ty),
+                _ => Ok(Assignment::No),
+            },
+            (Selector::List(of), CqlType::List(element)) => all(of, element),
+            // How many elements there must be is said when the vector is made.
+            (Selector::List(of), CqlType::Vector(element, _)) => all(of, element),
+            (Selector::Set(of), CqlType::Set(element)) => all(of, element),
+            (Selector::Set(of), CqlType::Map(..)) if of.is_empty() => Ok(Assignment::Weak),
+            (Selector::Map(entries), CqlType::Map(key, value)) => {
+                let mut worst = Assignment::Weak;
+                for (k, v) in entries {
+                    worst = worst.min(self.fit(k, key)?).min(self.fit(v, value)?);
+                }
+                Ok(worst)
+            }
+            (Selector::Map(entries), CqlType::User(user)) => {
+                let mut worst = Assignment::Weak;
+                for (k, v) in entries {
+                    let field = match k {
+                        Selector::Column(name) => operation::field_of(user, name),
+                        _ => None,
+                    };
+                    worst = match (field, k) {
+                        (Some((_, ty)), _) => worst.min(self.fit(v, ty)?),
+                        (None, Selector::Column(name)) => {
+                            return invalid!(
+                                "Unknown field '{}' in value of user defined type {}",
+                                name.as_str(),
+                                user.name
+                            );
+                        }
+                        (None, _) => Assignment::No,
+                    };
+                }
+                Ok(worst)
+            }
+            (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
+            // A call may mean another function where another type is wanted.
+            (Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_), _) => {
+                Ok(self.typer.known.fit(Node::selector(selector), ty, || {
+                    match self
+                        .resolve(selector, Some(ty))
+                        .or_else(|_| self.resolve(selector, None))
+                    {
+                        Ok(resolved) => type_fit(&resolved.returns, ty),
+                        Err(_) => Assignment::No,
+                    }
+                }))
+            }
+            _ => Ok(self
+                .exact(selector)?
+                .map_or(Assignment::No, |exact| type_fit(&exact, ty))),
+        }
+    }
+
+    pub(super) fn argument<'s>(&'s self, selector: &'s Selector) -> Result<Argument<'s>, Error> {
+        let text = self.text(selector)?;
+        let natural = match selector {
+            Selector::Term(Term::BindMarker(_)) => return Ok(Argument::marker(text)),
+            Selector::Term(Term::Literal(literal)) => crate::types::preferred_type(literal).map(CqlType::Native),
+            Selector::Tuple(of) => match of.as_slice() {
+                [only] => {
+                    let mut inner = self.argument(only)?;
+                    inner.text = text;
+                    return Ok(inner);
+                }
+                _ => self.exact(selector)?,
+            },
+            Selector::List(_) | Selector::Set(_) => self.compatible(selector)?,
+            _ => self.exact(selector)?,
+        };
+        let fits = move |ty: &CqlType| self.fit(selector, ty).unwrap_or(Assignment::No);
+        let found = Argument::open(text, natural, fits);
+        Ok(match selector {
+            Selector::List(of) => found.with_elements(u32::try_from(of.len()).unwrap_or(u32::MAX)),
+            _ => found,
+        })
+    }
+
+    /// The type that a function takes a selector to be of where nothing else says: of a collection's elements the first type
+    /// whose values those of all others are (`Selectable.getCompatibleTypeIfKnown`).
+    fn compatible(&self, selector: &Selector) -> Result<Option<CqlType>, Error> {
+        let of = match selector {
+            Selector::Term(Term::Literal(literal)) => {
+                return Ok(crate::types::preferred_type(literal).map(CqlType::Native));
+            }
+            Selector::List(of) | Selector::Set(of) => of,
+            _ => return self.exact(selector),
+        };
+        let mut types = Vec::with_capacity(of.len());
+        for selector in of {
+            types.extend(self.compatible(selector)?);
+        }
+        let widest = types
+            .iter()
+            .find(|ty| types.iter().all(|other| type_fit(other, ty) != Assignment::No));
+        Ok(widest.map(|ty| {
+            let element = Arc::new(ty.freeze());
+            let is_list = matches!(selector, Selector::List(_));
+            if is_list {
+                CqlType::List(element)
+            } else {
+                CqlType::Set(element)
+            }
+            .freeze()
+        }))
+    }
+
+    /// The function that a call means.
+    pub(super) fn resolve(&self, selector: &Selector, receiver: Option<&CqlType>) -> Result<Resolved, Error> {
+        let (callee, selectors): (Callee<'_>, Vec<&Selector>) = match selector {
+            Selector::Function { name, arguments } => (Callee::Name(name), arguments.iter().collect()),
+            Selector::Arithmetic { operator, left, right } => (Callee::Operator(*operator), vec![left, right]),
+            Selector::Negate(of) => (Callee::Negate, vec![of]),
+            _ => return Err(Error::Unsupported("This selector".into())),
+        };
+        let arguments = selectors
+            .into_iter()
+            .map(|of| self.argument(of))
+            .collect::<Result<Vec<_>, _>>()?;
+        let unlike = || Error::Unsupported("This selector".into());
+        function::resolve(self.typer, callee, arguments, receiver)?.ok_or_else(unlike)
+    }
+
+    /// The function that a call means where `expected` is wanted; whether it fits is somebody else's question.
+    pub(super) fn resolve_for(&self, selector: &Selector, expected: Option<&CqlType>) -> Result<Resolved, Error> {
+        match (self.resolve(selector, expected), expected) {
+            (Err(Error::Invalid(_)), Some(_)) => self.resolve(selector, None),
+            (found, _) => found,
+        }
+    }
+
+    /// A selector in Cassandra's words.
+    pub(super) fn text(&self, selector: &Selector) -> Result<String, Error> {
+        let list = |of: &[Selector]| -> Result<String, Error> {
+            let texts = of.iter().map(|of| self.text(of)).collect::<Result<Vec<_>, _>>()?;
+            Ok(Joined(&texts, ", ").to_string())
+        };
+        Ok(match selector {
+            Selector::Column(name) => name.as_str().to_owned(),
+            Selector::Term(term) => term_text(term),
+            Selector::CountRows(_) => "count".to_owned(),
+            Selector::Function { name, arguments } => {
+                let full = match &name.keyspace {
+                    Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
+                    None => name.name.as_str().to_owned(),
+                };
+                format!("{full}({})", list(arguments)?)
+            }
+            Selector::Metadata { kind, of } => format!("{}({})", metadata_name(*kind), self.text(of)?),
+            Selector::Cast { selector, target } => {
+                format!(
+                    "cast({} as {})",
+                    self.text(selector)?,
+                    self.typer.resolve_type(target)?.cql_name()
+                )
+            }
+            Selector::Field { of, field } => format!("{}.{}", self.text(of)?, field.as_str()),
+            Selector::Element { of, key } => format!("{}[{}]", self.text(of)?, term_text(key)),
+            Selector::Slice { of, from, to } => {
+                let end = |term: &Option<Term>| term.as_ref().map(term_text).unwrap_or_default();
+                format!("{}[{}..{}]", self.text(of)?, end(from), end(to))
+            }
+            Selector::Arithmetic { operator, left, right } => {
+                format!(
+                    "{} {} {}",
+                    self.text(left)?,
+                    operator_sign(*operator),
+                    self.text(right)?
+                )
+            }
+            Selector::Negate(of) => format!("-{}", self.text(of)?),
+            Selector::TypeHint { target, selector } => {
+                format!("({}){}", self.hint_text(target)?, self.text(selector)?)
+            }
+            Selector::Tuple(of) => format!("({})", list(of)?),
+            Selector::List(of) => format!("[{}]", list(of)?),
+            Selector::Set(of) => format!("{{{}}}", list(of)?),
+            Selector::Map(entries) => {
+                let texts = entries
+                    .iter()
+                    .map(|(key, value)| Ok(format!("{}: {}", self.text(key)?, self.text(value)?)))
+                    .collect::<Result<Vec<_>, Error>>()?;
+                format!("{{{}}}", Joined(&texts, ", "))
+            }
+        })
+    }
+
+    pub(super) fn hint_text(&self, target: &ast::Type) -> Result<String, Error> {
+        // Resolved first, for its errors.
+        self.typer.resolve_type(target)?;
+        Ok(type_text_full(target, &self.typer.keyspace))
+    }
+
+    pub(super) fn metadata_type(&self, kind: MetadataKind, of: &Selector) -> Result<CqlType, Error> {
+        let native = CqlType::Native(if kind == MetadataKind::Ttl {
+            Native::Int
+        } else {
+            Native::Bigint
+        });
+        let many = match of {
+            Selector::Column(name) => self.column(name)?.1.is_multi_cell(),
+            Selector::Slice { of, .. } => match &**of {
+                Selector::Column(name) => self.column(name)?.1.is_multi_cell(),
+                _ => false,
+            },
+            _ => false,
+        };
+        Ok(if many && kind != MetadataKind::MaxWriteTime {
+            CqlType::List(Arc::new(native))
+        } else {
+            native
+        })
+    }
+}
