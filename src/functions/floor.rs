@@ -98,7 +98,7 @@ fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
     let below_months = i64::from(duration.days) * DAY_MILLIS + duration.nanoseconds / MILLI_NANOS;
     if duration.months == 0 {
         return match at.wrapping_sub(start).checked_rem(below_months) {
-            Some(past) => at - past,
+            Some(past) => at.wrapping_sub(past),
             None => at,
         };
     }
@@ -116,7 +116,7 @@ fn floor_millis(at: i64, duration: &Duration, start: i64) -> i64 {
             return floor.max(start);
         }
         // Many steps at once where the distance is far, so that a long duration in a short one's place costs nothing.
-        let behind = (floor - at) / (below_months.saturating_add(months * 31 * DAY_MILLIS)).max(1);
+        let behind = floor.saturating_sub(at) / (below_months.saturating_add(months * 31 * DAY_MILLIS)).max(1);
         let steps = behind.max(1).min(times);
         times -= steps;
         moved = millis_plus_months(moved, -months * steps);
