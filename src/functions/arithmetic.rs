@@ -2,6 +2,7 @@
 
 use super::cast::{Number, truncated};
 use super::error::Problem;
+use super::resolve::Candidates;
 use super::{Call, Function, Look, Outcome, calendar, decimal};
 use crate::types::{self, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
 use bytes::Bytes;
@@ -21,6 +22,17 @@ const NUMBERS: [Native; 9] = [
     Native::Decimal,
 ];
 
+const OPERATORS: [ArithmeticOperator; 5] = [
+    ArithmeticOperator::Add,
+    ArithmeticOperator::Subtract,
+    ArithmeticOperator::Multiply,
+    ArithmeticOperator::Divide,
+    ArithmeticOperator::Modulo,
+];
+
+/// What unary minus is called as a function.
+const NEGATE: &str = "_negate";
+
 /// What the function of an operator is called; the spelling is Cassandra's.
 fn function_name(operator: ArithmeticOperator) -> &'static str {
     match operator {
@@ -30,6 +42,17 @@ fn function_name(operator: ArithmeticOperator) -> &'static str {
         ArithmeticOperator::Divide => "_divide",
         ArithmeticOperator::Modulo => "_modulo",
     }
+}
+
+/// Operators by the names that they have as functions.
+pub(super) fn find(name: &str) -> Option<Candidates> {
+    if name == NEGATE {
+        return Some(Candidates::Overloads(negations()));
+    }
+    let operator = OPERATORS
+        .into_iter()
+        .find(|operator| function_name(*operator) == name)?;
+    Some(Candidates::Overloads(operations(operator)))
 }
 
 /// The type of the result: the wider one; floating point wins over integers of 32 bits at most, doubles over all but the
@@ -250,7 +273,7 @@ pub(super) fn negations() -> Vec<Function> {
         let value_type = CqlType::Native(native);
         let body =
             move |call: &Call<'_>| Ok(Number::decode(native, call.bytes(0)).map(|number| negated(number, native)));
-        Function::scalar("_negate", [value_type.clone()], value_type, body).looking(Look::Prefix)
+        Function::scalar(NEGATE, [value_type.clone()], value_type, body).looking(Look::Prefix)
     };
     NUMBERS.into_iter().map(overload).collect()
 }

@@ -29,6 +29,7 @@ const FAMILIES: &[fn(&str) -> Option<Candidates>] = &[
     mask::find,
     similarity::find,
     cast::find,
+    arithmetic::find,
 ];
 
 fn find(name: &str) -> Option<Candidates> {

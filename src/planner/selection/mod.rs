@@ -383,10 +383,17 @@ impl<'a, 'b> Selecting<'a, 'b> {
                 Ok(selected)
             }
             Selector::Function { name, arguments } => {
-                if let ("count", [Selector::Term(Term::Literal(literal))]) = (name.name.as_str(), arguments.as_slice())
-                    && *literal != ast::Literal::Null
-                {
-                    // A literal is never null: rows are counted.
+                let counts_rows = match (name.name.as_str(), arguments.as_slice()) {
+                    // A literal is never null.
+                    ("count", [Selector::Term(Term::Literal(literal))]) => *literal != ast::Literal::Null,
+                    ("count_rows" | "countRows", []) => true,
+                    _ => false,
+                };
+                let is_system = name
+                    .keyspace
+                    .as_ref()
+                    .is_none_or(|keyspace| keyspace.as_str() == crate::functions::KEYSPACE);
+                if counts_rows && is_system {
                     let mut selected = Selected::new(self.aggregate(None, Vec::new()), BIGINT, "count");
                     selected.has_aggregate = true;
                     return Ok(selected);
