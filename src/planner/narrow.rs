@@ -618,17 +618,16 @@ fn bound_parts(
     bound: &SliceBound,
     binding: &Binding<'_>,
 ) -> Result<(Vec<BoundPart>, bool), Error> {
-    let values = match &bound.operand {
-        // A tuple with fewer fields than its type bounds that many columns.
-        Operand::Tuple(term) => match term.bind(binding)? {
-            Value::Bytes(bytes) => value::given_fields(&bytes, columns.len())
-                .into_iter()
-                .map(|field| field.map_or(Value::Null, Value::Bytes))
-                .collect(),
-            _ => tuple_values(table, columns, &bound.operand, binding)?,
+    // Of two bounds one may be of fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
+    let width = match &bound.operand {
+        Operand::Tuple(Typed::Marker(_, ty)) => match ty.unfrozen() {
+            CqlType::Tuple(types) => types.len(),
+            _ => columns.len(),
         },
-        operand => tuple_values(table, columns, operand, binding)?,
+        _ => columns.len(),
     };
+    let mut values = tuple_values(table, columns, &bound.operand, binding)?;
+    values.truncate(width);
     let mut parts = Vec::with_capacity(values.len());
     for (column, value) in columns.iter().zip(values) {
         let column = at(table, *column);

@@ -78,15 +78,6 @@ pub(crate) fn pairs(bytes: &Bytes) -> Vec<(Bytes, Bytes)> {
         .collect()
 }
 
-/// The components of a tuple that are there, null or not, `most` of them at most.
-pub(crate) fn given_fields(bytes: &Bytes, most: usize) -> Vec<Option<Bytes>> {
-    let mut rest: &[u8] = bytes;
-    std::iter::from_fn(|| read(&mut rest))
-        .take(most)
-        .map(|field| field.map(|field| bytes.slice_ref(field)))
-        .collect()
-}
-
 /// The components of a tuple or user-defined type; what is missing at the end is null.
 pub(crate) fn fields(bytes: &Bytes, count: usize) -> Vec<Option<Bytes>> {
     let mut rest: &[u8] = bytes;
