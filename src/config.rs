@@ -179,6 +179,14 @@ impl Values {
         self.parsed(name).map(Duration::from_secs)
     }
 
+    /// Where figures are served; `None`: nowhere.
+    ///
+    /// # Errors
+    /// The setting is no address.
+    pub fn admin_listen(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        Ok(self.addresses("admin-listen")?.into_iter().next_back())
+    }
+
     fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
         let mut addresses = Vec::new();
         for text in self.all(name) {
@@ -261,6 +269,8 @@ pub struct Config {
     pub durability: String,
     /// Listening, logins, TLS, limits.
     pub server: Options,
+    /// Where figures are served; `None`: nowhere.
+    pub admin_listen: Option<SocketAddr>,
     /// What clients are told to connect to; `None`: the first address listened on.
     pub broadcast_address: Option<IpAddr>,
     /// As clients see it.
@@ -305,10 +315,13 @@ impl Config {
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;
         refuse_open_network(&server, open)?;
+        let admin_listen = values.admin_listen()?;
+        refuse_open_admin(admin_listen, open)?;
         Ok(Self {
             data: values.text("data").unwrap_or_default().to_owned(),
             durability: values.text("durability").unwrap_or_default().to_owned(),
             server,
+            admin_listen,
             broadcast_address: values.optional("broadcast-address")?,
             cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),
             data_center: values.text("data-center").unwrap_or_default().to_owned(),
@@ -408,6 +421,17 @@ fn refuse_open_network(server: &Options, allowed: bool) -> Result<(), ConfigErro
     }
 }
 
+/// Figures tell what tables there are, and nobody logs in to see them.
+fn refuse_open_admin(listen: Option<SocketAddr>, allowed: bool) -> Result<(), ConfigError> {
+    match listen {
+        Some(address) if !address.ip().is_loopback() && !allowed => Err(ConfigError::Together(format!(
+            "admin-listen = {address} can be reached from other machines and nobody has to log in there: choose an address of this \
+             machine's own, or set allow-unauthenticated-network"
+        ))),
+        _ => Ok(()),
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -481,6 +505,11 @@ mod tests {
             ))
             .is_ok()
         );
+        let error = Config::new(&gather(&[("admin-listen", "0.0.0.0:9142")], &[])).unwrap_err();
+        assert!(error.to_string().contains("admin-listen"));
+        let config = Config::new(&gather(&[("admin-listen", "127.0.0.1:9142")], &[])).unwrap();
+        assert_eq!(config.admin_listen, Some("127.0.0.1:9142".parse().unwrap()));
+        assert_eq!(Config::new(&gather(&[], &[])).unwrap().admin_listen, None);
     }
 
     #[test]

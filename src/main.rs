@@ -9,6 +9,7 @@ use std::process::{Command as Process, ExitCode};
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
+use helenus::server::admin::{client, print};
 use helenus::server::run::{Running, THREAD_STACK_BYTES};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -72,6 +73,16 @@ fn command() -> Command {
                 .about("Compare the entries of secondary indexes with their rows; no server may have the data open"),
         )
         .subcommand(
+            Command::new("status")
+                .about("Print what a running server says of itself; needs its admin-listen")
+                .arg(
+                    Arg::new("json")
+                        .long("json")
+                        .action(ArgAction::SetTrue)
+                        .help("For programs: one JSON object"),
+                ),
+        )
+        .subcommand(
             Command::new("shell")
                 .about("Start cqlsh against the server, or print how")
                 .arg(
@@ -102,6 +113,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     match name {
         "check" => check(&values),
         "check-indexes" => check_indexes(&Config::new(&values)?),
+        "status" => status(&values, inner.get_flag("json")),
         "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
         _ => serve(&Config::new(&values)?),
     }
@@ -152,6 +164,22 @@ fn check(values: &Values) -> Result<ExitCode, Failure> {
 
 fn list(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+/// Asks the admin port of a running server and prints what it says.
+fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
+    let address = values.admin_listen()?.ok_or(
+        "the server's admin port is not known: give --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN) here as to the server",
+    )?;
+    let everything = client::everything(address)?;
+    let mut out = std::io::stdout().lock();
+    if is_json {
+        serde_json::to_writer(&mut out, &everything)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(print::text(&everything).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
 }
 
 /// The first cqlsh on the search path.
@@ -274,13 +302,17 @@ fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
         "none"
     };
     println!(
-        "helenus {} serves CQL on {}{}\n  data {}, durability {}, login {login}",
+        "helenus {} serves CQL on {}{}{}\n  data {}, durability {}, login {login}",
         env!("CARGO_PKG_VERSION"),
         list(server.addresses()),
         match server.tls_addresses() {
             [] => String::new(),
             addresses => format!(", with TLS on {}", list(addresses)),
         },
+        running
+            .admin_address()
+            .map(|address| format!(", figures on http://{address}"))
+            .unwrap_or_default(),
         config.data,
         config.durability,
     );

@@ -134,6 +134,12 @@ impl TestServer {
         self.address
     }
 
+    /// Where figures are served; `None` unless the settings say so.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.running.admin_address()
+    }
+
     /// The database itself, for tests that need no connection.
     #[must_use]
     pub const fn database(&self) -> &Arc<Database> {

@@ -79,6 +79,12 @@ pub const SETTINGS: &[Setting] = &[
     ),
     setting("tls-key", "FILE", None, "PEM file with the certificate's key"),
     setting(
+        "admin-listen",
+        "ADDRESS:PORT",
+        None,
+        "Where figures are served over HTTP: /metrics, /readyz, /api/status, …; nobody logs in there, nothing can be changed",
+    ),
+    setting(
         "cluster-name",
         "NAME",
         Some("Helenus"),

@@ -6,6 +6,7 @@
 //! !host_id            16 bytes, drawn at the first start
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
+//! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
 //! ```
@@ -28,6 +29,7 @@ use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
 use crate::executor::index::{self, Indexes, Progress, Record};
 use crate::executor::paging::PagingKey;
+use crate::executor::probe::PROBE;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
@@ -112,6 +114,8 @@ impl Found {
             } else if let Some(id) = key.strip_prefix(index::RECORD) {
                 let id = id.try_into().ok().map(u32::from_be_bytes);
                 found.indexes.extend(id.map(|id| (id, Record::decode(value))));
+            } else if key == PROBE {
+                // Says nothing.
             } else if let Some(id) = key.strip_prefix(GARBAGE) {
                 found.garbage.extend(id.try_into().ok().map(u32::from_be_bytes));
             } else {

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use grammar::ast;
@@ -11,6 +12,7 @@ use uuid::Uuid;
 use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
+use super::figures::Watch;
 use super::index;
 use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
@@ -75,6 +77,10 @@ pub struct Database {
     node: NodeInfo,
     live: OnceLock<LiveSource>,
     page_bytes_max: usize,
+    row_cache_bytes_max: usize,
+    watch: Watch,
+    /// Held by the probe that runs.
+    probing: tokio::sync::Mutex<()>,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
     seeds: AtomicU64,
@@ -96,6 +102,7 @@ pub(super) struct Request<'a> {
     session: &'a SessionState,
     params: &'a QueryParams,
     now_seconds: i64,
+    began: Duration,
     context: Context,
 }
 
@@ -113,6 +120,7 @@ impl Database {
         let list_keys = ListKeys::new(options.clock.clone(), random.u32(..));
         let mut node = options.node;
         let data_centers = data_centers(&node);
+        let watch = Watch::new(options.clock.clone());
         let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers).await?;
         node.host_id = catalog.host_id;
         Ok(Self {
@@ -127,6 +135,9 @@ impl Database {
             node,
             live: OnceLock::new(),
             page_bytes_max: options.page_bytes_max,
+            row_cache_bytes_max: options.store.row_cache_bytes_max,
+            watch,
+            probing: tokio::sync::Mutex::default(),
             timeuuids,
             seeds,
         })
@@ -171,6 +182,31 @@ impl Database {
         &self.catalog.indexes
     }
 
+    /// The store, and time.
+    pub(super) const fn store_and_clock(&self) -> (&Store, &Clock) {
+        (&self.store, self.watch.clock())
+    }
+
+    /// Who counts statements.
+    pub(super) const fn watch(&self) -> &Watch {
+        &self.watch
+    }
+
+    /// The catalog at this moment.
+    pub(super) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.catalog.load())
+    }
+
+    /// Held by the probe that runs.
+    pub(super) const fn probing(&self) -> &tokio::sync::Mutex<()> {
+        &self.probing
+    }
+
+    /// Bytes that the row cache may take.
+    pub(super) const fn row_cache_bytes_max(&self) -> usize {
+        self.row_cache_bytes_max
+    }
+
     /// This node.
     #[must_use]
     pub const fn node(&self) -> &NodeInfo {
@@ -182,6 +218,13 @@ impl Database {
     /// # Errors
     /// When the text is no CQL or makes no sense.
     pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
+        let began = self.watch.begin();
+        let prepared = self.plan_to_keep(keyspace, text);
+        self.watch.note_prepare(began, &prepared);
+        prepared
+    }
+
+    fn plan_to_keep(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
         if let Some(keyspace) = keyspace
             && !snapshot.schema.keyspaces.contains_key(keyspace)
@@ -198,8 +241,11 @@ impl Database {
     /// Whatever keeps it from being carried out.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
         let request = self.request(session, params)?;
-        let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot)?;
-        self.run(&request, &planned).await
+        let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot);
+        if planned.is_err() {
+            self.watch.note_unplanned(request.began, &planned);
+        }
+        self.run(&request, &planned?).await
     }
 
     /// Runs a prepared statement.
@@ -217,6 +263,7 @@ impl Database {
         if let Values::Positional(values) = &params.values {
             expect_values("there", planned.planned.markers.len(), values.len())?;
         }
+        self.watch.note_prepared();
         self.run(&request, &planned).await
     }
 
@@ -232,6 +279,23 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         let request = self.request(session, params)?;
+        let batch = self.bind_batch(&request, kind, members);
+        if batch.is_err() {
+            self.watch.note_unplanned(request.began, &batch);
+        }
+        let batch = batch?;
+        let subject = self.watch.batch_subject(&batch);
+        let outcome = self.run_batch(&request, &batch).await;
+        self.watch.note(&subject, request.began, &outcome);
+        outcome
+    }
+
+    fn bind_batch(
+        &self,
+        request: &Request<'_>,
+        kind: BatchKind,
+        members: Vec<(Member, Vec<Value>)>,
+    ) -> Result<BoundBatch, Error> {
         let mut plans = Vec::with_capacity(members.len());
         let mut bound = Vec::with_capacity(members.len());
         for (member, values) in members {
@@ -249,8 +313,7 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        let batch = planner::batch::finish(kind, &plans, bound, None)?;
-        self.run_batch(&request, &batch).await
+        Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
     fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Request<'a>, Error> {
@@ -260,6 +323,8 @@ impl Database {
         {
             return Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")));
         }
+        // One reading of the clock for all that the request needs of it.
+        let now_micros = self.writes.clock.now_micros();
         Ok(Request {
             snapshot,
             keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
@@ -267,20 +332,28 @@ impl Database {
             params,
             now_seconds: params
                 .now_seconds
-                .map_or_else(|| self.writes.clock.now_seconds(), i64::from),
-            context: self.context(),
+                .map_or_else(|| now_micros.div_euclid(1_000_000), i64::from),
+            began: self.watch.begin(),
+            context: self.context(now_micros),
         })
     }
 
     /// Time and chance for the functions of one request.
-    fn context(&self) -> Context {
+    fn context(&self, now_micros: i64) -> Context {
         // Neighbouring numbers must not give overlapping sequences, so each seeds a generator of its own.
         let number = self.seeds.fetch_add(1, Ordering::Relaxed);
         let seed = fastrand::Rng::with_seed(number).u64(..);
-        Context::new(self.writes.clock.now_micros(), Arc::clone(&self.timeuuids), seed)
+        Context::new(now_micros, Arc::clone(&self.timeuuids), seed)
     }
 
     async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        let outcome = self.carry_out(request, planned).await;
+        let subject = planned.subject(|| self.watch.subject(planned));
+        self.watch.note(subject, request.began, &outcome);
+        outcome
+    }
+
+    async fn carry_out(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let arranged;
         let values: &[Value] = match &request.params.values {
             Values::Positional(values) => values,
@@ -410,7 +483,12 @@ impl Database {
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &BoundSelect) -> Vec<Vec<Option<Bytes>>> {
-        let mut live = self.live.get().map(|live| live()).unwrap_or_default();
+        // What only the server knows stands in one keyspace, and drivers read the others much more often.
+        let mut live = Live::default();
+        if select.table.keyspace == "system_views" {
+            live = self.live.get().map(|live| live()).unwrap_or_default();
+            live.figures = self.view_figures(&select.table.name);
+        }
         live.index_builds = self.catalog.indexes.builds();
         let sources = views::Sources {
             schema: &request.snapshot.schema,
@@ -488,6 +566,7 @@ impl Database {
         if batch.modifications.is_empty() {
             return Ok(Answer::new(AnswerKind::Void));
         }
+        self.watch.note_partitions(batch);
         let routed = batch
             .modifications
             .iter()
@@ -586,6 +665,7 @@ impl Database {
             return Err(Error::Invalid(unsupported.to_string()));
         }
         let outcome = self.catalog.change(statement, request.keyspace.as_deref()).await?;
+        self.forget_dropped_tables();
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
         answer.warnings = outcome.warnings;

@@ -16,9 +16,11 @@ pub mod answer;
 mod catalog;
 mod database;
 pub mod error;
+mod figures;
 mod index;
 mod paging;
 mod plans;
+mod probe;
 pub(crate) mod read;
 mod sweep;
 mod value;
@@ -31,5 +33,6 @@ pub use answer::{
 pub use database::{Database, LiveSource, Member, Options};
 pub use error::Error;
 pub(crate) use error::{storage_read, storage_write};
+pub use figures::{PartitionFigures, StoreFigures};
 pub use index::check::IndexCheck;
 pub use plans::Statement;

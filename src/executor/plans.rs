@@ -11,6 +11,7 @@ use super::answer::ResultMetadata;
 use super::catalog::Snapshot;
 use super::error::Error;
 use super::read::sink::Shape;
+use crate::metrics::Subject;
 use crate::planner::bound::BoundSelect;
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 
@@ -35,6 +36,7 @@ pub(crate) struct PlannedAt {
     pub(crate) schema_version: Uuid,
     fully_qualified: bool,
     shape: OnceLock<Shape>,
+    subject: OnceLock<Arc<Subject>>,
     /// How many bytes of rows the last answer had.
     content_bytes: AtomicUsize,
 }
@@ -65,6 +67,7 @@ impl PlannedAt {
             fully_qualified: is_fully_qualified(&statement),
             planned,
             shape: OnceLock::new(),
+            subject: OnceLock::new(),
             content_bytes: AtomicUsize::new(128),
         })
     }
@@ -83,6 +86,11 @@ impl PlannedAt {
         if noted > before || noted < before / 2 {
             self.content_bytes.store(noted, Ordering::Relaxed);
         }
+    }
+
+    /// Where it is counted; `make` says so the first time.
+    pub(crate) fn subject(&self, make: impl FnOnce() -> Arc<Subject>) -> &Arc<Subject> {
+        self.subject.get_or_init(make)
     }
 
     /// What of a SELECT does not depend on its values.

@@ -51,6 +51,12 @@ impl SelectPlan {
         !self.selection.template.aggregates.is_empty() || self.group_by.is_some()
     }
 
+    /// Whether a range of the ring is read rather than partitions by key.
+    #[must_use]
+    pub fn is_scan(&self) -> bool {
+        !self.partitions.names_keys()
+    }
+
     /// Whether rows of several partitions are sorted together: such a query cannot be paged.
     #[must_use]
     pub fn sorts_partitions(&self) -> bool {

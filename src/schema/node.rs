@@ -115,8 +115,73 @@ pub struct Client {
     pub username: String,
 }
 
-/// What changes from moment to moment and only the server knows.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// Statements on one table, as `system_views.coordinator_…_latency` shows them.
+#[derive(Clone, Debug, PartialEq)]
+pub struct AccessLatency {
+    /// The keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// How many there were.
+    pub count: u64,
+    /// The longest, µs.
+    pub max_micros: u64,
+    /// Half of them were no longer, µs.
+    pub p50_micros: u64,
+    /// 99 of 100 were no longer, µs.
+    pub p99_micros: u64,
+    /// How many there were lately in a second.
+    pub per_second: f64,
+}
+
+/// A cache, as `system_views.caches` shows it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Cache {
+    /// Bytes that it may take.
+    pub capacity_bytes: u64,
+    /// Bytes that it takes.
+    pub size_bytes: u64,
+    /// Requests that it answered.
+    pub hits: u64,
+    /// Requests that it was asked.
+    pub requests: u64,
+}
+
+/// Partitions that batches of one kind wrote, as `system_views.batch_metrics` shows them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(
+    missing_docs,
+    reason = "the names and meanings are those of system_views.batch_metrics"
+)]
+pub struct BatchPartitions {
+    pub name: &'static str,
+    pub p50: u64,
+    pub p99: u64,
+    pub p999: u64,
+    pub max: u64,
+}
+
+/// Figures that tables of `system_views` show. Only those that the table at hand shows are filled in.
+#[derive(Clone, Debug, Default, PartialEq)]
+pub struct ViewFigures {
+    /// By keyspace and table.
+    pub latencies: Vec<AccessLatency>,
+    /// Keyspace, table, bytes of keys and values.
+    pub disk_usage: Vec<(String, String, u64)>,
+    /// The row cache; `None`: not asked for.
+    pub row_cache: Option<Cache>,
+    /// By kind of batch.
+    pub batches: Vec<BatchPartitions>,
+    /// Executions of prepared statements.
+    pub prepared_executed: u64,
+    /// Executions of other statements.
+    pub regular_executed: u64,
+    /// Prepared statements forgotten to make room.
+    pub prepared_evicted: u64,
+}
+
+/// What changes from moment to moment: what only the server knows, and what is counted.
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Live {
     /// Connections.
     pub clients: Vec<Client>,
@@ -124,6 +189,10 @@ pub struct Live {
     pub settings: Vec<(String, String)>,
     /// Indexes that are being built; all others are complete.
     pub index_builds: Vec<IndexBuild>,
+    /// Prepared statements that are kept.
+    pub prepared_statements: usize,
+    /// What is counted.
+    pub figures: ViewFigures,
 }
 
 /// An index that is being built.

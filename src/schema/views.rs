@@ -9,6 +9,7 @@
 //! table is empty.
 
 pub(super) mod encode;
+mod figures;
 mod schema_tables;
 mod system_tables;
 

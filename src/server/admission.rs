@@ -15,6 +15,7 @@ use super::session::Session;
 pub(super) struct Admission {
     connections: Mutex<Connections>,
     in_flight_bytes: AtomicUsize,
+    in_flight: AtomicUsize,
 }
 
 #[derive(Debug, Default)]
@@ -110,13 +111,20 @@ impl Admission {
         self.in_flight_bytes.load(Ordering::Relaxed)
     }
 
+    /// Requests in work, over all connections.
+    pub(super) fn in_flight(&self) -> usize {
+        self.in_flight.load(Ordering::Relaxed)
+    }
+
     /// A request has been begun.
     pub(super) fn begin(&self, bytes: usize) {
+        self.in_flight.fetch_add(1, Ordering::Relaxed);
         self.in_flight_bytes.fetch_add(bytes, Ordering::Relaxed);
     }
 
     /// A request has been answered.
     pub(super) fn end(&self, bytes: usize) {
+        self.in_flight.fetch_sub(1, Ordering::Relaxed);
         self.in_flight_bytes.fetch_sub(bytes, Ordering::Relaxed);
     }
 }

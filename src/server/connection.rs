@@ -29,7 +29,9 @@ use super::handshake::{self, Phase, Step};
 use super::inflight::InFlight;
 use super::limits::Limits;
 use super::session::{Session, Startup};
+use crate::clock::Clock;
 use crate::metrics;
+use crate::metrics::turn::Turn;
 use crate::wire::Version;
 use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
 use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
@@ -40,6 +42,7 @@ pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) authenticator: Authenticator,
     pub(super) admission: Arc<Admission>,
+    pub(super) clock: Clock,
 }
 
 /// Bytes read at once; more once a client sends so much.
@@ -107,6 +110,8 @@ where
         reading: Reading::Open,
         read_bytes: READ_BYTES_MIN,
         unflushed: false,
+        pages: 0,
+        rows: 0,
         watch: Watch::default(),
         shared,
     };
@@ -188,6 +193,9 @@ struct Connection<S, F> {
     reading: Reading,
     read_bytes: usize,
     unflushed: bool,
+    /// Answered and not counted yet.
+    pages: u64,
+    rows: u64,
     watch: Watch,
 }
 
@@ -203,6 +211,8 @@ where
         drained: Pin<&mut impl Future<Output = ()>>,
         timer: Pin<&mut Sleep>,
     ) -> Poll<End> {
+        let clock = self.shared.clock.clone();
+        let measured = Turn::enter(|| clock.monotonic());
         if self.reading == Reading::Open && drained.poll(context).is_ready() {
             self.reading = Reading::Ending(End::Drained);
         }
@@ -220,6 +230,8 @@ where
                 Ok(wrote) => moved |= wrote,
                 Err(_) => return Poll::Ready(End::Broken),
             }
+            measured.settle();
+            self.count_rows();
             if let Reading::Ending(end) = self.reading
                 && self.in_flight.is_empty()
                 && self.waiting.is_empty()
@@ -317,14 +329,26 @@ where
         moved
     }
 
+    /// Counts what was answered since the last time, together, since it is often much.
+    fn count_rows(&mut self) {
+        if self.pages > 0 {
+            metrics::PAGES.add(std::mem::take(&mut self.pages));
+            metrics::ROWS.add(std::mem::take(&mut self.rows));
+        }
+    }
+
     /// Queues the answer to a request.
     fn answer(&mut self, context: &mut Context<'_>, stream: i16, response: &Response) {
-        match response.body {
+        match &response.body {
             // The event of a schema change goes before the answer to the statement that made it.
             Body::SchemaChange(_) => {
                 self.take_events(context);
             }
-            Body::Error(_) => metrics::REQUEST_ERRORS.increment(),
+            Body::Error(error) => metrics::count_error(error.code().number()),
+            Body::Rows(rows) => {
+                self.pages += 1;
+                self.rows += u64::from(rows.row_count);
+            }
             _ => {}
         }
         self.encoder.write(self.version, stream, response);

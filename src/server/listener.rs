@@ -131,8 +131,9 @@ impl Bound {
         let drain_limit = self.options.limits.drain;
         let shared = Arc::new(Shared {
             limits: self.options.limits,
-            authenticator: Authenticator::new(self.options.credentials, clock),
+            authenticator: Authenticator::new(self.options.credentials, clock.clone()),
             admission: Arc::clone(&admission),
+            clock,
         });
         let mut listeners = JoinSet::new();
         let plain = self.plain.into_iter().map(|listener| (listener, None));
@@ -169,6 +170,17 @@ async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartE
     Ok((listener, local))
 }
 
+/// How much a server has to do.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Load {
+    /// Connections open.
+    pub connections: usize,
+    /// Requests in work that wait for something, as writes do for the disk.
+    pub in_flight: usize,
+    /// Bytes of their bodies.
+    pub in_flight_bytes: usize,
+}
+
 /// A server that listens. [`Server::drain`] stops it; dropping it stops it at once.
 #[derive(Debug)]
 pub struct Server {
@@ -198,6 +210,16 @@ impl Server {
     #[must_use]
     pub fn connections(&self) -> usize {
         self.admission.connections()
+    }
+
+    /// How much there is to do at a moment; may outlive the server.
+    pub fn load(&self) -> impl Fn() -> Load + Send + Sync + 'static {
+        let admission = Arc::clone(&self.admission);
+        move || Load {
+            connections: admission.connections(),
+            in_flight: admission.in_flight(),
+            in_flight_bytes: admission.in_flight_bytes(),
+        }
     }
 
     /// Who asks for the connections open now, in no order; may outlive the server.

@@ -10,6 +10,7 @@
 //!
 //! Absent on purpose: CQL, schema, rows: a handler knows them. Sources: native_protocol_v5.spec §4; the drivers' own code.
 
+pub mod admin;
 mod admission;
 mod auth;
 mod connection;
@@ -34,7 +35,7 @@ pub use auth::{AUTHENTICATOR_CLASS, Credentials};
 pub use events::{Events, Subscription};
 pub use handshake::CQL_VERSION;
 pub use limits::Limits;
-pub use listener::{Bound, Options, Server, StartError, TlsOptions};
+pub use listener::{Bound, Load, Options, Server, StartError, TlsOptions};
 pub use requests::Requests;
 pub use session::{Session, Startup};
 pub use tls::TlsError;

@@ -150,9 +150,13 @@ impl Statements {
     }
 
     /// How many are kept.
-    #[cfg(test)]
-    fn len(&self) -> usize {
+    pub(super) fn len(&self) -> usize {
         self.entries.len()
+    }
+
+    /// Bytes that they take, roughly.
+    pub(super) fn bytes(&self) -> usize {
+        self.bytes.load(Ordering::Relaxed)
     }
 
     fn make_room(&self, new: Id) {

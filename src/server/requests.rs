@@ -50,6 +50,12 @@ impl Requests {
         }
     }
 
+    /// Prepared statements that are kept, and the bytes that they take, roughly.
+    #[must_use]
+    pub fn prepared(&self) -> (usize, usize) {
+        (self.statements.len(), self.statements.bytes())
+    }
+
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
         let request =
             Request::parse(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;

@@ -7,6 +7,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 use uuid::Uuid;
 
+use super::admin::{Admin, AdminBound, Source};
 use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -43,6 +44,7 @@ pub struct Running {
     server: Server,
     database: Arc<Database>,
     sweeper: Option<JoinHandle<()>>,
+    admin: Option<Admin>,
 }
 
 impl Running {
@@ -56,6 +58,10 @@ impl Running {
         let mut options = config.server.clone();
         options.limits.connections_max = options.limits.connections_max.min(connections_possible());
         let bound = Bound::bind(options).await?;
+        let admin = match config.admin_listen {
+            Some(address) => Some(AdminBound::bind(address).await?),
+            None => None,
+        };
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
         let node = node(config, address, &clock);
         let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
@@ -64,19 +70,41 @@ impl Running {
             &config.server.limits,
             clock.clone(),
         ));
-        let server = bound.serve(&requests, Arc::new(Events::default()), clock);
+        let server = bound.serve(&requests, Arc::new(Events::default()), clock.clone());
         let (sessions, settings) = (server.sessions(), config.settings.clone());
+        let who_knows_prepared = Arc::downgrade(&requests);
         database.set_live_source(Box::new(move || Live {
             clients: sessions().iter().map(|session| client(session)).collect(),
             settings: settings.clone(),
-            index_builds: Vec::new(),
+            prepared_statements: who_knows_prepared.upgrade().map_or(0, |requests| requests.prepared().0),
+            ..Live::default()
         }));
+        let admin = admin.map(|bound| {
+            bound.serve(Source {
+                database: Arc::clone(&database),
+                requests: Arc::clone(&requests),
+                load: Box::new(server.load()),
+                clock,
+                addresses: server.addresses().to_vec(),
+                tls_addresses: server.tls_addresses().to_vec(),
+                login_required: config.server.credentials.is_some(),
+                data: config.data.clone(),
+                durability: config.durability.clone(),
+            })
+        });
         let sweeper = (!config.sweep_interval.is_zero()).then(|| sweeper(Arc::clone(&database), config.sweep_interval));
         Ok(Self {
             server,
             database,
             sweeper,
+            admin,
         })
+    }
+
+    /// Where figures are served; `None`: nowhere.
+    #[must_use]
+    pub fn admin_address(&self) -> Option<SocketAddr> {
+        self.admin.as_ref().map(Admin::address)
     }
 
     /// The server.
@@ -96,7 +124,13 @@ impl Running {
     /// # Errors
     /// The medium fails.
     pub async fn stop(self) -> Result<(), executor::Error> {
+        if let Some(admin) = &self.admin {
+            admin.is_stopping();
+        }
         self.server.drain().await;
+        if let Some(admin) = self.admin {
+            admin.stop().await;
+        }
         if let Some(sweeper) = self.sweeper {
             sweeper.abort();
             // Only that it has ended matters: a sweep may stop anywhere.

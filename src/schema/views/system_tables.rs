@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use super::encode::{bigint, boolean, double, inet, int, list, map, text, text_map, uuid};
-use super::{Cells, Sources};
+use super::{Cells, Sources, figures};
 use crate::schema::node::{Client, IndexBuild, NodeInfo, Peer};
 use crate::schema::{Index, IndexFamily, Schema, Table, system};
 use crate::types::{CqlType, Native};
@@ -214,7 +214,7 @@ pub(super) fn system_views(table: &str, sources: Sources<'_>) -> Vec<Cells> {
             .iter()
             .map(|(name, value)| Cells::new().set("name", text(name)).set("value", text(value)))
             .collect(),
-        _ => Vec::new(),
+        _ => figures::rows(table, sources.live),
     }
 }
 

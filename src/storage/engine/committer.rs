@@ -31,6 +31,7 @@ use super::group::{Group, Placed, placed, runs};
 use super::layout::{chain_record, full_range, range_record, size_record, with_full_key};
 use super::{DeletionTables, Order, add_table, remove_tables};
 use crate::clock::Clock;
+use crate::metrics;
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
 use crate::storage::cache::RowCache;
@@ -257,9 +258,12 @@ impl Committer {
             answer_all(requests, &Err(error));
             return;
         }
+        let began = self.clock.monotonic();
         let (group, refusals) = self.stage(&requests);
         let (group, jobs) = self.stage_ranges(group, &requests, &refusals);
         let written = self.write(group);
+        metrics::COMMITS.add(requests.len() as u64);
+        metrics::COMMIT_GROUPS.add_time(self.clock.monotonic().saturating_sub(began), 1);
         let mut requests = requests;
         if jobs.is_empty() {
             give_room_back(&mut requests);

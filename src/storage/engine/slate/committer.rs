@@ -15,6 +15,7 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::group::{Current, Fold, Group, derive, is_derived, stage};
 use super::{Merger, Published, Shared, failure};
+use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::directory::{Directory, io_error};
@@ -226,6 +227,7 @@ impl Committer {
             }
         }
         let mut written = self.write(group).await;
+        metrics::COMMITS.add(requests.len() as u64);
         for (number, space, range) in ranges {
             if written.is_ok() {
                 written = self.delete_range(number, space, range).await.map(|()| self.seq);

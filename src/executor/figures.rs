@@ -1,0 +1,328 @@
+//! What the database knows of itself, for whoever shows it: the admin port and the tables of `system_views`.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::Database;
+use super::plans::PlannedAt;
+use crate::clock::Clock;
+use crate::metrics::turn;
+use crate::metrics::{self, Access, AccessFigures, StatementKind, Statements, Subject};
+use crate::partition::store::key;
+use crate::planner::Plan;
+use crate::planner::bound::{BoundBatch, ModificationKind};
+use crate::schema::node::{AccessLatency, BatchPartitions, Cache, ViewFigures};
+use crate::schema::{Table, system};
+
+/// Counts statements, and knows the time.
+#[derive(Debug)]
+pub(super) struct Watch {
+    statements: Arc<Statements>,
+    clock: Clock,
+    /// PREPARE, on whichever table.
+    prepare: Arc<Subject>,
+    /// Texts that could not be planned.
+    unplanned: Arc<Subject>,
+}
+
+/// A physical partition, as it is shown.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionFigures {
+    /// Its number.
+    pub id: u64,
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Lowest token, inclusive.
+    pub lower: i64,
+    /// Highest token, inclusive.
+    pub upper: i64,
+    /// Its epoch.
+    pub epoch: u64,
+    /// The store that holds it.
+    pub store: u32,
+    /// How many of its replicas are alive.
+    pub replicas_alive: u32,
+    /// Bytes of keys and values.
+    pub bytes: u64,
+    /// Rows, those deleted or expired and not yet cleaned up included.
+    pub rows: u64,
+    /// Whether bytes and rows are exact.
+    pub is_exact: bool,
+}
+
+/// What the store did since it was opened.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct StoreFigures {
+    /// Point reads that the row cache answered.
+    pub row_cache_hits: u64,
+    /// Point reads that went to the engine.
+    pub row_cache_misses: u64,
+    /// Bytes in the row cache now.
+    pub row_cache_bytes: u64,
+    /// Bytes that the row cache may take.
+    pub row_cache_bytes_max: u64,
+}
+
+impl Watch {
+    pub(super) fn new(clock: Clock) -> Self {
+        let statements = Arc::new(Statements::default());
+        Self {
+            prepare: statements.subject(StatementKind::Prepare, Vec::new()),
+            unplanned: statements.subject(StatementKind::Unplanned, Vec::new()),
+            statements,
+            clock,
+        }
+    }
+
+    /// Time.
+    pub(super) const fn clock(&self) -> &Clock {
+        &self.clock
+    }
+
+    /// When a request begins that begins here.
+    pub(super) fn begin(&self) -> Duration {
+        turn::begin(|| self.clock.monotonic())
+    }
+
+    /// Counts a request that has been answered.
+    pub(super) fn note<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
+        if outcome.is_err() {
+            subject.failed();
+        }
+        turn::note(subject, began, || self.clock.monotonic());
+    }
+
+    /// Counts a PREPARE.
+    pub(super) fn note_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.note(&self.prepare, began, outcome);
+    }
+
+    /// Counts a request whose statement could not be read or planned.
+    pub(super) fn note_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.note(&self.unplanned, began, outcome);
+    }
+
+    /// Where a plan is counted.
+    pub(super) fn subject(&self, planned: &PlannedAt) -> Arc<Subject> {
+        let (kind, access) = match &planned.planned.plan {
+            Plan::Select(plan) if plan.is_scan() => (StatementKind::Select, Access::Scan),
+            Plan::Select(_) => (StatementKind::Select, Access::Read),
+            Plan::Modify(plan) if plan.is_conditional() => (StatementKind::Conditional, Access::Write),
+            Plan::Modify(plan) => match plan.kind {
+                ModificationKind::Insert => (StatementKind::Insert, Access::Write),
+                ModificationKind::Update => (StatementKind::Update, Access::Write),
+                ModificationKind::Delete => (StatementKind::Delete, Access::Write),
+            },
+            Plan::Batch(_) => (StatementKind::Batch, Access::Write),
+            Plan::Truncate(_) => return self.statements.subject(StatementKind::Truncate, Vec::new()),
+            Plan::Use(_) => return self.statements.subject(StatementKind::Use, Vec::new()),
+            Plan::Ddl(_) => return self.statements.subject(StatementKind::Ddl, Vec::new()),
+            Plan::Describe(_) => return self.statements.subject(StatementKind::Describe, Vec::new()),
+            Plan::Auth(_) => return self.statements.subject(StatementKind::Auth, Vec::new()),
+        };
+        self.statements
+            .subject(kind, accesses(planned.planned.tables.iter(), access))
+    }
+
+    /// Where a batch is counted.
+    pub(super) fn batch_subject(&self, batch: &BoundBatch) -> Arc<Subject> {
+        let tables = batch.modifications.iter().map(|modification| &modification.table);
+        self.statements
+            .subject(StatementKind::Batch, accesses(tables, Access::Write))
+    }
+
+    /// Counts the partitions that a batch writes.
+    pub(super) fn note_partitions(&self, batch: &BoundBatch) {
+        use grammar::ast::BatchKind;
+        let modifications = batch.modifications.iter();
+        let mut partitions: Vec<(u32, &[u8])> = modifications
+            .flat_map(|one| {
+                one.partition_keys
+                    .iter()
+                    .map(|key| (one.table.storage_id, key.as_ref()))
+            })
+            .collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        let of_kind = match batch.kind {
+            BatchKind::Logged => &self.statements.logged_batch_partitions,
+            BatchKind::Unlogged => &self.statements.unlogged_batch_partitions,
+            BatchKind::Counter => &self.statements.counter_batch_partitions,
+        };
+        of_kind.add(partitions.len() as u64, 1);
+    }
+
+    /// Counts the execution of a prepared statement.
+    pub(super) fn note_prepared(&self) {
+        self.statements.prepared.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Each table once. Tables that the server makes itself are not counted by table, as in Cassandra.
+fn accesses<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, access: Access) -> Vec<(u128, Access)> {
+    let mut ids: Vec<u128> = tables
+        .filter(|table| !system::is_local(&table.keyspace))
+        .map(|table| table.id.as_u128())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.into_iter().map(|id| (id, access)).collect()
+}
+
+impl Database {
+    /// Statements by kind and by table.
+    #[must_use]
+    pub fn statements(&self) -> &Arc<Statements> {
+        &self.watch().statements
+    }
+
+    /// What the store did.
+    #[must_use]
+    pub fn store_figures(&self) -> StoreFigures {
+        let figures = self.store_now().0.figures();
+        StoreFigures {
+            row_cache_hits: figures.row_cache_hits,
+            row_cache_misses: figures.row_cache_misses,
+            row_cache_bytes: figures.row_cache_bytes as u64,
+            row_cache_bytes_max: self.row_cache_bytes_max() as u64,
+        }
+    }
+
+    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token.
+    #[must_use]
+    pub fn partitions(&self) -> Vec<PartitionFigures> {
+        let snapshot = self.snapshot();
+        let mut figures = Vec::new();
+        for table in stored_tables(&snapshot.schema) {
+            let Ok(partitions) = snapshot.partitions(table) else {
+                continue;
+            };
+            for partition in partitions.overlapping(i64::MIN, i64::MAX) {
+                let range = key::token_range(table.storage_id, partition.lower, partition.upper);
+                let estimate = partition.store.bytes_in(&range);
+                figures.push(PartitionFigures {
+                    id: partition.id.0,
+                    keyspace: table.keyspace.clone(),
+                    table: table.name.clone(),
+                    lower: partition.lower,
+                    upper: partition.upper,
+                    epoch: partition.epoch,
+                    store: partition.store_id.0,
+                    replicas_alive: partition.replicas.alive(),
+                    bytes: estimate.bytes,
+                    rows: estimate.rows,
+                    is_exact: estimate.is_exact,
+                });
+            }
+        }
+        figures
+    }
+
+    /// What a table of `system_views` needs to know of figures.
+    pub(super) fn view_figures(&self, view: &str) -> ViewFigures {
+        let mut figures = ViewFigures::default();
+        let statements = self.statements();
+        let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+        match view {
+            "coordinator_read_latency" => figures.latencies = self.latencies(|table| &table.reads),
+            "coordinator_scan_latency" => figures.latencies = self.latencies(|table| &table.scans),
+            "coordinator_write_latency" => figures.latencies = self.latencies(|table| &table.writes),
+            "disk_usage" => figures.disk_usage = self.disk_usage(),
+            "caches" => {
+                let store = self.store_figures();
+                figures.row_cache = Some(Cache {
+                    capacity_bytes: store.row_cache_bytes_max,
+                    size_bytes: store.row_cache_bytes,
+                    hits: store.row_cache_hits,
+                    requests: store.row_cache_hits + store.row_cache_misses,
+                });
+            }
+            "cql_metrics" => {
+                figures.prepared_executed = count(&statements.prepared);
+                figures.regular_executed = statements.executed().saturating_sub(figures.prepared_executed);
+                figures.prepared_evicted = metrics::STATEMENTS_EVICTED.value();
+            }
+            "batch_metrics" => {
+                let kinds = [
+                    ("partitions_per_counter_batch", &statements.counter_batch_partitions),
+                    ("partitions_per_logged_batch", &statements.logged_batch_partitions),
+                    ("partitions_per_unlogged_batch", &statements.unlogged_batch_partitions),
+                ];
+                figures.batches = kinds
+                    .map(|(name, partitions)| {
+                        let partitions = partitions.load();
+                        BatchPartitions {
+                            name,
+                            p50: partitions.quantile(0.5),
+                            p99: partitions.quantile(0.99),
+                            p999: partitions.quantile(0.999),
+                            max: partitions.max(),
+                        }
+                    })
+                    .to_vec();
+            }
+            _ => {}
+        }
+        figures
+    }
+
+    fn latencies(&self, of: impl Fn(&metrics::TableFigures) -> &AccessFigures) -> Vec<AccessLatency> {
+        let now = self.watch().clock.monotonic();
+        let snapshot = self.snapshot();
+        let latency = |table: &Arc<Table>| {
+            let known = self.statements().known_table(table.id.as_u128());
+            let figures = known.as_deref().map(&of);
+            let times = figures.map(|figures| figures.latency.load()).unwrap_or_default();
+            AccessLatency {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+                count: times.count(),
+                max_micros: times.max(),
+                p50_micros: times.quantile(0.5),
+                p99_micros: times.quantile(0.99),
+                per_second: figures.map_or(0.0, |figures| figures.per_second(now)),
+            }
+        };
+        stored_tables(&snapshot.schema).map(latency).collect()
+    }
+
+    fn disk_usage(&self) -> Vec<(String, String, u64)> {
+        let mut usage: Vec<(String, String, u64)> = Vec::new();
+        for partition in self.partitions() {
+            match usage.last_mut() {
+                Some((keyspace, table, bytes)) if *keyspace == partition.keyspace && *table == partition.table => {
+                    *bytes += partition.bytes;
+                }
+                _ => usage.push((partition.keyspace, partition.table, partition.bytes)),
+            }
+        }
+        usage
+    }
+
+    /// Forgets the figures of tables that are gone, once they are as many as those that are there.
+    pub(super) fn forget_dropped_tables(&self) {
+        let snapshot = self.snapshot();
+        let ids: Vec<u128> = stored_tables(&snapshot.schema)
+            .map(|table| table.id.as_u128())
+            .collect();
+        if self.statements().tables_known() > ids.len() {
+            let there: std::collections::BTreeSet<u128> = ids.into_iter().collect();
+            self.statements().keep(|id| there.contains(&id));
+        }
+    }
+}
+
+/// Tables and views whose rows are in stores, by keyspace and name.
+fn stored_tables(schema: &crate::schema::Schema) -> impl Iterator<Item = &Arc<Table>> {
+    let keyspaces = schema
+        .keyspaces
+        .values()
+        .filter(|keyspace| !system::is_local(&keyspace.name));
+    keyspaces.flat_map(|keyspace| {
+        let views = keyspace.views.values().map(|view| &view.table);
+        keyspace.tables.values().chain(views)
+    })
+}

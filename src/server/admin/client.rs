@@ -1,0 +1,90 @@
+//! Asking another server's admin port: as much HTTP as `helenus status` needs. Blocks.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::time::Duration;
+
+use serde::de::DeserializeOwned;
+
+use super::report::Everything;
+
+/// How long each step may take.
+const WITHIN: Duration = Duration::from_secs(5);
+
+/// Most bytes of an answer.
+const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
+
+/// Why nothing was learnt.
+#[derive(Debug, thiserror::Error)]
+pub enum ClientError {
+    /// Nobody answers.
+    #[error("no answer from the admin port {address}: {source}")]
+    Io {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// What answers is no admin port, or of another version.
+    #[error("{address} does not answer like an admin port: {what}")]
+    Strange {
+        /// Which.
+        address: SocketAddr,
+        /// What is wrong.
+        what: String,
+    },
+}
+
+/// Asks for one page. Gives the status and the body.
+///
+/// # Errors
+/// Nobody answers, or not in HTTP.
+pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError> {
+    let io = |source| ClientError::Io { address, source };
+    let strange = |what: &str| ClientError::Strange {
+        address,
+        what: what.to_owned(),
+    };
+    let mut socket = TcpStream::connect_timeout(&address, WITHIN).map_err(io)?;
+    socket.set_read_timeout(Some(WITHIN)).map_err(io)?;
+    socket.set_write_timeout(Some(WITHIN)).map_err(io)?;
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    socket.write_all(request.as_bytes()).map_err(io)?;
+    let mut answer = Vec::new();
+    socket.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(io)?;
+    let answer = String::from_utf8(answer).map_err(|_| strange("no text"))?;
+    let (head, body) = answer.split_once("\r\n\r\n").ok_or_else(|| strange("no HTTP"))?;
+    let status = head
+        .strip_prefix("HTTP/1.1 ")
+        .and_then(|rest| rest.get(..3)?.parse().ok())
+        .ok_or_else(|| strange("no HTTP"))?;
+    let length = head.lines().find_map(|line| {
+        let (name, value) = line.split_once(':')?;
+        name.eq_ignore_ascii_case("content-length")
+            .then(|| value.trim().parse::<usize>().ok())?
+    });
+    if length.is_some_and(|length| length != body.len()) {
+        return Err(strange("the answer was cut off"));
+    }
+    Ok((status, body.to_owned()))
+}
+
+fn json<T: DeserializeOwned>(address: SocketAddr, path: &str) -> Result<T, ClientError> {
+    let strange = |what: String| ClientError::Strange { address, what };
+    match get(address, path)? {
+        (200, body) => serde_json::from_str(&body).map_err(|error| strange(format!("{path}: {error}"))),
+        (status, _) => Err(strange(format!("{path}: status {status}"))),
+    }
+}
+
+/// Asks for everything that `helenus status` prints.
+///
+/// # Errors
+/// Nobody answers, or something else than an admin port.
+pub fn everything(address: SocketAddr) -> Result<Everything, ClientError> {
+    Ok(Everything {
+        status: json(address, "/api/status")?,
+        tables: json(address, "/api/tables")?,
+        partitions: json(address, "/api/partitions")?,
+    })
+}

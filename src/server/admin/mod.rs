@@ -1,0 +1,328 @@
+//! The admin port: HTTP on an address of this machine's own, for probes, scrapers and `helenus status`.
+//!
+//! ```text
+//! GET /livez            200 «ok»: the process answers
+//! GET /readyz           200 or 503, JSON: a record was written durably and read back within READY_WITHIN
+//! GET /metrics          Prometheus's text format (prometheus.rs)
+//! GET /api/status       the whole server in one object (report.rs)
+//! GET /api/statements   by kind, and errors by code
+//! GET /api/tables       sizes and latencies by table
+//! GET /api/partitions   physical partitions with range, size, replicas
+//! ```
+//! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. It only
+//! tells; nothing can be changed through it, no user's value or text is told, and no key. Nobody logs in, so an address that other
+//! machines reach must be allowed by name.
+//!
+//! The life of a connection: accepted if fewer than [`CONNECTIONS_MAX`] are open, read into a buffer of at most
+//! [`REQUEST_BYTES_MAX`], answered once, closed; all of that within [`CONNECTION_WITHIN`].
+//!
+//! On an address of this machine's own, a request that names another host is refused: a page in a browser can have its own name resolve
+//! to 127.0.0.1, and would otherwise read all this.
+//!
+//! Deliberately absent: TLS, logins, anything that changes something.
+
+pub mod client;
+mod gather;
+pub mod print;
+mod prometheus;
+pub mod report;
+
+use std::net::{IpAddr, SocketAddr};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use axum::Router;
+use axum::body::Body;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::middleware::{self, Next};
+use axum::response::Response;
+use axum::routing::get;
+use hyper::server::conn::http1;
+use hyper_util::rt::TokioIo;
+use hyper_util::service::TowerToHyperService;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::sync::{Semaphore, watch};
+use tokio::task::JoinSet;
+use tokio::time::timeout;
+
+use gather::Gatherer;
+pub use gather::Source;
+
+use super::StartError;
+use crate::metrics;
+use crate::metrics::exposition;
+
+/// Connections at once: a scraper, a probe, a few people. Above it a connection is closed at once.
+pub const CONNECTIONS_MAX: usize = 32;
+
+/// Bytes of a request's head; a longer one is refused by closing. Bodies are not read at all.
+pub const REQUEST_BYTES_MAX: usize = 16 * 1024;
+
+/// From accepting a connection to having answered it.
+pub const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
+
+/// How long the write and the read of `/readyz` may take together.
+pub const READY_WITHIN: Duration = Duration::from_secs(3);
+
+/// After an error of accept, how long nothing is accepted.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// An address that is taken, not served yet.
+#[derive(Debug)]
+pub struct AdminBound {
+    listener: TcpListener,
+    address: SocketAddr,
+}
+
+impl AdminBound {
+    /// Takes the address.
+    ///
+    /// # Errors
+    /// It is taken already.
+    pub async fn bind(address: SocketAddr) -> Result<Self, StartError> {
+        let error = |source| StartError::Listen { address, source };
+        let listener = TcpListener::bind(address).await.map_err(error)?;
+        let address = listener.local_addr().map_err(error)?;
+        Ok(Self { listener, address })
+    }
+
+    /// Serves. Must run within a tokio runtime.
+    #[must_use]
+    pub fn serve(self, source: Source) -> Admin {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let state = Arc::new(Shared {
+            gatherer: Gatherer::new(source),
+            stopping: Arc::clone(&stopping),
+            own_hosts_only: self.address.ip().is_loopback(),
+        });
+        let (end, ended) = watch::channel(false);
+        let acceptor = tokio::spawn(accept(self.listener, router(state), ended));
+        Admin {
+            address: self.address,
+            stopping,
+            end,
+            acceptor,
+        }
+    }
+}
+
+/// The admin port of a server. Dropping it ends it.
+#[derive(Debug)]
+pub struct Admin {
+    address: SocketAddr,
+    stopping: Arc<AtomicBool>,
+    end: watch::Sender<bool>,
+    acceptor: tokio::task::JoinHandle<()>,
+}
+
+impl Admin {
+    /// Where it is served.
+    #[must_use]
+    pub const fn address(&self) -> SocketAddr {
+        self.address
+    }
+
+    /// From here on the server is not ready: it still answers what is in work, and wants no more.
+    pub fn is_stopping(&self) {
+        self.stopping.store(true, Ordering::Relaxed);
+    }
+
+    /// Ends it. Connections that are being answered are cut off.
+    pub async fn stop(self) {
+        self.end.send_replace(true);
+        // Only that it has ended matters.
+        drop(self.acceptor.await);
+    }
+}
+
+/// What all requests see.
+struct Shared {
+    gatherer: Gatherer,
+    stopping: Arc<AtomicBool>,
+    own_hosts_only: bool,
+}
+
+async fn accept(listener: TcpListener, router: Router, mut ended: watch::Receiver<bool>) {
+    let mut connections = JoinSet::new();
+    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let ended = async move { ended.wait_for(|ended| *ended).await.map(drop) };
+    let mut ended = std::pin::pin!(ended);
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => match accepted {
+                Ok((socket, _)) => {
+                    // Closed at once rather than kept waiting: whoever holds all places must not fill the queue as well.
+                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                        metrics::ADMIN_REFUSED.increment();
+                        continue;
+                    };
+                    let router = router.clone();
+                    connections.spawn(async move {
+                        serve(socket, router).await;
+                        drop(place);
+                    });
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "cannot accept a connection to the admin port");
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            },
+            Some(_) = connections.join_next() => {}
+            _ = &mut ended => return,
+        }
+    }
+}
+
+/// One connection: one request and its answer.
+async fn serve(socket: TcpStream, router: Router) {
+    let served = http1::Builder::new()
+        .keep_alive(false)
+        .max_buf_size(REQUEST_BYTES_MAX)
+        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router));
+    match timeout(CONNECTION_WITHIN, served).await {
+        Ok(Ok(())) => {}
+        Ok(Err(error)) => tracing::debug!(%error, "a connection to the admin port failed"),
+        Err(_) => metrics::ADMIN_REFUSED.increment(),
+    }
+}
+
+fn router(shared: Arc<Shared>) -> Router {
+    Router::new()
+        .route(
+            "/livez",
+            get(async || text("text/plain; charset=utf-8", "ok\n".to_owned())),
+        )
+        .route("/readyz", get(ready))
+        .route("/metrics", get(scrape))
+        .route(
+            "/api/status",
+            get(async |State(shared): Shape| json(&shared.gatherer.status())),
+        )
+        .route(
+            "/api/statements",
+            get(async |State(shared): Shape| json(&shared.gatherer.statements())),
+        )
+        .route(
+            "/api/tables",
+            get(async |State(shared): Shape| json(&shared.gatherer.tables())),
+        )
+        .route(
+            "/api/partitions",
+            get(async |State(shared): Shape| json(&shared.gatherer.partitions())),
+        )
+        .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
+        .with_state(shared)
+}
+
+type Shape = State<Arc<Shared>>;
+
+/// Counts the request, and refuses those for a host of another name.
+async fn guard(State(shared): Shape, request: Request, next: Next) -> Response {
+    metrics::ADMIN_REQUESTS.increment();
+    let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
+    if shared.own_hosts_only && !host.is_some_and(is_own_host) {
+        return answer(
+            StatusCode::FORBIDDEN,
+            "text/plain; charset=utf-8",
+            "Only for localhost and addresses of this machine's own\n".to_owned(),
+        );
+    }
+    next.run(request).await
+}
+
+/// Whether a Host header names this machine by `localhost` or by an address, which no other's name can be made to mean.
+fn is_own_host(host: &str) -> bool {
+    let name = match host.rsplit_once(':') {
+        Some((name, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) && !name.ends_with(':') => name,
+        _ => host,
+    };
+    let bare = name
+        .strip_prefix('[')
+        .and_then(|name| name.strip_suffix(']'))
+        .unwrap_or(name);
+    name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
+}
+
+async fn scrape(State(shared): Shape) -> Response {
+    text(exposition::CONTENT_TYPE, prometheus::render(&shared.gatherer))
+}
+
+async fn ready(State(shared): Shape) -> Response {
+    let readiness = if shared.stopping.load(Ordering::Relaxed) {
+        report::Readiness::not("the server stops")
+    } else {
+        match timeout(READY_WITHIN, shared.gatherer.database().probe()).await {
+            Ok(Ok((write, read))) => report::Readiness::new(write, read),
+            Ok(Err(error)) => {
+                tracing::error!(%error, "the server is not ready");
+                report::Readiness::not("a write or its read failed; the server's log says why")
+            }
+            Err(_) => report::Readiness::not("a write and its read took too long"),
+        }
+    };
+    let mut response = json(&readiness);
+    if !readiness.ready {
+        *response.status_mut() = StatusCode::SERVICE_UNAVAILABLE;
+    }
+    response
+}
+
+fn json(value: &impl serde::Serialize) -> Response {
+    match serde_json::to_string(value) {
+        Ok(text) => self::text("application/json", text),
+        Err(error) => {
+            tracing::error!(%error, "figures could not be written as JSON");
+            answer(
+                StatusCode::INTERNAL_SERVER_ERROR,
+                "text/plain; charset=utf-8",
+                String::new(),
+            )
+        }
+    }
+}
+
+fn text(content_type: &'static str, text: String) -> Response {
+    answer(StatusCode::OK, content_type, text)
+}
+
+fn answer(status: StatusCode, content_type: &'static str, text: String) -> Response {
+    let mut response = Response::new(Body::from(text));
+    *response.status_mut() = status;
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, header::HeaderValue::from_static(content_type));
+    headers.insert(header::CACHE_CONTROL, header::HeaderValue::from_static("no-store"));
+    response
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_names_of_this_machine_pass() {
+        for own in [
+            "localhost",
+            "LocalHost:9142",
+            "127.0.0.1:9142",
+            "127.0.0.1",
+            "[::1]:9142",
+            "[::1]",
+            "::1",
+        ] {
+            assert!(is_own_host(own), "{own}");
+        }
+        for other in [
+            "example.org",
+            "example.org:9142",
+            "127.0.0.1.example.org",
+            "localhost.example.org",
+            "",
+            ":",
+            "[::1",
+        ] {
+            assert!(!is_own_host(other), "{other}");
+        }
+    }
+}

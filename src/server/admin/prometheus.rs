@@ -1,0 +1,162 @@
+//! `/metrics`: every figure as a family of samples.
+
+use std::sync::atomic::Ordering;
+
+use super::gather::Gatherer;
+use crate::metrics::exposition::{Labels, Text};
+use crate::metrics::{self, Distribution, StatementKind};
+
+/// Physical partitions with samples of their own, those of the lowest numbers: a scraper keeps each for days.
+const PARTITIONS_MAX: usize = 1000;
+
+pub(super) fn render(gatherer: &Gatherer) -> String {
+    let mut text = Text::new();
+    let version: Labels<'_> = &[("version", env!("CARGO_PKG_VERSION"))];
+    text.gauges("build_info", "The program; always 1.", [(version, 1)]);
+    text.gauge(
+        "uptime_seconds",
+        "Time since the server started.",
+        gatherer.uptime().as_secs_f64(),
+    );
+    for counter in metrics::ALL {
+        text.counter(counter.name(), counter.help(), counter.value());
+    }
+    errors(&mut text);
+    statements(&mut text, gatherer);
+    server(&mut text, gatherer);
+    store(&mut text, gatherer);
+    partitions(&mut text, gatherer);
+    process(&mut text);
+    text.finish()
+}
+
+fn errors(text: &mut Text) {
+    let codes: Vec<(String, &str, u64)> = metrics::errors()
+        .map(|(code, name, count)| (format!("0x{code:04X}"), name, count))
+        .collect();
+    let labels: Vec<([(&str, &str); 2], u64)> = codes
+        .iter()
+        .map(|(code, name, count)| ([("code", code.as_str()), ("name", *name)], *count))
+        .collect();
+    text.counters(
+        "errors_total",
+        "Answers that were errors, by the protocol's code.",
+        labels.iter().map(|(labels, count)| (labels.as_slice(), *count)),
+    );
+}
+
+fn statements(text: &mut Text, gatherer: &Gatherer) {
+    let statements = gatherer.database().statements();
+    let kinds = StatementKind::ALL.map(|kind| {
+        let figures = statements.of(kind);
+        let errors = figures.errors.load(Ordering::Relaxed);
+        ([("kind", kind.name())], figures.latency.load(), errors)
+    });
+    text.times(
+        "statement_seconds",
+        "Time from reading a statement to writing its answer, by kind.",
+        kinds.iter().map(|(labels, times, _)| (labels.as_slice(), times)),
+    );
+    text.counters(
+        "statement_errors_total",
+        "Statements that were answered with an error, by kind.",
+        kinds.iter().map(|(labels, _, errors)| (labels.as_slice(), *errors)),
+    );
+    text.counter(
+        "statements_executed_prepared_total",
+        "Executions of prepared statements.",
+        statements.prepared.load(Ordering::Relaxed),
+    );
+    let (count, bytes) = gatherer.prepared();
+    text.gauge("prepared_statements", "Prepared statements that are kept.", count);
+    text.gauge(
+        "prepared_statements_bytes",
+        "Memory of prepared statements, roughly.",
+        bytes,
+    );
+}
+
+fn server(text: &mut Text, gatherer: &Gatherer) {
+    let load = gatherer.load();
+    text.gauge("connections", "Connections open now.", load.connections);
+    text.gauge(
+        "requests_in_flight",
+        "Requests in work that wait for something.",
+        load.in_flight,
+    );
+    text.gauge(
+        "requests_in_flight_bytes",
+        "Bytes of the bodies of requests in work that wait for something.",
+        load.in_flight_bytes,
+    );
+}
+
+fn store(text: &mut Text, gatherer: &Gatherer) {
+    let store = gatherer.database().store_figures();
+    text.counter(
+        "row_cache_hits_total",
+        "Point reads that the row cache answered.",
+        store.row_cache_hits,
+    );
+    text.counter(
+        "row_cache_misses_total",
+        "Point reads that went to the engine.",
+        store.row_cache_misses,
+    );
+    text.gauge("row_cache_bytes", "Bytes in the row cache now.", store.row_cache_bytes);
+    text.gauge(
+        "row_cache_bytes_max",
+        "Bytes that the row cache may take.",
+        store.row_cache_bytes_max,
+    );
+    let groups: Distribution = metrics::COMMIT_GROUPS.load();
+    text.times(
+        "commit_group_seconds",
+        "Time to write a group of commits and make it durable.",
+        [(&[] as Labels<'_>, &groups)],
+    );
+}
+
+fn partitions(text: &mut Text, gatherer: &Gatherer) {
+    let mut partitions = gatherer.database().partitions();
+    text.gauge("partitions", "Physical partitions.", partitions.len());
+    let sum = |of: fn(&crate::executor::PartitionFigures) -> u64| partitions.iter().map(of).sum::<u64>();
+    text.gauge(
+        "data_bytes",
+        "Bytes of keys and values, before compression.",
+        sum(|partition| partition.bytes),
+    );
+    text.gauge(
+        "data_rows",
+        "Rows, those not yet cleaned up included.",
+        sum(|partition| partition.rows),
+    );
+    partitions.sort_by_key(|partition| partition.id);
+    partitions.truncate(PARTITIONS_MAX);
+    let ids: Vec<String> = partitions.iter().map(|partition| partition.id.to_string()).collect();
+    let labels: Vec<[(&str, &str); 1]> = ids.iter().map(|id| [("partition", id.as_str())]).collect();
+    let all = || labels.iter().map(<[_; 1]>::as_slice).zip(&partitions);
+    text.gauges(
+        "partition_bytes",
+        "Bytes of keys and values in a physical partition; those of the 1000 lowest numbers.",
+        all().map(|(labels, partition)| (labels, partition.bytes)),
+    );
+    text.gauges(
+        "partition_replicas_alive",
+        "Replicas of a physical partition that are alive.",
+        all().map(|(labels, partition)| (labels, partition.replicas_alive)),
+    );
+}
+
+/// What the system says of the process; left out where it does not.
+fn process(text: &mut Text) {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let resident = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
+    let kibibytes = resident.and_then(|line| line.split_whitespace().next()?.parse::<u64>().ok());
+    if let Some(kibibytes) = kibibytes {
+        text.gauge("resident_bytes", "Memory of the process.", kibibytes * 1024);
+    }
+    if let Ok(files) = std::fs::read_dir("/proc/self/fd") {
+        text.gauge("open_files", "Open files of the process.", files.count());
+    }
+}
