@@ -1,5 +1,9 @@
 //! The admin port from outside: probes, figures in Prometheus's format and as JSON, limits, and `helenus status`.
-#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
 
 mod raw;
 

@@ -84,7 +84,7 @@ impl StatementKind {
 /// Statements of one kind.
 #[derive(Debug, Default)]
 pub struct KindFigures {
-    /// How long each took, from being read off the connection to its answer being written, µs.
+    /// How long each took, from being read off the connection to its answer being handed to the socket, µs.
     pub latency: Histogram,
     /// Those that were answered with an error.
     pub errors: AtomicU64,

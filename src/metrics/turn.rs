@@ -1,8 +1,9 @@
 //! When requests begin and end, for two readings of the clock a turn rather than two a request.
 //!
-//! A connection's task works on all requests that have come, one after the other, and then writes all answers at once. Its clients
-//! see each of them answered at that moment; so the task enters a [`Turn`], requests that are answered in it are noted, and
-//! [`Turn::settle`] counts them all with the time of the write. Requests that are answered outside a turn read the clock themselves.
+//! A connection's task works on all requests that have come, one after the other, and then writes all answers at once. Its client
+//! sees each of them answered at that moment; so the task enters a [`Turn`], requests that are answered in it are noted, and
+//! [`Turn::settle`], called just before the write, counts them all with that time. Requests that are answered outside a turn read the
+//! clock themselves.
 //!
 //! ```text
 //! Turn::enter ── begin ─ begin ─ note ─ begin ─ note ─ … ── settle ── …        one thread, without a lock

@@ -226,12 +226,13 @@ where
             let started = self.begin_some(context, work);
             begun += started;
             moved |= started > 0;
+            // Before they are written, so that a client that has its answer finds it counted.
+            measured.settle();
+            self.count_rows();
             match self.write_some(context) {
                 Ok(wrote) => moved |= wrote,
                 Err(_) => return Poll::Ready(End::Broken),
             }
-            measured.settle();
-            self.count_rows();
             if let Reading::Ending(end) = self.reading
                 && self.in_flight.is_empty()
                 && self.waiting.is_empty()
