@@ -164,6 +164,11 @@ impl PartitionPlan {
         self.components.iter().any(|given| !matches!(given, Given::One(_)))
     }
 
+    /// Whether keys are named at all.
+    pub(crate) fn names_keys(&self) -> bool {
+        !self.components.is_empty()
+    }
+
     /// The keys, or the range of tokens.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundPartitions, Error> {
         let Some(token) = &self.token else {
