@@ -262,7 +262,9 @@ impl Committer {
         let (group, refusals) = self.stage(&requests);
         let (group, jobs) = self.stage_ranges(group, &requests, &refusals);
         let written = self.write(group);
-        metrics::COMMITS.add(requests.len() as u64);
+        if written.is_ok() {
+            metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
+        }
         metrics::COMMIT_GROUPS.add_time(self.clock.monotonic().saturating_sub(began), 1);
         let mut requests = requests;
         if jobs.is_empty() {

@@ -227,7 +227,9 @@ impl Committer {
             }
         }
         let mut written = self.write(group).await;
-        metrics::COMMITS.add(requests.len() as u64);
+        if written.is_ok() {
+            metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
+        }
         for (number, space, range) in ranges {
             if written.is_ok() {
                 written = self.delete_range(number, space, range).await.map(|()| self.seq);
