@@ -251,6 +251,25 @@ fn distinct(
             );
         }
     }
+    // What several partitions are sorted by is asked for too.
+    if restrictions
+        .partition
+        .iter()
+        .any(|restriction| !matches!(restriction.test, Test::Eq(_)))
+    {
+        let sorted = select.order_by.iter().find_map(|order| match order {
+            OrderBy::Column(name, _) => column(table, name.as_str()).ok(),
+            OrderBy::Ann(..) => None,
+        });
+        if let Some((_, column)) = sorted
+            && column.kind == ColumnKind::Clustering
+        {
+            return invalid!(
+                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
+                column.name
+            );
+        }
+    }
     // One partition needs no naming.
     let one = restrictions.partition.len() == table.partition_key_count && !restrictions.partition_filters;
     if !one {

@@ -15,6 +15,12 @@ pub(crate) fn is_collection(ty: &CqlType) -> bool {
 
 /// A type as written, its user-defined types looked up in `keyspace` where they name none.
 pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> Result<CqlType, Error> {
+    if let Some(other) = foreign_keyspace(ty, keyspace) {
+        return invalid!(
+            "Statement on keyspace {keyspace} cannot refer to a user type in keyspace {other}; user types can only be used in \
+             the keyspace they are defined in"
+        );
+    }
     CqlType::from_ast(ty, &|name: &ast::QualifiedName| {
         let keyspace = name.keyspace.as_ref().map_or(keyspace, |name| name.as_str());
         schema.keyspaces.get(keyspace)?.types.get(name.name.as_str()).cloned()
@@ -26,6 +32,23 @@ pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> R
         }
         error => Error::invalid(error.to_string()),
     })
+}
+
+/// Another keyspace that a type names.
+pub(crate) fn foreign_keyspace<'t>(ty: &'t ast::Type, keyspace: &str) -> Option<&'t str> {
+    match ty {
+        ast::Type::Named(name) => name
+            .keyspace
+            .as_ref()
+            .map(ast::Name::as_str)
+            .filter(|other| *other != keyspace),
+        ast::Type::Custom(_) => None,
+        ast::Type::List(inner) | ast::Type::Set(inner) | ast::Type::Vector(inner, _) | ast::Type::Frozen(inner) => {
+            foreign_keyspace(inner, keyspace)
+        }
+        ast::Type::Map(key, value) => foreign_keyspace(key, keyspace).or_else(|| foreign_keyspace(value, keyspace)),
+        ast::Type::Tuple(elements) => elements.iter().find_map(|element| foreign_keyspace(element, keyspace)),
+    }
 }
 
 /// A value that a client bound: checked, and in the one form that a value of its type has (sets and maps sorted).

@@ -59,20 +59,13 @@ pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlT
 
 /// Types of other keyspaces cannot be used.
 fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), DdlError> {
-    match written {
-        Type::Named(name) => match &name.keyspace {
-            Some(other) if other.as_str() != keyspace.name => Err(invalid!(
-                "Statement on keyspace {} cannot refer to a user type in keyspace {}; \
-                 user types can only be used in the keyspace they are defined in",
-                keyspace.name,
-                other.as_str()
-            )),
-            _ => Ok(()),
-        },
-        Type::Custom(_) => Ok(()),
-        Type::List(inner) | Type::Set(inner) | Type::Vector(inner, _) | Type::Frozen(inner) => foreign(inner, keyspace),
-        Type::Map(key, value) => foreign(key, keyspace).and_then(|()| foreign(value, keyspace)),
-        Type::Tuple(elements) => elements.iter().try_for_each(|element| foreign(element, keyspace)),
+    match crate::planner::value::foreign_keyspace(written, &keyspace.name) {
+        Some(other) => Err(invalid!(
+            "Statement on keyspace {} cannot refer to a user type in keyspace {other}; \
+             user types can only be used in the keyspace they are defined in",
+            keyspace.name
+        )),
+        None => Ok(()),
     }
 }
 

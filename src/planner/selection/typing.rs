@@ -5,7 +5,7 @@ use std::sync::Arc;
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::{Selecting, parts::metadata_name, term_text};
-use crate::functions::Argument;
+use crate::functions::{Argument, KEYSPACE};
 use crate::planner::error::{Error, invalid};
 use crate::planner::function::{self, Callee, Node, Resolved};
 use crate::planner::operation;
@@ -55,18 +55,8 @@ impl Selecting<'_, '_> {
             Selector::Set(of) => self
                 .first_exact(of)?
                 .map(|of| CqlType::Set(Arc::new(of.freeze())).freeze()),
-            Selector::Map(entries) => {
-                let bare = entries.iter().all(|(key, _)| matches!(key, Selector::Column(_)));
-                if bare {
-                    return Ok(None);
-                }
-                let keys: Vec<&Selector> = entries.iter().map(|(key, _)| key).collect();
-                let values: Vec<&Selector> = entries.iter().map(|(_, value)| value).collect();
-                match (self.first_exact(keys)?, self.first_exact(values)?) {
-                    (Some(key), Some(of)) => Some(CqlType::Map(Arc::new(key.freeze()), Arc::new(of.freeze())).freeze()),
-                    _ => None,
-                }
-            }
+            // A map and a user-defined type look the same: only a hint tells which.
+            Selector::Map(_) => None,
         })
     }
 
@@ -268,10 +258,8 @@ impl Selecting<'_, '_> {
             Selector::Term(term) => term_text(term),
             Selector::CountRows(_) => "count".to_owned(),
             Selector::Function { name, arguments } => {
-                let full = match &name.keyspace {
-                    Some(keyspace) => format!("{}.{}", keyspace.as_str(), name.name.as_str()),
-                    None => name.name.as_str().to_owned(),
-                };
+                let keyspace = name.keyspace.as_ref().map_or(KEYSPACE, |keyspace| keyspace.as_str());
+                let full = format!("{keyspace}.{}", name.name.as_str());
                 format!("{full}({})", list(arguments)?)
             }
             Selector::Metadata { kind, of } => format!("{}({})", metadata_name(*kind), self.text(of)?),
