@@ -39,7 +39,7 @@ impl Words {
     }
 
     fn text(&mut self) -> String {
-        format!("'{}'", ["x", "y", "z", ""][self.0.usize(0..4)])
+        format!("'{}'", self.0.choice(["x", "y", "z", ""]).unwrap())
     }
 
     fn map(&mut self) -> String {
@@ -149,12 +149,13 @@ impl Words {
         if self.0.u8(0..4) == 0 && !conditions.contains("b =") {
             conditions = format!("{} AND {conditions}", self.partition());
         }
-        let rest = [
+        let ends = [
             "",
             " LIMIT 5",
             " PER PARTITION LIMIT 1",
             " PER PARTITION LIMIT 2 LIMIT 3",
-        ][self.0.usize(0..4)];
+        ];
+        let rest = self.0.choice(ends).unwrap();
         match self.0.u8(0..8) {
             0 => format!("SELECT count(*), max(v) FROM t WHERE {conditions}"),
             1 => format!("SELECT a, b, c, count(*) FROM t WHERE {conditions} GROUP BY a, b, c{rest}"),
