@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use self::settings::{SETTINGS, Setting};
+use crate::planner::Guardrails;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
 
 /// Where a value came from.
@@ -287,6 +288,8 @@ pub struct Config {
     pub block_cache_bytes_max: usize,
     /// Time between clean-ups of what expired or was deleted; zero: never.
     pub sweep_interval: Duration,
+    /// Amounts that are warned of or refused.
+    pub guardrails: Guardrails,
     /// Threads that serve; 0: one for each core.
     pub threads: usize,
     /// What is logged.
@@ -330,6 +333,7 @@ impl Config {
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
+            guardrails: guardrails(values)?,
             threads: values.parsed("threads")?,
             log: values.text("log").unwrap_or_default().to_owned(),
             log_format: match values.text("log-format") {
@@ -361,6 +365,26 @@ fn limits(values: &Values) -> Result<Limits, ConfigError> {
         drain: values.seconds("drain-seconds")?,
         prepared_max: values.parsed("prepared-max")?,
         ..Limits::default()
+    })
+}
+
+fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
+    Ok(Guardrails {
+        batch_bytes: values.parsed("batch-size-thresholds")?,
+        unlogged_batch_partitions: values.parsed("unlogged-batch-across-partitions-thresholds")?,
+        tombstones: values.parsed("tombstone-thresholds")?,
+        keyspaces: values.parsed("keyspaces-thresholds")?,
+        tables: values.parsed("tables-thresholds")?,
+        columns_per_table: values.parsed("columns-per-table-thresholds")?,
+        secondary_indexes_per_table: values.parsed("secondary-indexes-per-table-thresholds")?,
+        materialized_views_per_table: values.parsed("materialized-views-per-table-thresholds")?,
+        fields_per_udt: values.parsed("fields-per-udt-thresholds")?,
+        partition_keys_in_select: values.parsed("partition-keys-in-select-thresholds")?,
+        in_select_cartesian_product: values.parsed("in-select-cartesian-product-thresholds")?,
+        page_size: values.parsed("page-size-thresholds")?,
+        items_per_collection: values.parsed("items-per-collection-thresholds")?,
+        collection_bytes: values.parsed("collection-size-thresholds")?,
+        column_value_bytes: values.parsed("column-value-size-thresholds")?,
     })
 }
 
@@ -469,6 +493,7 @@ mod tests {
         let config = Config::new(&values).unwrap();
         assert_eq!(config.server.listen, ["127.0.0.1:9042".parse().unwrap()]);
         assert_eq!(config.server.limits, Limits::default());
+        assert_eq!(config.guardrails, Guardrails::default());
     }
 
     #[test]

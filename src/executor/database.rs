@@ -20,7 +20,7 @@ use super::read::sink::{Limits, Page, Sink};
 use super::read::{source, virtual_rows};
 use super::value;
 use super::write::clock::{ListKeys, WriteClock};
-use super::write::{Routed, WriteRequest, WriteRoom};
+use super::write::{Routed, WriteRequest, WriteRoom, size};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::partition::store::{self, Store, Url};
@@ -28,7 +28,8 @@ use crate::partition::{Consistency, Stripes};
 use crate::planner::bound::{
     BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
-use crate::planner::{self, Plan, ddl};
+use crate::planner::guardrails::Level;
+use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
 use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, Table, describe, system, views};
 use crate::token::Token;
@@ -48,6 +49,8 @@ pub struct Options {
     pub node: NodeInfo,
     /// Bytes of rows after which a page ends, if the client asked for pages at all.
     pub page_bytes_max: usize,
+    /// Amounts that are warned of or refused.
+    pub guardrails: Guardrails,
 }
 
 impl Options {
@@ -81,6 +84,7 @@ pub struct Database {
     watch: Watch,
     /// Held by the probe that runs.
     probing: tokio::sync::Mutex<()>,
+    guardrails: Guardrails,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
     seeds: AtomicU64,
@@ -138,6 +142,7 @@ impl Database {
             row_cache_bytes_max: options.store.row_cache_bytes_max,
             watch,
             probing: tokio::sync::Mutex::default(),
+            guardrails: options.guardrails,
             timeuuids,
             seeds,
         })
@@ -423,6 +428,8 @@ impl Database {
             Some(state) if page_rows.is_some() => Some(self.catalog.paging_key.open(digest(), state)?),
             _ => None,
         };
+        let mut warnings = Vec::new();
+        self.guardrails.select(select, page_rows, &mut warnings)?;
         let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
         if let BoundPartitions::Keys(keys) = &select.partitions
             && keys.len() > 1
@@ -441,6 +448,7 @@ impl Database {
             page_rows,
             page_bytes: self.page_bytes_max,
             content_bytes_ahead: planned.content_bytes_ahead(),
+            tombstones: self.guardrails.tombstones,
         };
         let mut notes = Vec::new();
         let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits);
@@ -452,17 +460,28 @@ impl Database {
             for partition in partitions.overlapping(i64::MIN, i64::MAX) {
                 partition.replicas.admit(params.consistency)?;
             }
+            let at_level = |error| match error {
+                Error::TooManyTombstones { .. } => Error::TooManyTombstones {
+                    consistency: params.consistency,
+                },
+                error => error,
+            };
             let indexes = &self.catalog.indexes;
-            match index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await? {
+            let read = index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await;
+            match read.map_err(at_level)? {
                 Some(used) => notes.push(format!("Scanned with index {used}")),
-                None => source::run(partitions, select, resume.as_ref(), &mut sink).await?,
+                None => source::run(partitions, select, resume.as_ref(), &mut sink)
+                    .await
+                    .map_err(at_level)?,
             }
         }
         let Page {
             content,
             row_count,
             position,
+            warnings: walked,
         } = sink.finish()?;
+        warnings.extend(walked);
         planned.note_content_bytes(content.len());
         let metadata = planned.result.clone().unwrap_or_else(|| {
             let table = &select.table;
@@ -479,6 +498,7 @@ impl Database {
             paging_state: position.map(|position| self.catalog.paging_key.seal(digest(), &position)),
         }));
         answer.notes = notes;
+        answer.warnings = warnings;
         Ok(answer)
     }
 
@@ -552,14 +572,19 @@ impl Database {
                 "You must use conditional updates for serializable writes".to_owned(),
             ));
         }
-        if is_conditional {
-            return self
-                .writes
+        let mut warnings = Vec::new();
+        self.guardrails.values(modification, &mut warnings)?;
+        let mut answer = if is_conditional {
+            let writes = &self.writes;
+            writes
                 .apply_conditionally(&routed, &write, &request.context, false)
-                .await;
-        }
-        self.writes.apply(&routed, &write).await?;
-        Ok(Answer::new(AnswerKind::Void))
+                .await?
+        } else {
+            self.writes.apply(&routed, &write, None).await?;
+            Answer::new(AnswerKind::Void)
+        };
+        answer.warnings.extend(warnings);
+        Ok(answer)
     }
 
     async fn run_batch(&self, request: &Request<'_>, batch: &BoundBatch) -> Result<Answer, Error> {
@@ -584,17 +609,30 @@ impl Database {
         // Cassandra lets a batch without conditions be written at SERIAL.
         let mut write = self.write_request(request, write_type, table)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
-        if batch.conditional {
-            return self
-                .writes
+        let mut warnings = Vec::new();
+        for modification in &batch.modifications {
+            self.guardrails.values(modification, &mut warnings)?;
+        }
+        let mut answer = if batch.conditional {
+            let writes = &self.writes;
+            writes
                 .apply_conditionally(&routed, &write, &request.context, true)
-                .await;
-        }
-        self.writes.apply(&routed, &write).await?;
-        let mut answer = Answer::new(AnswerKind::Void);
-        if batch.kind == BatchKind::Unlogged {
-            answer.warnings = scatter_warning(batch);
-        }
+                .await?
+        } else {
+            // Cassandra measures only what goes to several partitions.
+            let threshold = &self.guardrails.batch_bytes;
+            let is_measured = !threshold.is_off() && size::mutations(&batch.modifications) > 1;
+            let warning = self
+                .writes
+                .apply(&routed, &write, is_measured.then_some(threshold))
+                .await?;
+            warnings.extend(warning);
+            if batch.kind != BatchKind::Logged {
+                warnings.extend(scatter_warning(batch, &self.guardrails.unlogged_batch_partitions));
+            }
+            Answer::new(AnswerKind::Void)
+        };
+        answer.warnings.extend(warnings);
         Ok(answer)
     }
 
@@ -664,11 +702,16 @@ impl Database {
         if let Some(unsupported) = ddl::not_executed(statement) {
             return Err(Error::Invalid(unsupported.to_string()));
         }
-        let outcome = self.catalog.change(statement, request.keyspace.as_deref()).await?;
+        let keyspace = request.keyspace.as_deref();
+        let mut warnings = Vec::new();
+        self.guardrails
+            .ddl(statement, &request.snapshot.schema, keyspace, &mut warnings)?;
+        let outcome = self.catalog.change(statement, keyspace).await?;
         self.forget_dropped_tables();
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
-        answer.warnings = outcome.warnings;
+        answer.warnings = warnings;
+        answer.warnings.extend(outcome.warnings);
         Ok(answer)
     }
 }
@@ -714,31 +757,26 @@ fn expect_values(first_word: &str, markers: usize, values: usize) -> Result<(), 
     )))
 }
 
-/// An unlogged batch may cover so many partitions before Cassandra warns (unlogged_batch_across_partitions_warn_threshold).
-const UNLOGGED_PARTITIONS_MAX: usize = 10;
-
-/// What Cassandra says of an unlogged batch that is scattered over the ring.
-fn scatter_warning(batch: &BoundBatch) -> Vec<String> {
-    let of_modification = |modification: &BoundModification| {
-        let table = Arc::clone(&modification.table);
-        let keys = modification.partition_keys.clone();
-        keys.into_iter().map(move |key| (table.storage_id, key))
+/// What Cassandra says of a batch without a log that is scattered over the ring.
+fn scatter_warning(batch: &BoundBatch, threshold: &Threshold) -> Option<String> {
+    let keys = batch
+        .modifications
+        .iter()
+        .flat_map(|modification| &modification.partition_keys);
+    let keys: BTreeSet<&Bytes> = keys.collect();
+    let Level::Warn(_) = threshold.judge(u64::try_from(keys.len()).unwrap_or(u64::MAX)) else {
+        return None;
     };
-    let partitions: BTreeSet<(u32, Bytes)> = batch.modifications.iter().flat_map(of_modification).collect();
-    if partitions.len() <= UNLOGGED_PARTITIONS_MAX {
-        return Vec::new();
-    }
     let tables = batch.modifications.iter().map(|modification| &modification.table);
-    let names: BTreeSet<String> = tables
-        .map(|table| format!("{}.{}", table.keyspace, table.name))
-        .collect();
+    let names = tables.map(|table| format!("{}.{}", table.keyspace, table.name));
+    let names = size::in_hash_order(names.collect());
     let plural = if names.len() == 1 { "" } else { "s" };
-    let names = names.into_iter().collect::<Vec<_>>().join(", ");
-    vec![format!(
-        "Unlogged batch covering {} partitions detected against table{plural} [{names}]. You should use a logged batch for \
+    Some(format!(
+        "Unlogged batch covering {} partitions detected against table{plural} [{}]. You should use a logged batch for \
          atomicity, or asynchronous writes for performance.",
-        partitions.len()
-    )]
+        keys.len(),
+        names.join(", ")
+    ))
 }
 
 /// Nobody writes to what the server makes itself.

@@ -63,6 +63,14 @@ pub enum Error {
         /// What the store said.
         message: String,
     },
+    /// A read walked over more tombstones than it may.
+    #[error(
+        "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from localhost/127.0.0.1:7000"
+    )]
+    TooManyTombstones {
+        /// The level asked for.
+        consistency: Consistency,
+    },
     /// The budget or a queue is full; try later.
     #[error("{0}")]
     Overloaded(String),

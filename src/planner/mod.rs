@@ -29,6 +29,7 @@ mod error;
 mod function;
 #[cfg(test)]
 mod golden_tests;
+pub mod guardrails;
 mod index;
 mod json;
 mod markers;
@@ -49,6 +50,7 @@ mod value;
 
 pub use batch::BatchPlan;
 pub use error::Error;
+pub use guardrails::{Guardrails, Threshold};
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use narrow::KEY_BYTES_MAX;

@@ -100,6 +100,16 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
                 data_present: false,
             },
         ),
+        Error::TooManyTombstones { consistency } => ErrorBody::detailed(
+            text,
+            ErrorDetail::ReadFailure {
+                consistency: *consistency,
+                received: 0,
+                block_for: 1,
+                failures: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::ReadTooManyTombstones)],
+                data_present: false,
+            },
+        ),
         Error::FunctionFailure {
             keyspace,
             name,

@@ -162,6 +162,7 @@ async fn open(
         seed,
         node,
         page_bytes_max: executor::Options::PAGE_BYTES_MAX,
+        guardrails: config.guardrails.clone(),
     };
     Database::open(options).await.map_err(|source| RunError::Open {
         url: config.data.clone(),

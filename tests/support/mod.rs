@@ -30,6 +30,7 @@ impl Client {
             seed: 1,
             node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
             page_bytes_max: Options::PAGE_BYTES_MAX,
+            guardrails: helenus::planner::Guardrails::default(),
         };
         Self {
             database: Database::open(options).await.unwrap(),

@@ -2,15 +2,24 @@
 //!
 //! Depth first: of the operations that may come next (called before the earliest answer still to be explained), one whose
 //! answer the present state explains is taken, until all answers are explained or nothing fits; then the last choice is
-//! taken back. A configuration (which operations are behind, and the state) from which the search came back is never
-//! entered again. What is in doubt is tried after everything else, and may be left over.
+//! taken back. What is in doubt is tried after everything else, and may be left over.
+//!
+//! Three things keep the search short, and lose no order that explains the answers:
+//! - an operation that fits and does not write is taken at once: nothing later depends on it;
+//! - a configuration (which answers are explained, the state, which doubts are used) is not entered when one with the same
+//!   answers and state and no other doubts than these was left in vain: whatever could follow could have followed there;
+//! - values that no answer shows and no condition names are all one value, and of doubts that then ask the same, the one that
+//!   was called first is used first.
 
-use std::collections::HashSet;
+use std::collections::{HashMap, HashSet};
 
-use super::history::{Operation, Pair};
+use super::history::{Action, Answer, Operation, Pair};
 
 /// Most configurations of one pair that are looked at: some minutes.
 const CONFIGURATIONS_MAX: usize = 5_000_000;
+
+/// Stands for all values that nobody ever saw.
+const UNSEEN: i32 = i32::MIN;
 
 /// What the search found.
 #[derive(Debug)]
@@ -31,18 +40,22 @@ struct Level {
     taken: Option<usize>,
 }
 
-struct Search<'a> {
+/// The doubts used, a bit each.
+type Used = Box<[u64]>;
+
+struct Search {
     /// In order of their calls.
-    operations: &'a [Operation],
+    operations: Vec<Operation>,
     /// Places of answered operations, and of those in doubt.
     answered: Vec<usize>,
     in_doubt: Vec<usize>,
     is_behind: Vec<bool>,
     /// How many of `answered` are behind without a gap.
     low: usize,
-    /// A random number for each operation; the set of those behind is told by the sum of theirs.
+    /// A random number for each operation; the set of those answered that are behind is told by the sum of theirs.
     marks: Vec<u128>,
     mark: u128,
+    used: Used,
 }
 
 /// Looks for an order of these operations, which are in order of their calls. Says how many configurations it looked at.
@@ -51,20 +64,51 @@ pub(super) fn check(operations: &[Operation]) -> (Verdict, usize) {
     let (answered, in_doubt): (Vec<usize>, Vec<usize>) =
         (0..operations.len()).partition(|place| operations.get(*place).is_some_and(|o| o.answer.is_some()));
     let mut search = Search {
-        operations,
-        answered,
-        in_doubt,
+        operations: with_one_unseen_value(operations),
         is_behind: vec![false; operations.len()],
         low: 0,
         marks: operations.iter().map(|_| random.u128(..)).collect(),
         mark: 0,
+        used: vec![0; in_doubt.len().div_ceil(64)].into(),
+        answered,
+        in_doubt,
     };
     search.run()
 }
 
-impl Search<'_> {
+/// The same operations, with one value in place of all that no answer shows and no condition names.
+fn with_one_unseen_value(operations: &[Operation]) -> Vec<Operation> {
+    let mut seen: HashSet<i32> = HashSet::new();
+    for operation in operations {
+        match &operation.answer {
+            Some((_, Answer::Seen(pair))) => seen.extend(pair.iter().flatten()),
+            Some((_, Answer::Refused(shown))) => seen.extend(shown.iter().flatten().flatten()),
+            Some((_, Answer::Applied)) | None => {}
+        }
+        match &operation.action {
+            Action::Update { expected, .. } | Action::Delete { expected, .. } | Action::Beside { expected, .. } => {
+                seen.extend(expected);
+            }
+            Action::Both { expected, .. } => seen.extend(expected.iter().flatten()),
+            _ => {}
+        }
+    }
+    let mut operations = operations.to_vec();
+    for operation in &mut operations {
+        operation.action.for_each_written(|value| {
+            if !seen.contains(value) {
+                *value = UNSEEN;
+            }
+        });
+    }
+    operations
+}
+
+impl Search {
     fn run(&mut self) -> (Verdict, usize) {
-        let mut seen: HashSet<(u128, Pair)> = HashSet::new();
+        // For answers explained and a state: doubts used on the ways that came here, none of which has all of another's.
+        let mut entered: HashMap<(u128, Pair), Vec<Used>> = HashMap::new();
+        let mut looked_at = 0;
         let mut furthest = (0, Vec::new());
         let mut levels = vec![self.level([None, None], None)];
         let mut behind = 0;
@@ -80,15 +124,19 @@ impl Search<'_> {
             self.put(place, true);
             behind += usize::from(self.is_answered(place));
             if behind == self.answered.len() {
-                return (Verdict::Linearizable, seen.len());
+                return (Verdict::Linearizable, looked_at);
             }
-            if !seen.insert((self.mark, after)) {
+            let ways = entered.entry((self.mark, after)).or_default();
+            if ways.iter().any(|way| is_within(way, &self.used)) {
                 self.put(place, false);
                 behind -= usize::from(self.is_answered(place));
                 continue;
             }
-            if seen.len() > CONFIGURATIONS_MAX {
-                return (Verdict::GaveUp, seen.len());
+            ways.retain(|way| !is_within(&self.used, way));
+            ways.push(self.used.clone());
+            looked_at += 1;
+            if looked_at > CONFIGURATIONS_MAX {
+                return (Verdict::GaveUp, looked_at);
             }
             let level = self.level(after, Some(place));
             if level.choices.is_empty() && behind >= furthest.0 {
@@ -97,7 +145,7 @@ impl Search<'_> {
             levels.push(level);
         }
         if self.answered.is_empty() {
-            return (Verdict::Linearizable, seen.len());
+            return (Verdict::Linearizable, looked_at);
         }
         if furthest.1.is_empty() {
             furthest.1 = self.may_come_next();
@@ -106,7 +154,7 @@ impl Search<'_> {
             .1
             .iter()
             .filter_map(|place| self.operations.get(*place).cloned());
-        (Verdict::Refused(stuck.collect()), seen.len())
+        (Verdict::Refused(stuck.collect()), looked_at)
     }
 
     fn is_answered(&self, place: usize) -> bool {
@@ -121,19 +169,23 @@ impl Search<'_> {
         if let Some(slot) = self.is_behind.get_mut(place) {
             *slot = behind;
         }
-        let mark = self.marks.get(place).copied().unwrap_or_default();
-        self.mark = if behind {
-            self.mark.wrapping_add(mark)
-        } else {
-            self.mark.wrapping_sub(mark)
+        let Ok(own) = self.answered.binary_search(&place) else {
+            if let Ok(number) = self.in_doubt.binary_search(&place)
+                && let Some(bits) = self.used.get_mut(number / 64)
+            {
+                *bits ^= 1 << (number % 64);
+            }
+            return;
         };
+        let mark = self.marks.get(place).copied().unwrap_or_default();
         if behind {
+            self.mark = self.mark.wrapping_add(mark);
             while self.answered.get(self.low).is_some_and(|place| self.is_behind(*place)) {
                 self.low += 1;
             }
         } else {
+            self.mark = self.mark.wrapping_sub(mark);
             // The gap may have moved back; never further than the operation's own place.
-            let own = self.answered.partition_point(|other| *other < place);
             self.low = self.low.min(own);
         }
     }
@@ -171,8 +223,14 @@ impl Search<'_> {
 
     fn level(&self, state: Pair, taken: Option<usize>) -> Level {
         let mut choices: Vec<(usize, Pair)> = Vec::new();
+        let mut doubts: HashSet<&Action> = HashSet::new();
         for place in self.may_come_next() {
-            if let Some(after) = self.operations.get(place).and_then(|o| o.explained_by(&state)) {
+            let Some(operation) = self.operations.get(place) else {
+                continue;
+            };
+            if let Some(after) = operation.explained_by(&state)
+                && (operation.answer.is_some() || doubts.insert(&operation.action))
+            {
                 choices.push((place, after));
             }
         }
@@ -186,6 +244,11 @@ impl Search<'_> {
         choices.reverse();
         Level { choices, taken }
     }
+}
+
+/// Whether all doubts of the first are among those of the second.
+fn is_within(first: &Used, second: &Used) -> bool {
+    first.iter().zip(second).all(|(first, second)| first & !second == 0)
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 pub(super) type Pair = [Option<i32>; 2];
 
 /// What a client asked.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub(super) enum Action {
     /// SELECT of both rows at SERIAL.
     Read,
@@ -126,6 +126,21 @@ impl Action {
             | Self::Delete { row, .. }
             | Self::DeleteExisting { row }
             | Self::Beside { row, .. } => [*row == 0, *row == 1],
+        }
+    }
+
+    /// Changes the values that it writes.
+    pub(super) fn for_each_written(&mut self, mut change: impl FnMut(&mut i32)) {
+        match self {
+            Self::Read | Self::Delete { .. } | Self::DeleteExisting { .. } => {}
+            Self::Insert { value, .. } | Self::Update { value, .. } | Self::UpdateExisting { value, .. } => {
+                change(value)
+            }
+            Self::Both { values, .. } | Self::InsertBoth { values } => values.iter_mut().for_each(change),
+            Self::Beside { value, other, .. } => {
+                change(value);
+                other.iter_mut().for_each(change);
+            }
         }
     }
 

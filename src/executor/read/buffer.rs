@@ -49,6 +49,8 @@ pub(crate) struct RowBuffer {
     cells: Vec<CellInfo>,
     mark: usize,
     cells_mark: usize,
+    /// Cells met since they were last asked for that were deleted or have expired.
+    dead_cells: u64,
 }
 
 impl RowBuffer {
@@ -60,7 +62,13 @@ impl RowBuffer {
             cells: Vec::new(),
             mark: 0,
             cells_mark: 0,
+            dead_cells: 0,
         }
+    }
+
+    /// Cells met since this was last asked that were deleted or have expired, those of columns nobody needs included.
+    pub(crate) fn take_dead_cells(&mut self) -> u64 {
+        std::mem::take(&mut self.dead_cells)
     }
 
     /// The value of the column at this place; `None` is null.
@@ -183,6 +191,9 @@ impl RowBuffer {
             let cell = cell.map_err(|error| storage_read(&error))?;
             if shadowed_to.is_some_and(|to| cell.timestamp <= to) {
                 continue;
+            }
+            if !cell.is_live(now_seconds) {
+                self.dead_cells += 1;
             }
             while column.is_some_and(|wanted| wanted.id < cell.column) {
                 column = columns.next();

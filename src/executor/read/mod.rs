@@ -1,7 +1,8 @@
 //! Reads: bound SELECT → rows of one page, encoded.
 //!
 //! [`source`] walks stores and gives rows to a [`sink`], which filters, groups, sorts and encodes them; [`buffer`] holds the one
-//! row that is looked at; [`evaluate`] computes expressions and filters on it.
+//! row that is looked at; [`evaluate`] computes expressions and filters on it;
+//! [`tombstones`] counts what was walked over unseen.
 
 pub(crate) mod buffer;
 pub(crate) mod evaluate;
@@ -9,4 +10,5 @@ pub(crate) mod json;
 pub(crate) mod layout;
 pub(crate) mod sink;
 pub(crate) mod source;
+pub(crate) mod tombstones;
 pub(crate) mod virtual_rows;

@@ -10,13 +10,16 @@ use bytes::Bytes;
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
 use crate::functions::{Accumulator, Context};
+use crate::partition::Consistency;
 use crate::partition::store::RowView;
-use crate::planner::bound::{Aggregate, BoundFilter, BoundRows, BoundSelect, Expression};
+use crate::planner::bound::{Aggregate, BoundFilter, BoundPartitions, BoundRows, BoundSelect, Expression};
+use crate::planner::guardrails::{Level, Threshold};
 use crate::schema::Table;
 
 use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
 use super::layout::Layout;
+use super::tombstones::{self, Walked};
 
 /// What the source does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,6 +43,8 @@ pub(crate) struct Limits {
     pub(crate) page_bytes: usize,
     /// Bytes to make room for at once.
     pub(crate) content_bytes_ahead: usize,
+    /// Tombstones that are warned of, and at which the read fails.
+    pub(crate) tombstones: Threshold,
 }
 
 /// A SELECT as far as it does not depend on values: made once for a plan.
@@ -105,6 +110,8 @@ pub(crate) struct Sink<'a> {
     last_clustering: Option<Vec<u8>>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
     position: Option<Position>,
+    walked: Walked,
+    warnings: Vec<String>,
 }
 
 /// What a sink has gathered.
@@ -115,6 +122,8 @@ pub(crate) struct Page {
     pub(crate) row_count: u32,
     /// Where to go on; `None`: there is nothing more.
     pub(crate) position: Option<Position>,
+    /// What the client should be warned of.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl<'a> Sink<'a> {
@@ -149,6 +158,8 @@ impl<'a> Sink<'a> {
             last_clustering: None,
             sorted: Vec::new(),
             position: None,
+            walked: Walked::default(),
+            warnings: Vec::new(),
         }
     }
 
@@ -177,6 +188,9 @@ impl<'a> Sink<'a> {
 
     /// Starts a partition; `rows_left` where a page before has taken some of it.
     pub(crate) fn begin_partition(&mut self, partition_key: &[u8], resumed: Option<Option<u32>>) {
+        if matches!(self.select.partitions, BoundPartitions::Keys(_)) {
+            self.report_tombstones();
+        }
         self.partition_key.clear();
         self.partition_key.extend_from_slice(partition_key);
         self.partition_left = resumed.unwrap_or(self.select.per_partition_limit_rows);
@@ -192,7 +206,37 @@ impl<'a> Sink<'a> {
             .buffer
             .set_static(&self.shape.layout, view, shadowed_to, self.now_seconds)?;
         self.partition_static_is_live = live;
+        self.walked.tombstones += self.buffer.take_dead_cells();
         Ok(())
+    }
+
+    /// Counts the deleted ranges of a partition, each with a beginning and an end.
+    pub(crate) fn note_ranges(&mut self, count: usize) {
+        self.walked.tombstones += u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(2);
+    }
+
+    fn report_tombstones(&mut self) {
+        let walked = std::mem::take(&mut self.walked);
+        if let Level::Warn(_) | Level::Refuse(_) = self.limits.tombstones.judge(walked.tombstones) {
+            let warning = tombstones::warning(self.select, self.limits.page_rows, &self.partition_key, walked);
+            self.warnings.push(warning);
+        }
+    }
+
+    /// Counts a stored row.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTombstones`] when the read has walked over more than it may.
+    fn walk(&mut self, is_there: bool, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
+        let dead_cells = self.buffer.take_dead_cells();
+        self.walked
+            .row(is_there, dead_cells, view, shadowed_to, self.now_seconds);
+        match self.limits.tombstones.fail {
+            Some(fail) if self.walked.tombstones > fail => Err(Error::TooManyTombstones {
+                consistency: Consistency::One,
+            }),
+            _ => Ok(()),
+        }
     }
 
     /// Takes a stored row.
@@ -204,10 +248,12 @@ impl<'a> Sink<'a> {
     ) -> Result<Step, Error> {
         let layout = &self.shape.layout;
         self.buffer.begin_row(self.table, layout);
-        if !self.buffer.set_row(layout, view, shadowed_to, self.now_seconds)? {
+        let is_there = self.buffer.set_row(layout, view, shadowed_to, self.now_seconds)?;
+        self.walk(is_there, view, shadowed_to)?;
+        if !is_there {
             return Ok(Step::Continue);
         }
-        self.buffer.set_clustering(self.table, layout, clustering)?;
+        self.buffer.set_clustering(self.table, &self.shape.layout, clustering)?;
         self.accept(Some(clustering))
     }
 
@@ -245,10 +291,12 @@ impl<'a> Sink<'a> {
             }
         }
         self.sort();
+        self.report_tombstones();
         Ok(Page {
             content: self.out.into(),
             row_count: self.rows,
             position: self.position,
+            warnings: self.warnings,
         })
     }
 

@@ -145,6 +145,15 @@ impl One<'_> {
         if sink.wants_static() {
             bring_static(self.store, self.at, &prefix, &deletions, sink).await?;
         }
+        match &self.select.rows {
+            BoundRows::All => sink.note_ranges(deletions.ranges.len()),
+            BoundRows::Ranges(ranges) => {
+                let meets = |deleted: &&RangeTombstone| ranges.iter().any(|range| overlaps(range, deleted));
+                sink.note_ranges(deletions.ranges.iter().filter(meets).count());
+            }
+            // Of a single row only its own cells count.
+            BoundRows::Keys(_) => {}
+        }
         let after = resume.and_then(|position| position.clustering.as_deref());
         let step = match &self.select.rows {
             BoundRows::All if self.table.clustering_count == 0 => {
@@ -546,6 +555,20 @@ impl<'a> Ring<'a> {
         self.ahead = ahead;
         outcome
     }
+}
+
+/// Whether a deleted range reaches into this one.
+fn overlaps(range: &ClusteringRange, deleted: &RangeTombstone) -> bool {
+    let begins_before_end = match (&deleted.start, range.end.as_deref()) {
+        (Bound::Included(start) | Bound::Excluded(start), Some(end)) => start.as_slice() < end,
+        _ => true,
+    };
+    let ends_behind_start = match &deleted.end {
+        Bound::Included(end) => range.start <= *end,
+        Bound::Excluded(end) => range.start < *end,
+        Bound::Unbounded => true,
+    };
+    begins_before_end && ends_behind_start
 }
 
 /// Whether a statement's rows include this clustering key.

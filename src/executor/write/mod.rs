@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod condition;
 mod forms;
 pub(crate) mod fragment;
+pub(crate) mod size;
 
 use bytes::Bytes;
 
@@ -14,11 +15,13 @@ use crate::executor::{Error, storage_read, storage_write};
 use crate::partition::store::{Batch, RangeTombstone, Row, Space, Store, key};
 use crate::partition::{Consistency, Held, PhysicalPartition, StoreId, Stripes, TablePartitions};
 use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
+use crate::planner::guardrails::Threshold;
 use crate::schema::{ColumnKind, Table};
 use crate::token::Token;
 
 use clock::{ListKeys, WriteClock};
 use fragment::{FragmentWriter, Stamp, reads_before};
+use size::BatchSize;
 
 /// What all modifications of a server share.
 #[derive(Debug)]
@@ -76,6 +79,8 @@ pub(crate) struct Staged {
     /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
     /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
     deletes_just_before: bool,
+    /// What is measured of a batch; `None`: nothing.
+    size: Option<BatchSize>,
 }
 
 impl Staged {
@@ -104,12 +109,21 @@ impl Staged {
 }
 
 impl WriteRoom {
-    /// Carries out modifications without conditions, all at one timestamp unless they bring their own.
+    /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how large they
+    /// may be together; `None`: any size. Gives a warning when they are large.
     ///
     /// # Errors
-    /// When replicas are missing, an operation cannot be applied, or a store refuses.
-    pub(crate) async fn apply(&self, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
-        let mut staged = Staged::default();
+    /// When replicas are missing, an operation cannot be applied, a store refuses, or they are too large.
+    pub(crate) async fn apply(
+        &self,
+        modifications: &[Routed<'_>],
+        request: &WriteRequest,
+        size: Option<&Threshold>,
+    ) -> Result<Option<String>, Error> {
+        let mut staged = Staged {
+            size: size.map(|_| BatchSize::default()),
+            ..Staged::default()
+        };
         let must_read = modifications
             .iter()
             .any(|routed| routed.reads_before() || forms::must_look(routed.table()));
@@ -132,7 +146,15 @@ impl WriteRoom {
             };
             self.stage(&routed, timestamp, request, &mut staged).await?;
         }
-        staged.commit(request).await
+        let warning = match (size, staged.size.take()) {
+            (Some(threshold), Some(size)) => {
+                let modifications: Vec<_> = modifications.iter().map(|routed| routed.modification).collect();
+                size.judge(threshold, &modifications)?
+            }
+            _ => None,
+        };
+        staged.commit(request).await?;
+        Ok(warning)
     }
 
     /// Locks the logical partitions of these modifications.
@@ -210,6 +232,9 @@ impl OnePartition<'_> {
         let modification = self.routed.modification;
         let table = self.routed.table();
         let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
+        if let Some(size) = &mut staged.size {
+            size.partition(table, self.partition_key);
+        }
         match &modification.target {
             BoundTarget::Partition => {
                 let deletion = self.stamp(staged).deletion();
@@ -223,6 +248,9 @@ impl OnePartition<'_> {
             BoundTarget::Ranges(ranges) => {
                 let stamp = self.stamp(staged);
                 for range in ranges {
+                    if let Some(size) = &mut staged.size {
+                        size.range(table, self.partition_key, range);
+                    }
                     staged.batch(self.partition).put_range_tombstone(
                         table.storage_id,
                         self.token.value(),
@@ -303,6 +331,10 @@ impl OnePartition<'_> {
         }
         if must_read {
             staged.read_rows.push((key.clone(), row.clone().canonical()));
+        }
+        if let Some(size) = &mut staged.size {
+            let clustering = key.get(self.prefix().len() + 1..).filter(|_| !of_static);
+            size.row(self.routed.table(), &key, clustering, &row);
         }
         staged.batch(self.partition).upsert(key, row);
         Ok(())
