@@ -12,6 +12,17 @@ pub(super) const KINDS: [&str; 3] = [
 /// A value that no client writes.
 const NEVER_WRITTEN: i32 = -1;
 
+/// The first operations of a history, as if nothing had been heard after the last of them was called: what was answered later is in
+/// doubt. Linearizable where the whole is.
+pub(super) fn beginning(operations: &[Operation], count: usize) -> Vec<Operation> {
+    let mut first: Vec<Operation> = operations.iter().take(count).cloned().collect();
+    let end = first.last().map_or(0, |operation| operation.called);
+    for operation in &mut first {
+        operation.answer = operation.answer.take().filter(|(at, _)| *at <= end);
+    }
+    first
+}
+
 /// The history with one answer changed so that it cannot be; `None` when this one has no place for it.
 pub(super) fn falsified(operations: &[Operation], kind: &str, random: &mut fastrand::Rng) -> Option<Vec<Operation>> {
     let mut changed = operations.to_vec();
