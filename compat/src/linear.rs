@@ -139,7 +139,8 @@ fn falsified_are_refused(by_pair: &[Vec<Operation>], random: &mut fastrand::Rng)
             let Some(operations) = random.choice(by_pair) else {
                 break;
             };
-            let Some(false_history) = falsify::falsified(operations, kind, random) else {
+            let operations = falsify::beginning(operations, random.usize(FALSIFIED_LENGTHS));
+            let Some(false_history) = falsify::falsified(&operations, kind, random) else {
                 continue;
             };
             made += 1;
