@@ -26,9 +26,12 @@ impl Token {
     /// `{u16 length, bytes, 0x00}…` of several.
     ///
     /// Murmur3 x64-128 with seed 0, first half. Cassandra sign-extends the tail bytes, so for a tail byte ≥ 0x80 this is not
-    /// the published hash. An empty key has token −2^63 in Cassandra; such keys are refused before they come here.
+    /// the published hash. An empty key, which no partition has but `token('')` asks for, stands at −2^63.
     #[must_use]
     pub fn of(partition_key: &[u8]) -> Self {
+        if partition_key.is_empty() {
+            return Self::MIN;
+        }
         Self::new(murmur3_h1(partition_key))
     }
 
@@ -118,7 +121,7 @@ mod tests {
             (&[0, 0, 0, 1], -4_069_959_284_402_364_209),
             (&[0xff; 16], -2_824_192_546_314_762_522),
             (b"123456789012345678", -1_519_150_012_378_291_793),
-            (b"", 0),
+            (b"", i64::MIN),
         ];
         for (key, token) in cases {
             assert_eq!(Token::of(key).value(), token, "{key:?}");
@@ -128,7 +131,7 @@ mod tests {
     proptest! {
         /// Where no tail byte is high, Cassandra's hash is the published one.
         #[test]
-        fn agrees_with_the_published_hash(key in proptest::collection::vec(0_u8..0x80, 0..100)) {
+        fn agrees_with_the_published_hash(key in proptest::collection::vec(0_u8..0x80, 1..100)) {
             let published = murmur3::murmur3_x64_128(&mut std::io::Cursor::new(&key), 0).unwrap();
             let h1 = u64::try_from(published & u128::from(u64::MAX)).unwrap();
             prop_assert_eq!(Token::of(&key), Token::new(h1.cast_signed()));

@@ -377,7 +377,10 @@ impl Database {
                         "ANY ConsistencyLevel is only supported for writes".to_owned(),
                     ));
                 }
-                let pages = request.params.page_size_rows.is_some_and(|rows| rows > 0);
+                let bound = plan.bind(values, &request.context)?;
+                let pages = request.params.page_size_rows.is_some_and(|page| {
+                    page > 0 && (plan.is_aggregate() || bound.partitions != BoundPartitions::Keys(Vec::new()))
+                });
                 if pages && plan.sorts_partitions() {
                     return Err(Error::Invalid(
                         "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
@@ -385,7 +388,6 @@ impl Database {
                             .to_owned(),
                     ));
                 }
-                let bound = plan.bind(values, &request.context)?;
                 let mut answer = self.select(request, planned, &bound, values).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)

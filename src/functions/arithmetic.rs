@@ -144,11 +144,17 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
         Native::Double => floats(left.to_f64(), right.to_f64(), operator).to_be_bytes().to_vec(),
         Native::Varint => types::encode_varint(&varints(&left.to_varint(), &right.to_varint(), operator)?),
         _ => {
-            let not_a_number = || Problem::Operation("Infinite or NaN".to_owned());
-            let (x, y) = (
-                operand(&left).ok_or_else(not_a_number)?,
-                operand(&right).ok_or_else(not_a_number)?,
-            );
+            let finite = |number: &Number| {
+                operand(number).ok_or_else(|| {
+                    let what = if number.to_f64().is_nan() {
+                        "A NaN"
+                    } else {
+                        "An infinite number"
+                    };
+                    Problem::Operation(format!("{what} cannot be converted into a decimal"))
+                })
+            };
+            let (x, y) = (finite(&left)?, finite(&right)?);
             decimals(&x, &y, operator)?.encode()
         }
     };
@@ -263,8 +269,10 @@ fn moment(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     if !is_date {
         return Ok(Some(Bytes::copy_from_slice(&moved.to_be_bytes())));
     }
-    let days = types::encode_date(moved.div_euclid(DAY_MILLIS)).ok_or_else(overflow)?;
-    Ok(Some(Bytes::copy_from_slice(&days)))
+    // As in Java, what is outside the range of dates comes in again at its other end.
+    let days = (moved.div_euclid(DAY_MILLIS) + (1 << 31)).rem_euclid(1 << 32);
+    let days = u32::try_from(days).map_err(|_| overflow())?;
+    Ok(Some(Bytes::copy_from_slice(&days.to_be_bytes())))
 }
 
 /// Overloads of unary minus.

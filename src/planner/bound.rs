@@ -57,6 +57,18 @@ pub enum BoundRows {
     Ranges(Vec<ClusteringRange>),
 }
 
+impl BoundRows {
+    /// Whether no row can be among them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Keys(keys) => keys.is_empty(),
+            Self::Ranges(ranges) => ranges.is_empty(),
+        }
+    }
+}
+
 /// How a filter compares a row's value with its operand.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Comparison {
@@ -356,6 +368,8 @@ pub struct BoundModification {
     pub target: BoundTarget,
     /// Operations on columns, by place in `table.columns`; those on static columns go to the static row.
     pub operations: Vec<(usize, BoundOperation)>,
+    /// Whether it has operations on static columns, counting those whose values are not set.
+    pub names_static: bool,
     /// `USING TIMESTAMP`, µs. `None`: the request's, or the node's.
     pub timestamp: Option<i64>,
     /// `USING TTL`, seconds; 0 is none. `None`: the table's default.

@@ -9,7 +9,7 @@ use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relat
 use super::bound::{BoundCondition, BoundModification, BoundRows, BoundTarget, ModificationKind, Value};
 use super::condition::{self, ConditionPlan};
 use super::error::{Error, invalid};
-use super::narrow::{PartitionPlan, RowsPlan};
+use super::narrow::{PartitionPlan, RowsPlan, check_partition_key};
 use super::operation::{self, Operation};
 use super::restriction::{Judge, Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -116,6 +116,7 @@ impl ModifyPlan {
             None => None,
         };
         let partition_keys = self.partitions.keys(table, binding)?;
+        partition_keys.iter().try_for_each(check_partition_key)?;
         let target = match &self.target {
             TargetPlan::Rows(rows) => BoundTarget::Rows(rows.keys(table, binding)?),
             TargetPlan::Static => BoundTarget::Static,
@@ -138,6 +139,10 @@ impl ModifyPlan {
             partition_keys,
             target,
             operations,
+            names_static: self
+                .operations
+                .iter()
+                .any(|(index, _)| kind_of(table, *index) == ColumnKind::Static),
             timestamp,
             ttl_seconds,
             condition: if self.condition.is_conditional() {

@@ -185,7 +185,8 @@ impl PartitionPlan {
             return Ok(BoundPartitions::Ring { lower, upper });
         }
         let mut keys = self.keys(table, binding)?;
-        keys.retain(|key| (lower..=upper).contains(&Token::of(key).value()));
+        let allows = token_filter(token, binding)?;
+        keys.retain(|key| allows(Token::of(key).value()));
         Ok(BoundPartitions::Keys(keys))
     }
 
@@ -193,7 +194,6 @@ impl PartitionPlan {
     pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
         if let [Given::One(term)] = self.components.as_slice() {
             let key = key_value(table, 0, term, binding)?;
-            check_partition_key(&key)?;
             return Ok(vec![key]);
         }
         let mut keys: Vec<Vec<Bytes>> = vec![Vec::with_capacity(self.components.len())];
@@ -234,7 +234,6 @@ impl PartitionPlan {
 /// A partition key's serialised form: one component's bytes, or `{u16 length, bytes, 0}` for each of several.
 pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
     if let [only] = components {
-        check_partition_key(only)?;
         return Ok(only.clone());
     }
     let size = components.iter().map(|component| component.len() + 3).sum();
@@ -250,7 +249,8 @@ pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
     Ok(key.freeze())
 }
 
-fn check_partition_key(key: &Bytes) -> Result<(), Error> {
+/// Whether a partition can have this key; one of several components is measured when it is put together.
+pub(crate) fn check_partition_key(key: &Bytes) -> Result<(), Error> {
     if key.is_empty() {
         return Err(Error::invalid("Key may not be empty"));
     }
@@ -262,14 +262,13 @@ fn check_partition_key(key: &Bytes) -> Result<(), Error> {
 
 /// The tokens that restrictions allow, both ends inclusive; −2^63 as an upper bound is the end of the ring.
 fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, i64), Error> {
-    let read = |term: &Typed| match term.bind(binding)? {
-        Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::invalid("Invalid null token value")),
-        Value::Null => Err(Error::invalid("Invalid null token value")),
-        Value::Unset => Err(Error::invalid("Invalid unset token value")),
-    };
+    let read = |term: &Typed| token_value(term, binding);
     if let Some(term) = &token.eq {
-        let token = read(term)?;
-        return Ok((token, token));
+        // The end of the ring is its beginning: a range from it to it is the whole ring.
+        return Ok(match read(term)? {
+            i64::MIN => (i64::MIN, i64::MAX),
+            token => (token, token),
+        });
     }
     const EMPTY: (i64, i64) = (i64::MAX, i64::MIN);
     let lower = match &token.lower {
@@ -292,6 +291,37 @@ fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, 
         },
     };
     Ok((lower, upper))
+}
+
+fn token_value(term: &Typed, binding: &Binding<'_>) -> Result<i64, Error> {
+    match term.bind(binding)? {
+        Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::invalid("Invalid null token value")),
+        Value::Null => Err(Error::invalid("Invalid null token value")),
+        Value::Unset => Err(Error::invalid("Invalid unset token value")),
+    }
+}
+
+/// The tokens that restrictions allow beside named keys: a range that starts behind its end goes around the ring
+/// (`TokenFilter.toRangeSet`).
+fn token_filter(token: &TokenRestriction, binding: &Binding<'_>) -> Result<impl Fn(i64) -> bool, Error> {
+    let bound = |bound: &Option<(Typed, bool)>| match bound {
+        None => Ok(None),
+        Some((term, inclusive)) => token_value(term, binding).map(|value| Some((value, *inclusive))),
+    };
+    let eq = match &token.eq {
+        None => None,
+        Some(term) => Some(token_value(term, binding)?),
+    };
+    let (lower, upper) = (bound(&token.lower)?, bound(&token.upper)?);
+    Ok(move |at: i64| {
+        let above = lower.is_none_or(|(value, inclusive)| at > value || (inclusive && at == value));
+        let below = upper.is_none_or(|(value, inclusive)| at < value || (inclusive && at == value));
+        match (eq, lower, upper) {
+            (Some(value), ..) => at == value,
+            (None, Some((start, _)), Some((end, _))) if start > end => above || below,
+            _ => above && below,
+        }
+    })
 }
 
 impl RowsPlan {

@@ -6,10 +6,10 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
-use super::bound::{BoundSelect, ResultColumn, Selection, Value};
+use super::bound::{BoundFilter, BoundPartitions, BoundSelect, Comparison, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
-use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
+use super::narrow::{FilterPlan, PartitionPlan, RowsPlan, check_partition_key};
 use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, check_filters, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -32,10 +32,10 @@ pub struct SelectPlan {
     sort: Vec<(usize, bool)>,
     group_by: Option<GroupPlan>,
     distinct: bool,
-    /// Whether the partition key is restricted at all, if only by filters or by its token.
-    restricts_partitions: bool,
     limit: Option<Typed>,
     per_partition_limit: Option<Typed>,
+    /// What Cassandra warns of if rows are aggregated.
+    aggregate_warning: Option<&'static str>,
 }
 
 impl SelectPlan {
@@ -66,12 +66,8 @@ impl SelectPlan {
     /// What Cassandra warns of when the statement runs.
     #[must_use]
     pub fn warning(&self) -> Option<&'static str> {
-        if !self.is_aggregate() {
-            None
-        } else if !self.restricts_partitions {
-            Some("Aggregation query used without partition key")
-        } else if self.partitions.has_in() {
-            Some("Aggregation query used on multiple partition keys (IN restriction)")
+        if self.is_aggregate() {
+            self.aggregate_warning
         } else {
             None
         }
@@ -92,7 +88,7 @@ impl SelectPlan {
         let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = self.selection.bind(binding)?;
-        let partitions = self.partitions.bind(table, binding)?;
+        let mut partitions = self.partitions.bind(table, binding)?;
         let rows = self.rows.bind(table, binding)?;
         let filters = self
             .filters
@@ -102,6 +98,14 @@ impl SelectPlan {
         let mut probes = Vec::new();
         for probe in &self.probes {
             probes.extend(probe.bind(binding)?);
+        }
+        // Cassandra looks at a key only when it is about to read it.
+        if let BoundPartitions::Keys(keys) = &mut partitions {
+            let no_value = |filter: &BoundFilter| filter.comparison == Comparison::In && filter.operands.is_empty();
+            if (rows.is_empty() && table.clustering_count > 0) || filters.iter().any(no_value) {
+                keys.clear();
+            }
+            keys.iter().try_for_each(check_partition_key)?;
         }
         Ok(BoundSelect {
             table: Arc::clone(table),
@@ -142,8 +146,18 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
     let limit = limit_term(&select.limit, "[limit]")?;
     let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
-    let selection = selection::plan(typer, table, select)?;
-    let only_static = selection.only_static_and_partition_key(table);
+    // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns, where it asks first
+    // whether only those are selected: there it has found columns and functions by then.
+    let selection = match selection::plan(typer, table, select) {
+        Err(error) if table.has_static() && is_of_lookup(&error) => return Err(error),
+        planned => planned,
+    };
+    for order in &select.order_by {
+        if let OrderBy::Column(name, _) = order {
+            column(table, name.as_str())?;
+        }
+    }
+    let only_static = selects_only_static(table, &select.selection);
     if let Some(OrderBy::Ann(name, _, _)) = select.order_by.first() {
         column(table, name.as_str())?;
         return Err(Error::Unsupported("ORDER BY … ANN OF".into()));
@@ -155,21 +169,35 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         allow_filtering: select.allow_filtering,
     };
     let restrictions = judge.judge(&select.relations, only_static)?;
+    let mut selection = selection?;
     let partitions = PartitionPlan::new(table, &restrictions);
+    if select.distinct {
+        let sorts = partitions.has_in();
+        distinct(table, select, &selection, &restrictions, sorts)?;
+    }
     let group_by = group_by(typer, table, select, &restrictions)?;
     if select.per_partition_limit.is_some() && !selection.template.aggregates.is_empty() && group_by.is_none() {
         return Err(Error::invalid(
             "PER PARTITION LIMIT is not allowed with aggregate queries.",
         ));
     }
-    if select.distinct {
-        distinct(table, select, &selection, &restrictions)?;
-    }
     let (reversed, sort) = order_by(table, select, &restrictions, &partitions)?;
     if !select.allow_filtering && needs_filtering(table, &restrictions) {
         return Err(Error::invalid(FILTERING));
     }
     check_filters(table, &restrictions)?;
+    let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
+    let aggregate_warning = if restrictions.partition.is_empty() && restrictions.token.is_none() {
+        Some("Aggregation query used without partition key")
+    } else if restrictions
+        .partition
+        .iter()
+        .any(|restriction| restricted(&restriction.test))
+    {
+        Some("Aggregation query used on multiple partition keys (IN restriction)")
+    } else {
+        None
+    };
     let (rows, left) = RowsPlan::new(table, &restrictions, false);
     let mut filters: Vec<FilterPlan> = Vec::new();
     if restrictions.partition_filters || restrictions.partition.len() < table.partition_key_count {
@@ -197,7 +225,6 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         .chain(&restrictions.clustering)
         .chain(&restrictions.others);
     let probes = ProbePlan::all(table, looked_up);
-    let mut selection = selection;
     selection.need(filters.iter().flat_map(FilterPlan::columns));
     selection.need(sort.iter().map(|(column, _)| *column));
     if let Some(groups) = &group_by {
@@ -214,10 +241,68 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         sort,
         group_by,
         distinct: select.distinct,
-        restricts_partitions: !restrictions.partition.is_empty() || restrictions.token.is_some(),
         limit,
         per_partition_limit,
+        aggregate_warning,
     })
+}
+
+/// Whether a selection was refused because of a name in it, a column's or a function's.
+fn is_of_lookup(error: &Error) -> bool {
+    let text = error.to_string();
+    let starts = [
+        "Undefined column name",
+        "Unknown function",
+        "Function system.",
+        "Invalid call to function",
+        "Invalid number of arguments",
+        "Type error",
+    ];
+    starts.iter().any(|start| text.starts_with(start))
+}
+
+/// Whether no clustering or regular column is asked for, and some static one is (`SelectStatement.selectOnlyStaticColumns`).
+fn selects_only_static(table: &Table, selection: &ast::Selection) -> bool {
+    let ast::Selection::Selectors(selectors) = selection else {
+        return false;
+    };
+    let mut kinds = Vec::new();
+    for selector in selectors {
+        kinds_named(table, &selector.selector, &mut kinds);
+    }
+    kinds.contains(&ColumnKind::Static)
+        && kinds
+            .iter()
+            .all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
+}
+
+/// The kinds of the columns that a selector names.
+fn kinds_named(table: &Table, selector: &Selector, kinds: &mut Vec<ColumnKind>) {
+    match selector {
+        Selector::Column(name) => {
+            if let Ok((_, column)) = column(table, name.as_str()) {
+                kinds.push(column.kind);
+            }
+        }
+        Selector::Term(_) | Selector::CountRows(_) => {}
+        Selector::Function { arguments: parts, .. }
+        | Selector::Tuple(parts)
+        | Selector::List(parts)
+        | Selector::Set(parts) => parts.iter().for_each(|part| kinds_named(table, part, kinds)),
+        Selector::Metadata { of, .. }
+        | Selector::Field { of, .. }
+        | Selector::Element { of, .. }
+        | Selector::Slice { of, .. }
+        | Selector::Cast { selector: of, .. }
+        | Selector::TypeHint { selector: of, .. }
+        | Selector::Negate(of) => kinds_named(table, of, kinds),
+        Selector::Arithmetic { left, right, .. } => {
+            kinds_named(table, left, kinds);
+            kinds_named(table, right, kinds);
+        }
+        // Cassandra takes a map for one that asks for anything.
+        Selector::Map(_) => kinds.push(ColumnKind::Regular),
+    }
 }
 
 /// SELECT DISTINCT: what it may ask for (`SelectStatement.validateDistinctSelection`).
@@ -226,6 +311,7 @@ fn distinct(
     select: &ast::Select,
     selection: &SelectionPlan,
     restrictions: &Restrictions,
+    sorts: bool,
 ) -> Result<(), Error> {
     if select.per_partition_limit.is_some() {
         return Err(Error::invalid(
@@ -241,8 +327,17 @@ fn distinct(
             "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
         ));
     }
-    for index in &selection.selected {
-        if let Some(column) = table.columns.get(*index)
+    // What rows of several partitions are sorted by is selected along with them.
+    let sorted_by = select
+        .order_by
+        .iter()
+        .filter(|_| sorts)
+        .filter_map(|order| match order {
+            OrderBy::Column(name, _) => column(table, name.as_str()).ok().map(|(index, _)| index),
+            OrderBy::Ann(..) => None,
+        });
+    for index in selection.selected.iter().copied().chain(sorted_by) {
+        if let Some(column) = table.columns.get(index)
             && matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular)
         {
             return invalid!(
@@ -419,6 +514,11 @@ fn group_by(
             ));
         }
         next = index + 1;
+    }
+    if next < table.partition_key_count {
+        return Err(Error::invalid(
+            "Group by is not supported on only a part of the partition key",
+        ));
     }
     let clustering = plan
         .columns()

@@ -48,7 +48,7 @@ impl Display for Terms<'_> {
 impl Display for LiteralText<'_> {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self.0 {
-            Literal::Null => f.write_str("null"),
+            Literal::Null => f.write_str("NULL"),
             Literal::String(text) => write!(f, "'{text}'"),
             Literal::Integer(text) | Literal::Float(text) | Literal::Uuid(text) | Literal::Duration(text) => {
                 f.write_str(text)

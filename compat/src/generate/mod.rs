@@ -3,8 +3,8 @@
 //!
 //! Life of a round: [`schema`] makes a table, [`round`] some hundred statements about it, [`pair`] asks both servers in
 //! a keyspace of the round's own, [`judge`] compares. A difference that no rule explains is made small by [`shrink`],
-//! printed, and written as a script of the oracle with Cassandra's answers. Then the round ends, since what follows
-//! may only follow from it.
+//! printed, and written as a script of the oracle with Cassandra's answers. After a write that differs the round ends,
+//! since what follows may only follow from it.
 //!
 //! Invariants: everything random comes from the seed and the number of the round, so that a round can be asked again;
 //! nothing depends on a clock, since every write carries its timestamp and every request its `now_in_seconds`
@@ -42,9 +42,9 @@ use std::time::Duration;
 /// Statements that fill a table before reads begin.
 const FILLING: u64 = 40;
 /// How many alike differences are made small.
-const ALIKE_MAX: usize = 2;
+const ALIKE_MAX: usize = 1;
 /// How many differences a run looks for before it ends.
-const DIFFERENCES_MAX: usize = 400;
+const DIFFERENCES_MAX: usize = 4000;
 
 /// What to run.
 #[derive(Debug, Clone)]
@@ -241,12 +241,20 @@ fn ask(
     number: u64,
 ) -> Outcome<bool> {
     let (theirs, ours) = pair.ask(&question)?;
-    let verdict = judge::judge(&question, &theirs, &ours);
+    let schema = asked.iter().filter(|q| q.kind == Kind::Schema);
+    let facts = judge::Facts {
+        descending: schema.clone().any(|q| q.text.contains(" DESC")),
+        clustered: schema
+            .clone()
+            .any(|q| q.text.starts_with("CREATE TABLE") && (q.text.contains(" c0 ") || q.text.contains("\"C 0\" "))),
+    };
+    let verdict = judge::judge(&question, facts, &theirs, &ours);
     let parts_ways = judge::parts_ways(&question, &theirs, &ours);
     if shared.options.verbose {
         let shown = theirs.to_string().chars().take(300).collect::<String>();
         println!("{number}: {}\n    {verdict:?} {shown}", question.script().trim_end());
     }
+    let goes_on = question.kind == Kind::Read;
     asked.push(question);
     let signature = {
         let mut tally = shared.tally();
@@ -265,27 +273,29 @@ fn ask(
             }
             Verdict::Different => {}
         }
-        let Some(question) = asked.last() else { return Ok(false) };
+        let Some(question) = asked.last() else {
+            return Ok(false);
+        };
         let signature = judge::signature(question, &theirs, &ours);
         tally.different += 1;
         let count = tally.alike.entry(signature.clone()).or_default();
         *count += 1;
         if *count > ALIKE_MAX {
-            return Ok(false);
+            return Ok(goes_on);
         }
         signature
     };
     let keyspace = format!("gen_{}_{number}_s", shared.options.seed);
-    let found = shrink::shrink(pair, &keyspace, asked, (theirs, ours), shared.options.shrink)?;
-    let name = format!("found_{}_{number}", shared.options.seed);
+    let mut lab = Pair::new(shared.cassandra, &shared.options.target);
+    let found = shrink::shrink(&mut lab, &keyspace, asked, (theirs, ours), shared.options.shrink)?;
+    let name = format!("found_{}_{number}_{}", shared.options.seed, asked.len());
     show(&name, &signature, &found);
     if let Some(folder) = &shared.options.keep
         && found.again
     {
         keep(folder, &name, &found, shared.cassandra)?;
     }
-    pair.enter(&format!("gen_{}_{number}", shared.options.seed))?;
-    Ok(false)
+    Ok(goes_on)
 }
 
 fn text_of(found: &Finding) -> String {

@@ -87,10 +87,11 @@ fn selector(round: &mut Round, terms: &mut Terms, column: &Column) -> Option<Str
             match form {
                 0 => format!("mask_default({name})"),
                 1 => format!("mask_null({name})"),
-                _ => {
+                _ if column.ty.native().is_some() => {
                     let value = column.value(&mut round.rng);
                     format!("mask_replace({name}, {})", value.literal)
                 }
+                _ => format!("mask_default({name})"),
             }
         }
         _ => by_type(round, terms, column)?,

@@ -370,14 +370,23 @@ fn condition(round: &mut Round, terms: &mut Terms, column: &Column) -> Option<St
     }
     let operators = ["=", "=", "=", "!=", "<", "<=", ">", ">="];
     let operator = if column.ty.has_duration() {
-        "="
+        &"="
     } else {
         round.rng.choice(&operators)?
     };
-    let value = if round.rng.u8(0..5) == 0 {
+    let is_equality = matches!(*operator, "=" | "!=");
+    let value = if is_equality && round.rng.u8(0..4) == 0 {
         Val::null()
     } else {
         column.value(&mut round.rng)
+    };
+    // Which of several conditions Cassandra looks at first, and so whether it refuses null or what is empty and so null,
+    // depends on a hash.
+    let is_empty = matches!(value.literal.as_str(), "[]" | "{}");
+    let operator = if is_empty && column.is_multicell() {
+        "="
+    } else {
+        operator
     };
     Some(format!("{name} {operator} {}", terms.put(&mut round.rng, &value)))
 }

@@ -127,7 +127,7 @@ impl RowBuffer {
         shadowed_to: Option<i64>,
         now_seconds: i64,
     ) -> Result<bool, Error> {
-        let live = self.take_cells(&layout.statics, view, shadowed_to, now_seconds, layout.metadata)?;
+        let live = self.take_cells(&layout.statics, view, shadowed_to, None, now_seconds, layout.metadata)?;
         self.mark = self.bytes.len();
         self.cells_mark = self.cells.len();
         Ok(live)
@@ -167,10 +167,19 @@ impl RowBuffer {
         shadowed_to: Option<i64>,
         now_seconds: i64,
     ) -> Result<bool, Error> {
-        let marked = view
+        let marker = view
             .marker()
-            .is_some_and(|marker| shadowed_to.is_none_or(|to| marker.timestamp > to) && marker.is_live(now_seconds));
-        let live = self.take_cells(&layout.regulars, view, shadowed_to, now_seconds, layout.metadata)?;
+            .filter(|marker| shadowed_to.is_none_or(|to| marker.timestamp > to));
+        let marked = marker.is_some_and(|marker| marker.is_live(now_seconds));
+        let passed_over_before = marker.map(|marker| marker.timestamp).filter(|_| layout.passes_over);
+        let live = self.take_cells(
+            &layout.regulars,
+            view,
+            shadowed_to,
+            passed_over_before,
+            now_seconds,
+            layout.metadata,
+        )?;
         Ok(marked || live)
     }
 
@@ -179,6 +188,7 @@ impl RowBuffer {
         wanted: &[Wanted],
         view: &RowView<'_>,
         shadowed_to: Option<i64>,
+        passed_over_before: Option<i64>,
         now_seconds: i64,
         metadata: bool,
     ) -> Result<bool, Error> {
@@ -210,8 +220,11 @@ impl RowBuffer {
             let Some(bytes) = cell.live_value(now_seconds) else {
                 continue;
             };
+            let Some(shape) = &found.shape else {
+                live |= passed_over_before.is_none_or(|marker| cell.timestamp >= marker);
+                continue;
+            };
             live = true;
-            let Some(shape) = &found.shape else { continue };
             if open.is_some_and(|(at, ..)| at.id != found.id) {
                 self.close(open.take());
             }

@@ -66,6 +66,10 @@ pub(crate) struct Layout {
     pub(crate) needs_static: bool,
     /// Whether write times and expiries are kept.
     pub(crate) metadata: bool,
+    /// Whether a cell that nobody needs is passed over when it is older than its row's marker, as Cassandra does when some static
+    /// or regular column is asked for (`BTreeRow.filter`): the marker shows the row, so that such a cell need not. Once the
+    /// marker has expired the row is then not there for reads of other columns, and that too is as in Cassandra.
+    pub(crate) passes_over: bool,
 }
 
 impl Layout {
@@ -95,6 +99,7 @@ impl Layout {
             regulars: Vec::new(),
             needs_static: false,
             metadata,
+            passes_over: false,
         };
         for (place, (column, needed)) in table.columns.iter().zip(&is_needed).enumerate() {
             let dropped = table.dropped.get(&column.name).filter(|dropped| {
@@ -124,6 +129,10 @@ impl Layout {
                 ColumnKind::PartitionKey | ColumnKind::Clustering => {}
             }
         }
+        layout.passes_over = [&layout.statics, &layout.regulars]
+            .into_iter()
+            .flatten()
+            .any(|wanted| wanted.shape.is_some());
         layout.statics.sort_by_key(|wanted| wanted.id);
         layout.regulars.sort_by_key(|wanted| wanted.id);
         layout

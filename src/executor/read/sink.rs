@@ -280,7 +280,8 @@ impl<'a> Sink<'a> {
         if self.position.is_none() {
             if self.group.is_some() {
                 self.flush_group()?;
-                if self.select.group_by.is_some() && self.is_full() {
+                let partition_is_done = self.partition_left == Some(0) && self.is_last_key();
+                if self.select.group_by.is_some() && self.is_full() && !partition_is_done {
                     // Whether there is another group the full page does not know: the next one, of no rows, says so.
                     self.note_position_of_group(false);
                 }
@@ -336,9 +337,15 @@ impl<'a> Sink<'a> {
         if let Some(left) = &mut self.partition_left {
             *left = left.saturating_sub(1);
         }
-        let partition_is_done = self.select.distinct || self.partition_left == Some(0) || clustering.is_none();
+        let partition_is_done = self.select.distinct
+            || self.partition_left == Some(0)
+            || clustering.is_none()
+            || self.table.clustering_count == 0;
         if self.is_full() {
-            self.note_position(clustering.filter(|_| !partition_is_done).map(<[u8]>::to_vec));
+            // As Cassandra's pager: behind the last row that can be there is no page, not even an empty one.
+            if !(partition_is_done && self.is_last_key()) {
+                self.note_position(clustering.filter(|_| !partition_is_done).map(<[u8]>::to_vec));
+            }
             return Step::Stop;
         }
         if self.is_exhausted() {
@@ -349,6 +356,12 @@ impl<'a> Sink<'a> {
         } else {
             Step::Continue
         }
+    }
+
+    /// Whether the partition is the last of those that the statement names.
+    fn is_last_key(&self) -> bool {
+        matches!(&self.select.partitions, BoundPartitions::Keys(keys)
+            if keys.last().is_some_and(|key| *key == self.partition_key))
     }
 
     fn is_full(&self) -> bool {

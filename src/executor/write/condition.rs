@@ -207,32 +207,27 @@ fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
     Ok(())
 }
 
-/// Where some statement asks for existence, Cassandra reads all static columns if a static row is written, and all regular ones
-/// if a row is, and of the others those in conditions: the rest it shows as null (CQL3CasRequest.columnsToRead).
+/// What Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no condition unless a
+/// static row is written, regular ones in no condition unless a row is.
 fn unread(table: &Table, modifications: &[Routed<'_>]) -> Vec<usize> {
-    let kind_of = |place: usize| table.columns.get(place).map(|column| column.kind);
     let writes_static = modifications.iter().any(|routed| {
         let modification = routed.modification;
-        let mut operations = modification.operations.iter();
-        matches!(modification.target, BoundTarget::Static)
-            || operations.any(|(place, _)| kind_of(*place) == Some(ColumnKind::Static))
+        matches!(modification.target, BoundTarget::Static) || modification.names_static
     });
     let writes_rows = modifications
         .iter()
         .any(|routed| !matches!(routed.modification.target, BoundTarget::Static));
-    if !asks_existence(modifications) {
-        return Vec::new();
-    }
-    let mut conditioned = Vec::new();
-    for routed in modifications {
-        if let BoundCondition::Columns(conditions) = &routed.modification.condition {
-            conditioned.extend(conditions.iter().filter_map(column_of));
-        }
-    }
+    let in_condition = |place: &usize| {
+        modifications.iter().any(|routed| {
+            let modification = routed.modification;
+            matches!(modification.condition, BoundCondition::Columns(_))
+                && modification.condition_columns.contains(place)
+        })
+    };
     (0..table.columns.len())
-        .filter(|place| match kind_of(*place) {
-            Some(ColumnKind::Static) => !writes_static && !conditioned.contains(place),
-            Some(ColumnKind::Regular) => !writes_rows && !conditioned.contains(place),
+        .filter(|place| match table.columns.get(*place).map(|column| column.kind) {
+            Some(ColumnKind::Static) => !writes_static && !in_condition(place),
+            Some(ColumnKind::Regular) => !writes_rows && !in_condition(place),
             _ => false,
         })
         .collect()
@@ -300,6 +295,11 @@ impl<'a> Current<'a> {
             context,
             unread: unread(table, modifications),
         };
+        // What is not read does not show that a row is there.
+        let unread = std::mem::take(&mut current.unread);
+        current.layout.statics.retain(|wanted| !unread.contains(&wanted.place));
+        current.layout.regulars.retain(|wanted| !unread.contains(&wanted.place));
+        current.unread = unread;
         if table.has_static() {
             let found = store.get(Space::Rows, &key::static_row_key(&prefix), &at).await;
             current.static_row = found.map_err(|error| storage_read(&error))?;
@@ -428,7 +428,7 @@ impl<'a> Current<'a> {
             }
         }
         let (buffer, has_static) = self.fill(None)?;
-        if row_count == 0 && has_static && self.reads_static(modifications) {
+        if row_count == 0 && has_static {
             put_row(&buffer, &mut content);
             row_count = 1;
         }
@@ -445,18 +445,6 @@ impl<'a> Current<'a> {
             })
         }));
         Ok(answer(self.table, columns, content, row_count))
-    }
-
-    /// Whether Cassandra would read the static row at all: only then does it stand for a row that is not there.
-    fn reads_static(&self, modifications: &[Routed<'_>]) -> bool {
-        let is_static = |place: &usize| is_static(self.table, *place);
-        if asks_existence(modifications) {
-            return !self.unread.iter().any(is_static);
-        }
-        let mut conditions = modifications
-            .iter()
-            .flat_map(|routed| &routed.modification.condition_columns);
-        conditions.any(is_static)
     }
 
     /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.

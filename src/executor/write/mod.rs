@@ -317,13 +317,18 @@ impl OnePartition<'_> {
         } else {
             None
         };
-        let writer = FragmentWriter {
-            stamp: self.stamp,
-            list_keys: &self.room.list_keys,
-            stored: stored.as_ref(),
-            deletes: self.routed.modification.kind == ModificationKind::Delete,
-        };
+        let mut stored = stored;
         for (column, operation) in self.operations(of_static) {
+            // A list's element is looked for in what the operations before it have left.
+            if reads_before(operation) && !row.is_empty() {
+                stored = Some(Row::merge(stored.unwrap_or_default(), row.clone().canonical()));
+            }
+            let writer = FragmentWriter {
+                stamp: self.stamp,
+                list_keys: &self.room.list_keys,
+                stored: stored.as_ref(),
+                deletes: self.routed.modification.kind == ModificationKind::Delete,
+            };
             writer.apply(&mut row, column, operation)?;
         }
         if row.is_empty() {

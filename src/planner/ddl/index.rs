@@ -114,6 +114,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(configuration!("Illegal index name {name}"));
     }
+    check_file_name(class, &targets)?;
     if let Some(class) = class {
         index_options::judge(class, &in_order, table, &targets)?;
     }
@@ -176,6 +177,23 @@ fn targets<'a>(table: &'a Table, statement: &CreateIndex, class: Option<&str>) -
         .iter()
         .try_for_each(|target| check_target(table, target, class == Some(SASI_CLASS)))?;
     Ok(targets)
+}
+
+/// A storage-attached index writes files that are called after its column (`StorageAttachedIndex.validateOptions`).
+fn check_file_name(class: Option<&str>, targets: &[Target<'_>]) -> Result<(), DdlError> {
+    if !class.is_some_and(|class| class.eq_ignore_ascii_case("sai") || class.ends_with("StorageAttachedIndex")) {
+        return Ok(());
+    }
+    for (_, column) in targets {
+        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+        if column.name.is_empty() || !column.name.chars().all(plain) {
+            return Err(invalid!(
+                "Column '{}' contains non-alphanumeric-underscore characters",
+                column.name
+            ));
+        }
+    }
+    Ok(())
 }
 
 fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Result<(), DdlError> {

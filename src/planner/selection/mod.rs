@@ -144,18 +144,6 @@ impl SelectionPlan {
         template.needed.sort_unstable();
         template.needed.dedup();
     }
-
-    /// Whether no clustering or regular column is asked for, and some static one is.
-    pub(crate) fn only_static_and_partition_key(&self, table: &Table) -> bool {
-        let kinds = || {
-            self.selected
-                .iter()
-                .filter_map(|index| table.columns.get(*index))
-                .map(|column| column.kind)
-        };
-        kinds().any(|kind| kind == ColumnKind::Static)
-            && kinds().all(|kind| matches!(kind, ColumnKind::Static | ColumnKind::PartitionKey))
-    }
 }
 
 /// Puts values where their numbers are.
