@@ -47,7 +47,7 @@ pub struct Options {
 /// Falsified histories of each kind that the checker must refuse.
 const FALSIFIED: usize = 20;
 /// Operations of a falsified history: to refuse one, every order of all that came before the lie has to be tried.
-const FALSIFIED_LENGTHS: std::ops::Range<usize> = 100..1000;
+const FALSIFIED_LENGTHS: std::ops::Range<usize> = 50..300;
 
 const SCHEMA: [&str; 2] = [
     "CREATE KEYSPACE linear WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",

@@ -1,0 +1,203 @@
+//! Guardrails that are off by default: texts of Cassandra 5.0's `db.guardrails.Guardrails`, with `Guardrail#decorateMessage`'s
+//! beginning. Those that are on by default are recorded from Cassandra (`compat/oracle/scripts/guardrails_*.cql`).
+
+#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
+
+#[expect(dead_code, reason = "these tests need less of it than others")]
+mod support;
+
+use std::net::{IpAddr, Ipv4Addr};
+
+use helenus::clock::Clock;
+use helenus::executor::{Database, Error, Options, QueryParams, SessionState};
+use helenus::partition::store;
+use helenus::planner::{Guardrails, Threshold};
+use helenus::schema::node::NodeInfo;
+use support::Client;
+
+const ON: Threshold = Threshold::new(2, 3);
+
+async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
+    let mut guardrails = Guardrails::default();
+    change(&mut guardrails);
+    let clock = Clock::manual(1_700_000_000_000_000);
+    let options = Options {
+        url: "memory:".parse().unwrap(),
+        store: store::Options::default(),
+        clock: clock.clone(),
+        seed: 1,
+        node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+        page_bytes_max: Options::PAGE_BYTES_MAX,
+        guardrails,
+    };
+    let mut client = Client {
+        database: Database::open(options).await.unwrap(),
+        session: SessionState::default(),
+        clock,
+    };
+    client
+        .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        .await;
+    client.session.keyspace = Some("ks".into());
+    client
+}
+
+impl Client {
+    async fn warned(&self, text: &str, warning: &str) {
+        assert_eq!(self.ok(text).await.warnings, [warning], "{text}");
+    }
+
+    async fn refused(&self, text: &str, why: &str) {
+        let error = self.run(text, QueryParams::default()).await.unwrap_err();
+        assert_eq!(error, Error::Invalid(why.to_owned()), "{text}");
+    }
+}
+
+#[tokio::test]
+async fn amounts_of_the_schema() {
+    let client = client(|guardrails| {
+        guardrails.keyspaces = ON;
+        guardrails.tables = ON;
+        guardrails.columns_per_table = ON;
+        guardrails.fields_per_udt = ON;
+        guardrails.secondary_indexes_per_table = Threshold::new(0, 1);
+    })
+    .await;
+    let keyspace = |name| {
+        format!("CREATE KEYSPACE {name} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}")
+    };
+    assert!(client.ok(&keyspace("two")).await.warnings.is_empty());
+    let said = "Guardrail keyspaces violated: Creating keyspace three, current number of keyspaces 3 exceeds warning threshold of 2.";
+    client.warned(&keyspace("three"), said).await;
+    let said =
+        "Guardrail keyspaces violated: Cannot have more than 3 keyspaces, aborting the creation of keyspace four";
+    client.refused(&keyspace("four"), said).await;
+
+    assert!(
+        client
+            .ok("CREATE TABLE a (k int PRIMARY KEY, v int)")
+            .await
+            .warnings
+            .is_empty()
+    );
+    let said =
+        "Guardrail columns_per_table violated: The table b has 3 columns, this exceeds the warning threshold of 2.";
+    client
+        .warned("CREATE TABLE b (k int PRIMARY KEY, v int, w int)", said)
+        .await;
+    let said =
+        "Guardrail columns_per_table violated: Tables cannot have more than 3 columns, but 4 provided for table c";
+    client
+        .refused("CREATE TABLE c (k int PRIMARY KEY, v int, w int, x int)", said)
+        .await;
+    client
+        .refused("ALTER TABLE b ADD x int", &said.replace("table c", "table b"))
+        .await;
+    let said =
+        "Guardrail tables violated: Creating table c, current number of tables 3 exceeds warning threshold of 2.";
+    client.warned("CREATE TABLE c (k int PRIMARY KEY)", said).await;
+    let said = "Guardrail tables violated: Cannot have more than 3 tables, aborting the creation of table d";
+    client.refused("CREATE TABLE d (k int PRIMARY KEY)", said).await;
+
+    let said =
+        "Guardrail fields_per_udt violated: The user type u has 3 columns, this exceeds the warning threshold of 2.";
+    client.warned("CREATE TYPE u (a int, b int, c int)", said).await;
+    let said = "Guardrail fields_per_udt violated: User types cannot have more than 3 columns, but 4 provided for user type u.";
+    client.refused("ALTER TYPE u ADD d int", said).await;
+
+    let said = "Guardrail secondary_indexes_per_table violated: Creating secondary index v_index on table a, current number of \
+                indexes 1 exceeds warning threshold of 0.";
+    client.warned("CREATE INDEX v_index ON a (v)", said).await;
+    let said = "Guardrail secondary_indexes_per_table violated: Tables cannot have more than 1 secondary indexes, aborting the \
+                creation of secondary index on table a";
+    client.refused("CREATE INDEX ON a (v)", said).await;
+}
+
+#[tokio::test]
+async fn amounts_of_a_read() {
+    let client = client(|guardrails| {
+        guardrails.partition_keys_in_select = ON;
+        guardrails.in_select_cartesian_product = ON;
+        guardrails.page_size = ON;
+    })
+    .await;
+    client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
+    let said = "Guardrail partition_keys_in_select violated: Query with partition keys in IN clause on table t, with number of \
+                partition keys 3 exceeds warning threshold of 2.";
+    client.warned("SELECT * FROM t WHERE k IN (1, 2, 3)", said).await;
+    let said = "Guardrail partition_keys_in_select violated: Aborting query with partition keys in IN clause on table t, number of \
+                partition keys 4 exceeds fail threshold of 3.";
+    client.refused("SELECT * FROM t WHERE k IN (1, 2, 3, 4)", said).await;
+    let said = "Guardrail in_select_cartesian_product violated: The cartesian product of the IN restrictions on clustering key \
+                produces 3 values, this exceeds warning threshold of 2.";
+    client
+        .warned("SELECT * FROM t WHERE k = 1 AND c IN (1, 2, 3)", said)
+        .await;
+    let said = "Guardrail in_select_cartesian_product violated: Aborting query because the cartesian product of the IN restrictions \
+                on clustering key produces 4 values, this exceeds fail threshold of 3.";
+    client
+        .refused("SELECT * FROM t WHERE k = 1 AND c IN (1, 2, 3, 4)", said)
+        .await;
+    let paged = |rows| QueryParams {
+        page_size_rows: Some(rows),
+        ..QueryParams::default()
+    };
+    let answer = client.run("SELECT * FROM t", paged(3)).await.unwrap();
+    let said = "Guardrail page_size violated: Query for table t with page size 3 exceeds warning threshold of 2.";
+    assert_eq!(answer.warnings, [said]);
+    let error = client.run("SELECT * FROM t", paged(4)).await.unwrap_err();
+    let said = "Guardrail page_size violated: Aborting query for table t, page size 4 exceeds fail threshold of 3.";
+    assert_eq!(error, Error::Invalid(said.to_owned()));
+}
+
+#[tokio::test]
+async fn amounts_of_a_write() {
+    let client = client(|guardrails| {
+        guardrails.items_per_collection = ON;
+        guardrails.collection_bytes = Threshold::new(100, 1000);
+        guardrails.column_value_bytes = Threshold::new(20, 30);
+    })
+    .await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY, v text, l list<int>, s set<text>, f frozen<list<int>>)")
+        .await;
+    let said = "Guardrail items_per_collection violated: Detected collection f with 3 items, this exceeds the warning threshold of 2.";
+    let value = "Guardrail column_value_size violated: Value of column 'f' has size 28, this exceeds the warning threshold of 20.";
+    assert_eq!(
+        client.ok("INSERT INTO t (k, f) VALUES (1, [1, 2, 3])").await.warnings,
+        [value, said]
+    );
+    let said = "Guardrail items_per_collection violated: Detected collection l with 4 items, this exceeds the failure threshold of 3.";
+    client
+        .refused("UPDATE t SET l = l + [1, 2, 3, 4] WHERE k = 1", said)
+        .await;
+    let said = "Guardrail collection_size violated: Detected collection s of size 119, this exceeds the warning threshold of 100.";
+    let text = format!("UPDATE t SET s = {{'{}'}} WHERE k = 1", "x".repeat(99));
+    client.warned(&text, said).await;
+    let said = "Guardrail column_value_size violated: Value of column 'v' has size 21, this exceeds the warning threshold of 20.";
+    client
+        .warned(&format!("INSERT INTO t (k, v) VALUES (1, '{}')", "x".repeat(21)), said)
+        .await;
+    let said = "Guardrail column_value_size violated: Value of column 'v' has size 31, this exceeds the failure threshold of 30.";
+    client
+        .refused(
+            &format!("UPDATE t SET v = '{}' WHERE k = 1 IF EXISTS", "x".repeat(31)),
+            said,
+        )
+        .await;
+}
+
+/// Cassandra's ReadFailure READ_TOO_MANY_TOMBSTONES (`TombstoneOverwhelmingException`).
+#[tokio::test]
+async fn too_many_tombstones() {
+    let client = client(|guardrails| guardrails.tombstones = ON).await;
+    client.ok("CREATE TABLE t (k int, c int, PRIMARY KEY (k, c))").await;
+    client.ok("DELETE FROM t WHERE k = 1 AND c IN (1, 2, 3)").await;
+    let warnings = client.ok("SELECT * FROM t WHERE k = 1").await.warnings;
+    let said = "Read 0 live rows and 3 tombstone cells for query SELECT * FROM ks.t WHERE k = 1 ALLOW FILTERING; token \
+                -4069959284402364209 (see tombstone_warn_threshold)";
+    assert_eq!(warnings, [said]);
+    client.ok("DELETE FROM t WHERE k = 1 AND c = 4").await;
+    let error = client.run("SELECT * FROM t WHERE k = 1", QueryParams::default()).await;
+    assert!(matches!(error, Err(Error::TooManyTombstones { .. })), "{error:?}");
+}
