@@ -296,6 +296,13 @@ fn cut(value: &Value) -> String {
 /// Statements whose answer is not ours to give: what a Java compiler says, and names of Java objects.
 const NOT_OURS: &[&str] = &["AS 'not java'", "SELECT count(*) FROM simple WHERE v IS NOT NULL"];
 
+/// Differs: Cassandra refuses an index on the whole partition key; here, as on Cosmos, there may be one. Such a statement is left
+/// out, so that what follows it is asked of the same schema.
+fn indexes_the_whole_key(recorded: &Value) -> bool {
+    let message = recorded["message"].as_str().unwrap_or_default();
+    message.starts_with("Cannot create secondary index on the only partition key column")
+}
+
 #[test]
 fn errors_of_ddl_are_cassandras() {
     let mut session = Session::golden();
@@ -312,6 +319,9 @@ fn errors_of_ddl_are_cassandras() {
             Some("golden".to_owned())
         };
         if grammar::parse(statement).is_err() || statement.starts_with("USE") {
+            continue;
+        }
+        if indexes_the_whole_key(&entry) {
             continue;
         }
         let Some(got) = session.ask(statement) else { continue };
@@ -380,7 +390,7 @@ fn recorded_ddl_is_cassandras() {
                 }
                 continue;
             }
-            if grammar::parse(statement).is_err() || other {
+            if grammar::parse(statement).is_err() || other || indexes_the_whole_key(&entry) {
                 continue;
             }
             let Some(mut got) = session.ask(statement) else {
