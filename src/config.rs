@@ -13,6 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use self::settings::{SETTINGS, Setting};
+use crate::executor::PartitionLimits;
 use crate::planner::Guardrails;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
 
@@ -290,6 +291,10 @@ pub struct Config {
     pub sweep_interval: Duration,
     /// Amounts that are warned of or refused.
     pub guardrails: Guardrails,
+    /// When physical partitions are split and merged; bytes are scaled already.
+    pub partitions: PartitionLimits,
+    /// Time between looks at their sizes; zero: never.
+    pub partition_check_interval: Duration,
     /// Threads that serve; 0: one for each core.
     pub threads: usize,
     /// What is logged.
@@ -334,6 +339,11 @@ impl Config {
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
             guardrails: guardrails(values)?,
+            partitions: PartitionLimits {
+                bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
+                merges: values.parsed("partition-merge")?,
+            },
+            partition_check_interval: values.seconds("partition-check-seconds")?,
             threads: values.parsed("threads")?,
             log: values.text("log").unwrap_or_default().to_owned(),
             log_format: match values.text("log-format") {
@@ -349,6 +359,31 @@ impl Config {
                 .map(|(setting, values, _)| (setting.name.into(), values.join(",")))
                 .collect(),
         })
+    }
+}
+
+/// What limits of size are multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Scale {
+    numerator: u32,
+    denominator: u32,
+}
+
+impl Scale {
+    /// A limit, scaled; never nothing.
+    fn of(self, limit: u64) -> u64 {
+        let scaled = u128::from(limit) * u128::from(self.numerator) / u128::from(self.denominator);
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+fn scale(values: &Values) -> Result<Scale, ConfigError> {
+    let text = values.text("scale-limits").unwrap_or("1");
+    let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
+    let part = |part: &str| part.trim().parse::<u32>().ok().filter(|part| *part > 0);
+    match (part(numerator), part(denominator)) {
+        (Some(numerator), Some(denominator)) => Ok(Scale { numerator, denominator }),
+        _ => Err(values.wrong("scale-limits", text, "a fraction of whole numbers above 0, like 1/1000")),
     }
 }
 

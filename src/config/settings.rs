@@ -104,6 +104,30 @@ pub const SETTINGS: &[Setting] = &[
         "Time between clean-ups of expired and deleted data; 0: never",
     ),
     setting(
+        "partition-bytes-max",
+        "BYTES",
+        Some("32212254720"),
+        "Bytes beyond which a physical partition is split in two",
+    ),
+    setting(
+        "partition-check-seconds",
+        "SECONDS",
+        Some("60"),
+        "Time between looks at the sizes of physical partitions; 0: never",
+    ),
+    setting(
+        "partition-merge",
+        "BOOL",
+        Some("false"),
+        "Merge neighbouring physical partitions that stay below a quarter of partition-bytes-max together",
+    ),
+    setting(
+        "scale-limits",
+        "FRACTION",
+        Some("1"),
+        "Multiplies limits of size, so that tests reach them with little data: 1/1000 makes 30 GB 30 MB",
+    ),
+    setting(
         "row-cache-bytes-max",
         "BYTES",
         Some("67108864"),

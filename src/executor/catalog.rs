@@ -9,9 +9,20 @@
 //! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
+//! !partitions · u32   the physical partitions of the table of this number (partition::map); none: one that was never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
 //! are removed behind; a crash on the way leaves their `!garbage` record, and the next start goes on.
+//!
+//! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a snapshot in which
+//! one table has another list. Requests that began before go on with the list they have. Nothing can be lost, doubled or missing:
+//! - A row's key in the store is made of table number, token and keys; no partition's id is in it. Both lists lead it to the same
+//!   store (a merge of two stores' partitions is refused), so whoever writes by the old list writes where readers by the new one look.
+//! - Each list by itself covers the ring without gap or overlap, and a scan goes by one list from its first token to its last: it
+//!   passes each token once. All of a scan's parts in one store are read as of one moment of that store (read::source).
+//! - Locks are of logical partitions (stripes of table and token), whatever list led there.
+//! - A paging state names the last row's partition key and clustering key. The next page goes on behind them by the list of its own
+//!   time; no id, range or epoch of a list is in it.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -33,13 +44,17 @@ use crate::executor::probe::PROBE;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
-use crate::planner::ddl::{self, DdlContext, DdlOutcome};
-use crate::schema::{Schema, StorageId, Table, record, system};
+use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
+use crate::schema::{Schema, StorageId, Table, Throughput, record, system};
 
 const HOST_ID: &[u8] = b"!host_id";
 const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
 const GARBAGE: &[u8] = b"!garbage";
+const PARTITIONS: &[u8] = b"!partitions";
+
+/// The one store that there is.
+const STORE: StoreId = StoreId(0);
 
 /// Everything that requests read of the catalog, at one moment.
 #[derive(Debug)]
@@ -49,8 +64,11 @@ pub(crate) struct Snapshot {
     /// Rises with every change, TRUNCATE included; a plan of another generation is made anew.
     pub(crate) generation: u64,
     /// Shares its structure with the snapshot before, as the schema does.
-    partitions: HashMap<StorageId, Arc<TablePartitions>>,
+    partitions: Partitions,
 }
+
+/// The physical partitions of each table and view.
+type Partitions = HashMap<StorageId, Arc<TablePartitions>>;
 
 impl Snapshot {
     /// Where a table's rows are.
@@ -60,7 +78,7 @@ impl Snapshot {
     pub(crate) fn partitions(&self, table: &Table) -> Result<&Arc<TablePartitions>, Error> {
         self.partitions
             .get(&table.storage_id)
-            .ok_or_else(|| Error::Invalid(format!("table {}.{} does not exist", table.keyspace, table.name)))
+            .ok_or_else(|| gone(&table.keyspace, &table.name))
     }
 }
 
@@ -97,6 +115,7 @@ struct Found {
     next_storage_id: Option<u32>,
     garbage: Vec<StorageId>,
     indexes: BTreeMap<StorageId, Record>,
+    partitions: BTreeMap<StorageId, Bytes>,
 }
 
 impl Found {
@@ -116,6 +135,10 @@ impl Found {
                 found.indexes.extend(id.map(|id| (id, Record::decode(value))));
             } else if key == PROBE {
                 // Says nothing.
+            } else if let Some(id) = key.strip_prefix(PARTITIONS) {
+                let id = id.try_into().ok().map(u32::from_be_bytes);
+                let list = Bytes::copy_from_slice(value);
+                found.partitions.extend(id.map(|id| (id, list)));
             } else if let Some(id) = key.strip_prefix(GARBAGE) {
                 found.garbage.extend(id.try_into().ok().map(u32::from_be_bytes));
             } else {
@@ -130,6 +153,10 @@ impl Found {
 
 fn garbage_key(id: StorageId) -> Vec<u8> {
     [GARBAGE, &id.to_be_bytes()].concat()
+}
+
+fn partitions_key(id: StorageId) -> Vec<u8> {
+    [PARTITIONS, &id.to_be_bytes()].concat()
 }
 
 impl Catalog {
@@ -167,8 +194,13 @@ impl Catalog {
         }
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
+        let partitions = partitions_at_open(&schema, &found.partitions, &store)?;
         let catalog = Self {
-            current: ArcSwap::from_pointee(snapshot(Arc::clone(&schema), None, &store)),
+            current: ArcSwap::from_pointee(Snapshot {
+                schema: Arc::clone(&schema),
+                generation: 0,
+                partitions,
+            }),
             changing: Mutex::new(Changing {
                 next_storage_id,
                 random,
@@ -252,6 +284,11 @@ impl Catalog {
             data_centers: self.data_centers.clone(),
         };
         let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
+        if let Some(of) = &outcome.partition_change {
+            let table = before.table_or_view(&of.keyspace, &of.table);
+            let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
+            self.put_partitions_in_force(table.storage_id, of.change).await?;
+        }
         if outcome.change.is_none() {
             return Ok(outcome);
         }
@@ -279,12 +316,14 @@ impl Catalog {
     pub(crate) async fn truncate(&self, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         let before = Arc::clone(&self.current.load().schema);
-        let gone = || Error::Invalid(format!("table {keyspace}.{name} does not exist"));
-        let table = before.table_or_view(keyspace, name).ok_or_else(gone)?;
+        let table = before
+            .table_or_view(keyspace, name)
+            .ok_or_else(|| gone(keyspace, name))?;
         let old: Vec<StorageId> = table.storage_ids().collect();
         let id = changing.next_storage_id;
         changing.next_storage_id += u32::try_from(old.len()).unwrap_or(u32::MAX);
-        let next = Arc::new(before.with_storage_id(keyspace, name, id).ok_or_else(gone)?);
+        let next = before.with_storage_id(keyspace, name, id);
+        let next = Arc::new(next.ok_or_else(|| gone(keyspace, name))?);
         let mut batch = Batch::new();
         let next_id = changing.next_storage_id.to_be_bytes();
         batch.put(
@@ -293,6 +332,40 @@ impl Catalog {
             Bytes::copy_from_slice(&next_id),
         );
         self.put_in_force(&mut changing, &before, next, &old, true, batch).await
+    }
+
+    /// Splits or merges physical partitions of the table of this number: durable when it returns, and every later request goes by it.
+    ///
+    /// # Errors
+    /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
+    pub(crate) async fn repartition(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        let _changing = self.changing.lock().await;
+        self.put_partitions_in_force(table, change).await
+    }
+
+    /// [`Catalog::repartition`] of somebody who may change the catalog. The generation stays: plans know nothing of partitions.
+    async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        let current = self.current.load_full();
+        let before = current.partitions.get(&table);
+        let before = before.ok_or_else(|| Error::Invalid("the table does not exist".to_owned()))?;
+        let next = match change {
+            PartitionChange::Split { at } => before.split(at),
+            PartitionChange::Merge { left, right } => {
+                before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
+            }
+        };
+        let next = next.map_err(|error| Error::Invalid(error.to_string()))?;
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, partitions_key(table), next.encode());
+        commit(&self.store, batch).await?;
+        let mut partitions = current.partitions.clone();
+        partitions.insert(table, Arc::new(next));
+        self.current.store(Arc::new(Snapshot {
+            schema: Arc::clone(&current.schema),
+            generation: current.generation,
+            partitions,
+        }));
+        Ok(())
     }
 
     /// Makes the next schema durable and lets everybody see it. `is_emptied`: tables that have other numbers have no rows, so that new
@@ -329,6 +402,8 @@ impl Catalog {
         for index in &gone {
             batch.delete(Space::Catalog, index::record_key(*index));
         }
+        let current = self.current.load_full();
+        let partitions = partitions_after(&current, &next, &self.store, &mut batch)?;
         commit(&self.store, batch).await?;
         // What is kept with the rows covers both schemas as long as somebody may go by either.
         let (meanwhile, then) = difference.derivations(&changing.derivations);
@@ -338,9 +413,11 @@ impl Catalog {
         for (index, table) in come {
             self.begin_index(changing, table, index, begun.clone());
         }
-        let current = self.current.load_full();
-        self.current
-            .store(Arc::new(snapshot(next, Some(&current), &self.store)));
+        self.current.store(Arc::new(Snapshot {
+            schema: next,
+            generation: current.generation + 1,
+            partitions,
+        }));
         for index in gone {
             self.indexes.remove(index);
         }
@@ -394,12 +471,52 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
         .map_err(|error| storage_write(&error, Consistency::All, "SIMPLE"))
 }
 
-/// The snapshot of `schema` that follows `before`; only keyspaces that differ are looked through.
-fn snapshot(schema: Arc<Schema>, before: Option<&Snapshot>, store: &Store) -> Snapshot {
-    let mut partitions = before.map(|before| before.partitions.clone()).unwrap_or_default();
-    let (nothing, no_tables) = (BTreeMap::new(), OrdMap::new());
-    let were = before.map_or(&nothing, |before| &before.schema.keyspaces);
+fn gone(keyspace: &str, table: &str) -> Error {
+    Error::Invalid(format!("table {keyspace}.{table} does not exist"))
+}
+
+/// The lists of all tables and views of a schema, as they are recorded.
+fn partitions_at_open(
+    schema: &Schema,
+    records: &BTreeMap<StorageId, Bytes>,
+    store: &Store,
+) -> Result<Partitions, Error> {
+    let keyspaces = schema
+        .keyspaces
+        .values()
+        .filter(|keyspace| !system::is_local(&keyspace.name));
+    let tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
+    tables
+        .map(|table| {
+            let list = match records.get(&table.storage_id) {
+                None => TablePartitions::whole(STORE, store.clone()),
+                Some(record) => {
+                    let read = TablePartitions::decode(record, |id| (id == STORE).then(|| store.clone()));
+                    read.map_err(|error| Error::Server(format!("{}.{}: {error}", table.keyspace, table.name)))?
+                }
+            };
+            Ok((table.storage_id, Arc::new(list)))
+        })
+        .collect()
+}
+
+/// The list that a new table begins with.
+fn partitions_at_first(table: &Table, store: &Store) -> TablePartitions {
+    let options = &table.options;
+    let of_throughput = || options.throughput.map_or(1, Throughput::partitions_at_first);
+    let count = options.partitions.map_or_else(of_throughput, usize::from);
+    TablePartitions::evenly(count, STORE, store)
+}
+
+/// The lists under the next schema, and what to write so that they are recorded; only keyspaces that differ are looked through.
+/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some.
+fn partitions_after(before: &Snapshot, schema: &Schema, store: &Store, batch: &mut Batch) -> Result<Partitions, Error> {
+    let mut partitions = before.partitions.clone();
+    let no_tables = OrdMap::new();
+    let were = &before.schema.keyspaces;
     let names: BTreeSet<&String> = were.keys().chain(schema.keyspaces.keys()).collect();
+    // Tables as they were and as they are, where they differ.
+    let mut changes: Vec<(Option<&Table>, Option<&Table>)> = Vec::new();
     for name in names.into_iter().filter(|name| !system::is_local(name)) {
         let (was, is) = (were.get(name), schema.keyspaces.get(name));
         if let (Some(was), Some(is)) = (was, is)
@@ -411,41 +528,48 @@ fn snapshot(schema: Arc<Schema>, before: Option<&Snapshot>, store: &Store) -> Sn
             was.map_or(&no_tables, |keyspace| &keyspace.tables),
             is.map_or(&no_tables, |keyspace| &keyspace.tables),
         );
-        let (mut gone, mut come) = (Vec::new(), Vec::new());
         for change in was_tables.diff(is_tables) {
-            match change {
-                DiffItem::Add(_, is) => come.push(is.storage_id),
-                DiffItem::Update { old, new } => {
-                    gone.push(old.1.storage_id);
-                    come.push(new.1.storage_id);
-                }
-                DiffItem::Remove(_, was) => gone.push(was.storage_id),
+            changes.push(match change {
+                DiffItem::Add(_, is) => (None, Some(is)),
+                DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
+                DiffItem::Remove(_, was) => (Some(was), None),
+            });
+        }
+        let view_names: BTreeSet<&String> = [was, is]
+            .into_iter()
+            .flatten()
+            .flat_map(|keyspace| keyspace.views.keys())
+            .collect();
+        for view in view_names {
+            changes.push((
+                was.and_then(|was| was.views.get(view)).map(|view| view.table.as_ref()),
+                is.and_then(|is| is.views.get(view)).map(|view| view.table.as_ref()),
+            ));
+        }
+    }
+    for (was, is) in changes {
+        let kept = was.and_then(|was| partitions.get(&was.storage_id)).cloned();
+        if let Some(was) = was.filter(|was| is.is_none_or(|is| is.storage_id != was.storage_id)) {
+            partitions.remove(&was.storage_id);
+            if kept.as_ref().is_some_and(|list| !list.is_unrecorded()) {
+                batch.delete(Space::Catalog, partitions_key(was.storage_id));
             }
         }
-        gone.extend(
-            was.iter()
-                .flat_map(|keyspace| keyspace.views.values())
-                .map(|view| view.table.storage_id),
-        );
-        come.extend(
-            is.iter()
-                .flat_map(|keyspace| keyspace.views.values())
-                .map(|view| view.table.storage_id),
-        );
-        for id in gone.iter().filter(|id| !come.contains(id)) {
-            partitions.remove(id);
+        let Some(is) = is else { continue };
+        let mut list = kept.clone().unwrap_or_else(|| Arc::new(partitions_at_first(is, store)));
+        if let (Some(was), Some(throughput)) = (was, is.options.throughput)
+            && was.options.throughput != Some(throughput)
+            && throughput.partitions_needed() > list.all().len()
+        {
+            let grown = list.grown_to(throughput.partitions_needed());
+            list = Arc::new(grown.map_err(|error| Error::Invalid(error.to_string()))?);
         }
-        for id in come {
-            let whole = || {
-                let physical = PhysicalPartitionId(u64::from(id));
-                Arc::new(TablePartitions::whole(physical, StoreId(0), store.clone()))
-            };
-            partitions.entry(id).or_insert_with(whole);
+        let is_recorded = was.is_some_and(|was| was.storage_id == is.storage_id)
+            && kept.is_some_and(|kept| kept.epoch() == list.epoch());
+        if !is_recorded && !list.is_unrecorded() {
+            batch.put(Space::Catalog, partitions_key(is.storage_id), list.encode());
         }
+        partitions.insert(is.storage_id, list);
     }
-    Snapshot {
-        schema,
-        generation: before.map_or(0, |before| before.generation + 1),
-        partitions,
-    }
+    Ok(partitions)
 }

@@ -182,6 +182,11 @@ impl Database {
         (&self.store, self.writes.clock.now_seconds())
     }
 
+    /// What is defined, where it is, and who changes it.
+    pub(super) const fn catalog(&self) -> &Catalog {
+        &self.catalog
+    }
+
     /// How far each index is.
     pub(super) fn indexes(&self) -> &index::Indexes {
         &self.catalog.indexes
@@ -459,7 +464,7 @@ impl Database {
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
         } else {
             let partitions = request.snapshot.partitions(&select.table)?;
-            for partition in partitions.overlapping(i64::MIN, i64::MAX) {
+            for partition in source::concerned(partitions, select) {
                 partition.replicas.admit(params.consistency)?;
             }
             let at_level = |error| match error {
@@ -472,9 +477,14 @@ impl Database {
             let read = index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await;
             match read.map_err(at_level)? {
                 Some(used) => notes.push(format!("Scanned with index {used}")),
-                None => source::run(partitions, select, resume.as_ref(), &mut sink)
-                    .await
-                    .map_err(at_level)?,
+                None => {
+                    let visited = source::run(partitions, select, resume.as_ref(), &mut sink).await;
+                    let visited = visited.map_err(at_level)?;
+                    if params.trace.is_some() {
+                        let all = partitions.all().len();
+                        notes.push(format!("Read {visited} of {all} physical partitions"));
+                    }
+                }
             }
         }
         let Page {
@@ -512,6 +522,9 @@ impl Database {
             live.figures = self.view_figures(&select.table.name);
         }
         live.index_builds = self.catalog.indexes.builds();
+        if select.table.keyspace == system::COSMOS {
+            live.partitions = self.shown_partitions();
+        }
         let sources = views::Sources {
             schema: &request.snapshot.schema,
             node: &self.node,

@@ -1,4 +1,6 @@
 //! Physical partitions: which store holds which part of a table's ring.
+//!
+//! A list never changes: a split or merge makes the next one, under the next epoch, and requests go on with the one they have.
 
 use std::sync::Arc;
 
@@ -6,7 +8,7 @@ use super::replicas::ReplicaSet;
 use super::store::Store;
 use crate::token::Token;
 
-/// The number of a physical partition; never used again.
+/// The number of a physical partition among its table's; never used again in the table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct PhysicalPartitionId(pub u64);
 
@@ -19,7 +21,7 @@ pub struct StoreId(pub u32);
 pub struct PhysicalPartition {
     /// Its number.
     pub id: PhysicalPartitionId,
-    /// Rises when the range or the store changes, so that a request that routed by an older map notices.
+    /// The table's epoch at which this range came to be in this store: what a request that routed by an older list can tell it by.
     pub epoch: u64,
     /// Lowest token, inclusive.
     pub lower: i64,
@@ -33,27 +35,118 @@ pub struct PhysicalPartition {
     pub store: Store,
 }
 
+/// Most physical partitions a table can have: far above what its rows need, few enough that a change can write the whole list.
+pub const PARTITIONS_MAX: usize = 4096;
+
+/// The version of the form in which a list is kept.
+const FORMAT: u8 = 1;
+
+/// Why a list of physical partitions cannot be changed or read.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MapError {
+    /// A split where nothing would be left on one side.
+    #[error("Cannot split at token {at}: physical partition {id} begins there already")]
+    AtBoundary {
+        /// The token.
+        at: i64,
+        /// Who begins there.
+        id: u64,
+    },
+    /// A split of a table that has [`PARTITIONS_MAX`].
+    #[error("A table has at most {PARTITIONS_MAX} physical partitions")]
+    TooMany,
+    /// A merge of a partition that is not there, or not any more.
+    #[error("There is no physical partition {0}")]
+    Unknown(u64),
+    /// A merge of two that have another, or nothing, between them.
+    #[error("Physical partitions {left} and {right} are not neighbours in this order")]
+    NotNeighbours {
+        /// The one said to be the lower.
+        left: u64,
+        /// The other.
+        right: u64,
+    },
+    /// A merge of two that lie in different stores.
+    #[error("Physical partitions {left} and {right} are in different stores")]
+    Apart {
+        /// The lower one.
+        left: u64,
+        /// The other.
+        right: u64,
+    },
+    /// The record of a list cannot be read.
+    #[error("the record of a table's physical partitions is damaged")]
+    Damaged,
+}
+
 /// A table's physical partitions: sorted, without gap or overlap, from −2^63 to 2^63−1.
+///
+/// ```text
+/// record = 01 · epoch u64 · next id u64 · ( id u64 · epoch u64 · lower i64 · store u32 )+     (big-endian)
+/// ```
 #[derive(Clone, Debug)]
 pub struct TablePartitions {
     partitions: Vec<Arc<PhysicalPartition>>,
+    /// Rises with every change of the list.
+    epoch: u64,
+    /// The id that the next new partition gets.
+    next_id: u64,
 }
 
 impl TablePartitions {
-    /// One physical partition over the whole ring, as every table starts.
+    /// One physical partition over the whole ring.
     #[must_use]
-    pub fn whole(id: PhysicalPartitionId, store_id: StoreId, store: Store) -> Self {
-        Self {
-            partitions: vec![Arc::new(PhysicalPartition {
-                id,
+    pub fn whole(store_id: StoreId, store: Store) -> Self {
+        Self::evenly(1, store_id, &store)
+    }
+
+    /// So many physical partitions (at least one, at most [`PARTITIONS_MAX`]) of equal parts of the ring, all in one store.
+    #[must_use]
+    pub fn evenly(count: usize, store_id: StoreId, store: &Store) -> Self {
+        let count = count.clamp(1, PARTITIONS_MAX) as u64;
+        let lower = |number: u64| {
+            // The ring has 2^64 tokens; the quotient is below that.
+            let offset = u64::try_from((u128::from(number) << 64) / u128::from(count)).unwrap_or(u64::MAX);
+            i64::MIN.wrapping_add_unsigned(offset)
+        };
+        let partitions = (0..count).map(|number| {
+            Arc::new(PhysicalPartition {
+                id: PhysicalPartitionId(number),
                 epoch: 0,
-                lower: i64::MIN,
-                upper: i64::MAX,
+                lower: lower(number),
+                upper: if number + 1 == count {
+                    i64::MAX
+                } else {
+                    lower(number + 1) - 1
+                },
                 replicas: ReplicaSet::default(),
                 store_id,
-                store,
-            })],
+                store: store.clone(),
+            })
+        });
+        Self {
+            partitions: partitions.collect(),
+            epoch: 0,
+            next_id: count,
         }
+    }
+
+    /// Rises with every change of the list.
+    #[must_use]
+    pub const fn epoch(&self) -> u64 {
+        self.epoch
+    }
+
+    /// All, in order of token.
+    #[must_use]
+    pub fn all(&self) -> &[Arc<PhysicalPartition>] {
+        &self.partitions
+    }
+
+    /// Whether it is what a table has of which nothing is recorded: one partition, never changed.
+    #[must_use]
+    pub fn is_unrecorded(&self) -> bool {
+        self.epoch == 0 && self.partitions.len() == 1
     }
 
     /// Where a logical partition lives.
@@ -62,11 +155,13 @@ impl TablePartitions {
     /// Never: the ring is covered.
     #[must_use]
     pub fn of(&self, token: Token) -> &PhysicalPartition {
-        let place = self
-            .partitions
-            .partition_point(|partition| partition.upper < token.value());
+        let place = self.place(token.value());
         #[expect(clippy::expect_used, reason = "a table's partitions cover the ring")]
         self.partitions.get(place).expect("the ring is covered")
+    }
+
+    fn place(&self, token: i64) -> usize {
+        self.partitions.partition_point(|partition| partition.upper < token)
     }
 
     /// The physical partitions that a token range touches, in order of token.
@@ -75,33 +170,201 @@ impl TablePartitions {
         if lower > upper {
             return &[];
         }
-        let first = self.partitions.partition_point(|partition| partition.upper < lower);
+        let first = self.place(lower);
         let last = self.partitions.partition_point(|partition| partition.lower <= upper);
         self.partitions.get(first..last).unwrap_or_default()
     }
+
+    /// The list in which the partition of a token is two: one ends before the token, one begins with it. Both have new ids.
+    ///
+    /// # Errors
+    /// [`MapError::AtBoundary`], [`MapError::TooMany`].
+    pub fn split(&self, at: i64) -> Result<Self, MapError> {
+        let place = self.place(at);
+        let parent = self.partitions.get(place).ok_or(MapError::Damaged)?;
+        if parent.lower == at {
+            let id = parent.id.0;
+            return Err(MapError::AtBoundary { at, id });
+        }
+        if self.partitions.len() >= PARTITIONS_MAX {
+            return Err(MapError::TooMany);
+        }
+        let left = self.child(parent, 0, parent.lower, at - 1);
+        let right = self.child(parent, 1, at, parent.upper);
+        Ok(self.with(place..=place, vec![left, right]))
+    }
+
+    /// The list in which two neighbours are one, with a new id.
+    ///
+    /// # Errors
+    /// [`MapError::Unknown`], [`MapError::NotNeighbours`], [`MapError::Apart`].
+    pub fn merge(&self, left: PhysicalPartitionId, right: PhysicalPartitionId) -> Result<Self, MapError> {
+        let find = |id: PhysicalPartitionId| {
+            let mut found = self.partitions.iter().enumerate();
+            found
+                .find(|(_, partition)| partition.id == id)
+                .ok_or(MapError::Unknown(id.0))
+        };
+        let ((place, lower), (next, higher)) = (find(left)?, find(right)?);
+        let (left, right) = (left.0, right.0);
+        if next != place + 1 {
+            return Err(MapError::NotNeighbours { left, right });
+        }
+        if lower.store_id != higher.store_id {
+            return Err(MapError::Apart { left, right });
+        }
+        let both = self.child(lower, 0, lower.lower, higher.upper);
+        Ok(self.with(place..=next, vec![both]))
+    }
+
+    /// The list with at least so many partitions (at most [`PARTITIONS_MAX`]): those of most tokens split in the middle, as many as
+    /// it takes and no more.
+    ///
+    /// # Errors
+    /// As [`TablePartitions::split`]; never in practice.
+    pub fn grown_to(&self, count: usize) -> Result<Self, MapError> {
+        let mut grown = self.clone();
+        while grown.partitions.len() < count.min(PARTITIONS_MAX) {
+            let width = |partition: &PhysicalPartition| partition.upper.abs_diff(partition.lower);
+            // The first among equals.
+            let widest = grown.partitions.iter().rev().max_by_key(|partition| width(partition));
+            let widest = widest.ok_or(MapError::Damaged)?;
+            let middle = widest.lower.wrapping_add_unsigned(width(widest) / 2 + 1);
+            grown = grown.split(middle)?;
+        }
+        Ok(grown)
+    }
+
+    fn child(&self, parent: &PhysicalPartition, number: u64, lower: i64, upper: i64) -> Arc<PhysicalPartition> {
+        Arc::new(PhysicalPartition {
+            id: PhysicalPartitionId(self.next_id + number),
+            epoch: self.epoch + 1,
+            lower,
+            upper,
+            ..parent.clone()
+        })
+    }
+
+    fn with(&self, places: std::ops::RangeInclusive<usize>, children: Vec<Arc<PhysicalPartition>>) -> Self {
+        let mut next = self.clone();
+        next.epoch += 1;
+        next.next_id += children.len() as u64;
+        drop(next.partitions.splice(places, children));
+        next
+    }
+
+    /// The list as bytes for the catalog.
+    #[must_use]
+    pub fn encode(&self) -> Vec<u8> {
+        let mut bytes = vec![FORMAT];
+        bytes.extend_from_slice(&self.epoch.to_be_bytes());
+        bytes.extend_from_slice(&self.next_id.to_be_bytes());
+        for partition in &self.partitions {
+            bytes.extend_from_slice(&partition.id.0.to_be_bytes());
+            bytes.extend_from_slice(&partition.epoch.to_be_bytes());
+            bytes.extend_from_slice(&partition.lower.to_be_bytes());
+            bytes.extend_from_slice(&partition.store_id.0.to_be_bytes());
+        }
+        bytes
+    }
+
+    /// Reads what [`TablePartitions::encode`] wrote; `store` finds a store by its number.
+    ///
+    /// # Errors
+    /// [`MapError::Damaged`] unless it is a list that covers the ring, in stores that there are.
+    pub fn decode(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Result<Self, MapError> {
+        let list = read_list(bytes, store).ok_or(MapError::Damaged)?;
+        let ids_are_old = list.partitions.iter().all(|partition| partition.id.0 < list.next_id);
+        let begins = list.partitions.first().is_some_and(|first| first.lower == i64::MIN);
+        let is_sorted = list
+            .partitions
+            .iter()
+            .all(|partition| partition.lower <= partition.upper);
+        if ids_are_old && begins && is_sorted && list.partitions.len() <= PARTITIONS_MAX {
+            Ok(list)
+        } else {
+            Err(MapError::Damaged)
+        }
+    }
+}
+
+fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<TablePartitions> {
+    let (format, rest) = bytes.split_first()?;
+    if *format != FORMAT {
+        return None;
+    }
+    let (epoch, rest) = rest.split_first_chunk::<8>()?;
+    let (next_id, mut rest) = rest.split_first_chunk::<8>()?;
+    let mut partitions = Vec::new();
+    while !rest.is_empty() {
+        let (id, behind) = rest.split_first_chunk::<8>()?;
+        let (epoch, behind) = behind.split_first_chunk::<8>()?;
+        let (lower, behind) = behind.split_first_chunk::<8>()?;
+        let (store_id, behind) = behind.split_first_chunk::<4>()?;
+        let store_id = StoreId(u32::from_be_bytes(*store_id));
+        rest = behind;
+        let upper = match rest.get(16..24) {
+            Some(next) => i64::from_be_bytes(next.try_into().ok()?).checked_sub(1)?,
+            None => i64::MAX,
+        };
+        partitions.push(Arc::new(PhysicalPartition {
+            id: PhysicalPartitionId(u64::from_be_bytes(*id)),
+            epoch: u64::from_be_bytes(*epoch),
+            lower: i64::from_be_bytes(*lower),
+            upper,
+            replicas: ReplicaSet::default(),
+            store_id,
+            store: store(store_id)?,
+        }));
+    }
+    Some(TablePartitions {
+        partitions,
+        epoch: u64::from_be_bytes(*epoch),
+        next_id: u64::from_be_bytes(*next_id),
+    })
 }
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::super::store::{Options, Url};
     use super::*;
     use crate::clock::Clock;
 
-    #[tokio::test]
-    async fn tokens_and_ranges_find_their_partitions() {
-        let store = Store::open(&Url::Memory, &Options::default(), Clock::manual(0))
-            .await
-            .unwrap();
-        let part = |id: u64, lower: i64, upper: i64| {
-            let whole = TablePartitions::whole(PhysicalPartitionId(id), StoreId(0), store.clone());
-            let mut part = PhysicalPartition::clone(whole.of(Token::MIN));
-            (part.lower, part.upper) = (lower, upper);
-            Arc::new(part)
-        };
-        let table = TablePartitions {
-            partitions: vec![part(1, i64::MIN, -10), part(2, -9, 10), part(3, 11, i64::MAX)],
-        };
-        for (token, id) in [(i64::MIN, 1), (-10, 1), (-9, 2), (10, 2), (11, 3), (i64::MAX, 3)] {
+    fn store() -> Store {
+        let options = Options::default();
+        let opened = Store::open(&Url::Memory, &options, Clock::manual(0));
+        let runtime = tokio::runtime::Builder::new_current_thread().build().unwrap();
+        runtime.block_on(opened).unwrap()
+    }
+
+    fn assert_covers(list: &TablePartitions) {
+        let all = list.all();
+        assert_eq!((all[0].lower, all[all.len() - 1].upper), (i64::MIN, i64::MAX));
+        for pair in all.windows(2) {
+            assert_eq!(pair[0].upper + 1, pair[1].lower);
+        }
+        let mut ids: Vec<u64> = all.iter().map(|partition| partition.id.0).collect();
+        ids.sort_unstable();
+        ids.dedup();
+        assert_eq!(ids.len(), all.len());
+        assert!(all.iter().all(|partition| partition.lower <= partition.upper));
+        assert!(all.iter().all(|partition| partition.epoch <= list.epoch()));
+    }
+
+    fn ranges(list: &TablePartitions) -> Vec<(u64, u64, i64, i64)> {
+        let of =
+            |partition: &Arc<PhysicalPartition>| (partition.id.0, partition.epoch, partition.lower, partition.upper);
+        list.all().iter().map(of).collect()
+    }
+
+    #[test]
+    fn tokens_and_ranges_find_their_partitions() {
+        let whole = TablePartitions::whole(StoreId(0), store());
+        let table = whole.split(-9).unwrap().split(11).unwrap();
+        // The split at 11 is of partition 2, so 1, 3 and 4 are left.
+        for (token, id) in [(i64::MIN, 1), (-10, 1), (-9, 3), (10, 3), (11, 4), (i64::MAX, 4)] {
             assert_eq!(table.of(Token::bound(token)).id.0, id, "{token}");
         }
         let ids = |lower, upper| {
@@ -111,10 +374,96 @@ mod tests {
                 .map(|part| part.id.0)
                 .collect::<Vec<_>>()
         };
-        assert_eq!(ids(i64::MIN, i64::MAX), [1, 2, 3]);
-        assert_eq!(ids(-10, -9), [1, 2]);
-        assert_eq!(ids(0, 0), [2]);
+        assert_eq!(ids(i64::MIN, i64::MAX), [1, 3, 4]);
+        assert_eq!(ids(-10, -9), [1, 3]);
+        assert_eq!(ids(0, 0), [3]);
         assert_eq!(ids(1, 0), [] as [u64; 0]);
-        assert_eq!(ids(11, i64::MAX), [3]);
+        assert_eq!(ids(11, i64::MAX), [4]);
+    }
+
+    #[test]
+    fn what_cannot_be_is_refused() {
+        let list = TablePartitions::evenly(3, StoreId(0), &store());
+        let id = PhysicalPartitionId;
+        let refused = |result: Result<TablePartitions, MapError>| result.unwrap_err();
+        let at = list.all()[1].lower;
+        assert_eq!(refused(list.split(at)), MapError::AtBoundary { at, id: 1 });
+        assert_eq!(
+            refused(list.split(i64::MIN)),
+            MapError::AtBoundary { at: i64::MIN, id: 0 }
+        );
+        assert_eq!(refused(list.merge(id(0), id(7))), MapError::Unknown(7));
+        for (left, right) in [(0, 2), (1, 0), (1, 1)] {
+            let wrong = MapError::NotNeighbours { left, right };
+            assert_eq!(refused(list.merge(id(left), id(right))), wrong);
+        }
+        let full = TablePartitions::evenly(usize::MAX, StoreId(0), &store());
+        assert_eq!(full.all().len(), PARTITIONS_MAX);
+        assert_eq!(refused(full.split(5)), MapError::TooMany);
+    }
+
+    #[test]
+    fn a_list_grows_by_as_many_as_it_takes() {
+        let list = TablePartitions::evenly(3, StoreId(0), &store()).grown_to(5).unwrap();
+        assert_covers(&list);
+        // Two of the three were split, one keeps twice the tokens of the others.
+        assert_eq!(list.all().len(), 5);
+        assert!(list.all().iter().any(|partition| partition.epoch == 0));
+        assert_eq!(list.grown_to(2).unwrap().all().len(), 5);
+    }
+
+    #[test]
+    fn damaged_records_are_refused() {
+        let store = store();
+        let list = TablePartitions::evenly(3, StoreId(0), &store);
+        let bytes = list.encode();
+        let decode = |bytes: &[u8]| TablePartitions::decode(bytes, |id| (id.0 == 0).then(|| store.clone()));
+        for len in 0..bytes.len() {
+            // Cut between two partitions it is a shorter list that covers the ring too.
+            if len > 17 && (len - 17) % 28 == 0 {
+                continue;
+            }
+            assert!(decode(&bytes[..len]).is_err(), "{len}");
+        }
+        for at in [0, 33, 44] {
+            let mut wrong = bytes.clone();
+            wrong[at] ^= 0x80;
+            assert!(decode(&wrong).is_err(), "{at}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn splits_and_merges_leave_the_ring_covered(
+            count in 1_usize..20,
+            steps in prop::collection::vec((any::<bool>(), any::<i64>(), any::<prop::sample::Index>()), 0..60),
+        ) {
+            let store = store();
+            let mut list = TablePartitions::evenly(count, StoreId(0), &store);
+            assert_covers(&list);
+            for (splits, at, place) in steps {
+                let epoch = list.epoch();
+                let next = if splits {
+                    list.split(at)
+                } else {
+                    let place = place.index(list.all().len());
+                    let right = list.all().get(place + 1).map_or(PhysicalPartitionId(u64::MAX), |right| right.id);
+                    list.merge(list.all()[place].id, right)
+                };
+                if let Ok(next) = next {
+                    assert_covers(&next);
+                    prop_assert_eq!(next.epoch(), epoch + 1);
+                    prop_assert_eq!(next.all().len() > list.all().len(), splits);
+                    // What did not change is the same as before.
+                    let before = ranges(&list);
+                    let kept = ranges(&next).into_iter().filter(|range| range.1 <= epoch);
+                    prop_assert!(kept.into_iter().all(|range| before.contains(&range)));
+                    list = next;
+                }
+                let read = TablePartitions::decode(&list.encode(), |_| Some(store.clone())).unwrap();
+                prop_assert_eq!(ranges(&read), ranges(&list));
+                prop_assert_eq!((read.epoch, read.next_id), (list.epoch, list.next_id));
+            }
+        }
     }
 }

@@ -12,6 +12,6 @@ pub mod replicas;
 pub mod store;
 pub mod stripes;
 
-pub use map::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
+pub use map::{MapError, PARTITIONS_MAX, PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
 pub use replicas::{Consistency, ReplicaSet, Shortage};
 pub use stripes::{Held, Stripes};

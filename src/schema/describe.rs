@@ -81,12 +81,13 @@ pub fn describe(
         DescribeTarget::Keyspaces => schema
             .keyspaces
             .values()
+            .filter(|keyspace| is_listed(keyspace))
             .map(|keyspace| keyspace_element(keyspace, false))
             .collect(),
         DescribeTarget::Schema { full } => schema
             .keyspaces
             .values()
-            .filter(|keyspace| *full || !system::is_name(&keyspace.name))
+            .filter(|keyspace| (*full && is_listed(keyspace)) || !system::is_name(&keyspace.name))
             .flat_map(|keyspace| describer.whole(keyspace))
             .collect(),
         DescribeTarget::Tables => describer.listed(|keyspace| {
@@ -129,6 +130,11 @@ pub fn describe(
             | DescribeTarget::Aggregates
     );
     Ok(description(elements, !names_only))
+}
+
+/// Differs: what Cassandra has no tables for is described by name, but not among all that there is, so that lists are Cassandra's.
+fn is_listed(keyspace: &Keyspace) -> bool {
+    keyspace.name != system::COSMOS
 }
 
 fn description(elements: Vec<Element>, with_statements: bool) -> Description {
@@ -234,6 +240,7 @@ impl<'a> Describer<'a> {
                 .schema
                 .keyspaces
                 .values()
+                .filter(|keyspace| is_listed(keyspace))
                 .flat_map(|keyspace| of(keyspace))
                 .collect()),
         }

@@ -17,6 +17,7 @@
 //! Sources: `system_schema` of Apache Cassandra 5.0 and its DESCRIBE, byte for byte; CQL reference, Data Definition.
 
 pub mod analysis;
+pub mod cosmos;
 mod create;
 pub mod describe;
 pub mod index;
@@ -34,6 +35,7 @@ use imbl::OrdMap;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
+pub use self::cosmos::{CellLevel, Throughput};
 pub use self::create::in_dependency_order;
 pub use self::index::{Index, IndexFamily, IndexPart, IndexTarget};
 use crate::types::{CqlType, UserType};
@@ -132,6 +134,8 @@ pub struct Keyspace {
     pub durable_writes: bool,
     /// `class` (full name) and its options.
     pub replication: BTreeMap<String, String>,
+    /// What its tables share, where they share any.
+    pub throughput: Option<Throughput>,
     /// Rows are made by the server: nothing is stored.
     pub is_virtual: bool,
     /// Tables by name, virtual ones included. Shares its structure with the keyspace it was made from, so that a change costs the
@@ -155,6 +159,7 @@ impl Keyspace {
             name: name.to_owned(),
             durable_writes,
             replication,
+            throughput: None,
             is_virtual: false,
             tables: OrdMap::new(),
             types: BTreeMap::new(),
@@ -340,6 +345,15 @@ pub struct TableOptions {
     pub read_repair: String,
     pub read_repair_chance: f64,
     pub speculative_retry: String,
+    /// `helenus_partitions`: how many physical partitions it begins with. Shown by DESCRIBE where it was given, by no system table.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub partitions: Option<u16>,
+    /// `cosmosdb_provisioned_throughput` or `cosmosdb_autoscale_max_throughput`. Shown nowhere, as in Cosmos.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throughput: Option<Throughput>,
+    /// `cosmosdb_cell_level_…`. Shown nowhere.
+    #[serde(default, skip_serializing_if = "CellLevel::is_none")]
+    pub cell_level: CellLevel,
 }
 
 /// The package of compaction strategies.
@@ -384,6 +398,9 @@ impl Default for TableOptions {
             read_repair: "BLOCKING".to_owned(),
             read_repair_chance: 0.0,
             speculative_retry: "99p".to_owned(),
+            partitions: None,
+            throughput: None,
+            cell_level: CellLevel::default(),
         }
     }
 }

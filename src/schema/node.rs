@@ -193,6 +193,31 @@ pub struct Live {
     pub prepared_statements: usize,
     /// What is counted.
     pub figures: ViewFigures,
+    /// `system_cosmos.partitions`, in the order of its clustering; only there when asked for.
+    pub partitions: Vec<PhysicalPartition>,
+}
+
+/// A physical partition, as `system_cosmos.partitions` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PhysicalPartition {
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Its number among the table's.
+    pub id: u64,
+    /// The table's epoch at which it came to be.
+    pub epoch: u64,
+    /// First token.
+    pub lower: i64,
+    /// Last token.
+    pub upper: i64,
+    /// Bytes of its rows; part of a table is judged by its part of the ring.
+    pub bytes: u64,
+    /// Rows, judged like bytes.
+    pub rows: u64,
+    /// The store that holds it.
+    pub store: u32,
 }
 
 /// An index that is being built.

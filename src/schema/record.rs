@@ -24,7 +24,8 @@ use uuid::Uuid;
 
 pub use self::load::load;
 use super::{
-    Column, ColumnKind, Index, Keyspace, Schema, Table, TableOptions, UserAggregate, UserFunction, View, system,
+    Column, ColumnKind, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate, UserFunction, View,
+    system,
 };
 use crate::types::{CqlType, UserType};
 
@@ -57,6 +58,8 @@ struct KeyspaceRecord {
     name: String,
     durable_writes: bool,
     replication: BTreeMap<String, String>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    throughput: Option<Throughput>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -206,6 +209,7 @@ impl Object<'_> {
                 name: keyspace.name.clone(),
                 durable_writes: keyspace.durable_writes,
                 replication: keyspace.replication.clone(),
+                throughput: keyspace.throughput,
             }),
             Object::Type(ty) => serde_json::to_vec(&TypeRecord {
                 keyspace: ty.keyspace.clone(),

@@ -1,4 +1,4 @@
-//! The system keyspaces, made at start from `system/definitions.tsv`.
+//! The system keyspaces, made at start from `system/definitions.tsv` (Cassandra's) and `system/own.tsv` (what only we have).
 //!
 //! ```text
 //! keyspace  name  class | virtual  replication_factor | -
@@ -23,6 +23,10 @@ use super::{
 };
 
 const DEFINITIONS: &str = include_str!("system/definitions.tsv");
+const OWN: &str = include_str!("system/own.tsv");
+
+/// The keyspace of what Cassandra has no tables for.
+pub const COSMOS: &str = "system_cosmos";
 
 /// The first number in the store that a user's table may have; those below are the system tables'.
 pub const USER_STORAGE_ID_MIN: StorageId = 1024;
@@ -47,10 +51,10 @@ pub fn is_local(keyspace: &str) -> bool {
     matches!(keyspace, "system" | "system_schema") || is_virtual(keyspace)
 }
 
-/// Whether its rows are made by the server in Cassandra too.
+/// Whether it is shown as a virtual keyspace: Cassandra's two and ours.
 #[must_use]
 pub fn is_virtual(keyspace: &str) -> bool {
-    matches!(keyspace, "system_views" | "system_virtual_schema")
+    matches!(keyspace, "system_views" | "system_virtual_schema" | COSMOS)
 }
 
 /// Whether it is a system keyspace as it was generated.
@@ -73,7 +77,7 @@ fn read() -> Schema {
     let mut schema = Schema::default();
     let mut keyspace: Option<Keyspace> = None;
     let mut storage_id = 0;
-    for line in DEFINITIONS.lines() {
+    for line in DEFINITIONS.lines().chain(OWN.lines()) {
         let fields: Vec<&str> = line.split('\t').collect();
         let field = |index: usize| fields.get(index).copied().unwrap_or_default();
         if field(0) == "keyspace" {

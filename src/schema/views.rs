@@ -1,4 +1,5 @@
-//! Rows of the system tables that the server makes: `system_schema`, `system_virtual_schema`, `system` and `system_views`.
+//! Rows of the system tables that the server makes: `system_schema`, `system_virtual_schema`, `system`, `system_views` and
+//! `system_cosmos`.
 //!
 //! ```text
 //! rows(table, …)  →  None: the table has stored rows (system_auth, system_traces, system_distributed, the users' own)
@@ -8,6 +9,7 @@
 //! is made. What a table would tell that we have nothing true to say about (compactions, streams, caches …) is left out: such a
 //! table is empty.
 
+mod cosmos_tables;
 pub(super) mod encode;
 mod figures;
 mod schema_tables;
@@ -92,6 +94,7 @@ pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<V
         "system_schema" => schema_tables::stored(&table.name, sources.schema, asked),
         "system_virtual_schema" => schema_tables::made(&table.name, sources.schema, asked),
         "system" => system_tables::system(&table.name, sources),
+        system::COSMOS => cosmos_tables::system_cosmos(&table.name, sources.live),
         _ => system_tables::system_views(&table.name, sources),
     };
     let mut rows: Vec<Vec<Option<Bytes>>> = cells.into_iter().map(|cells| cells.into_row(table)).collect();

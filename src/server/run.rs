@@ -43,8 +43,9 @@ pub enum RunError {
 pub struct Running {
     server: Server,
     database: Arc<Database>,
-    sweeper: Option<JoinHandle<()>>,
     admin: Option<Admin>,
+    /// What is done behind the requests.
+    behind: Vec<JoinHandle<()>>,
 }
 
 impl Running {
@@ -92,11 +93,18 @@ impl Running {
                 durability: config.durability.clone(),
             })
         });
-        let sweeper = (!config.sweep_interval.is_zero()).then(|| sweeper(Arc::clone(&database), config.sweep_interval));
+        let mut behind = Vec::new();
+        if !config.sweep_interval.is_zero() {
+            behind.push(sweeper(Arc::clone(&database), config.sweep_interval));
+        }
+        if !config.partition_check_interval.is_zero() {
+            let (limits, interval) = (config.partitions, config.partition_check_interval);
+            behind.push(partitioner(Arc::clone(&database), limits, interval));
+        }
         Ok(Self {
             server,
             database,
-            sweeper,
+            behind,
             admin,
         })
     }
@@ -131,10 +139,10 @@ impl Running {
         if let Some(admin) = self.admin {
             admin.stop().await;
         }
-        if let Some(sweeper) = self.sweeper {
-            sweeper.abort();
-            // Only that it has ended matters: a sweep may stop anywhere.
-            drop(sweeper.await);
+        for task in self.behind {
+            task.abort();
+            // Only that it has ended matters: these may stop anywhere.
+            drop(task.await);
         }
         self.database.close().await
     }
@@ -200,6 +208,25 @@ fn sweeper(database: Arc<Database>, interval: Duration) -> JoinHandle<()> {
                     "swept"
                 ),
                 Err(error) => tracing::warn!(%error, "a clean-up failed"),
+            }
+        }
+    })
+}
+
+/// Splits physical partitions that have grown too large, waits, and again. A check that fails is logged; the next one tries again.
+fn partitioner(database: Arc<Database>, limits: executor::PartitionLimits, interval: Duration) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        let mut sizes = executor::PartitionSizes::default();
+        loop {
+            tokio::time::sleep(interval).await;
+            match database.repartition(limits, &mut sizes).await {
+                Ok(done) if done == executor::Repartitioned::default() => {}
+                Ok(done) => tracing::info!(
+                    splits = done.splits,
+                    merges = done.merges,
+                    "physical partitions changed"
+                ),
+                Err(error) => tracing::warn!(%error, "a look at the sizes of physical partitions failed"),
             }
         }
     })

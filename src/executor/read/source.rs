@@ -1,16 +1,16 @@
 //! Where the rows of a read come from: gets and scans of stores, in the order in which the sink wants them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
 use crate::executor::paging::Position;
 use crate::executor::{Error, storage_read};
-use crate::partition::TablePartitions;
 use crate::partition::store::{
     Deletions, KeyRange, Order, RangeTombstone, RowView, Snapshot, Space, Store, deletion, key,
 };
+use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
 use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, ClusteringRange};
 use crate::schema::Table;
 use crate::token::Token;
@@ -20,7 +20,39 @@ use super::sink::{Sink, Step};
 /// How many partitions' deletions a full scan reads ahead.
 const DELETIONS_AHEAD: usize = 256;
 
-/// Brings the rows of a SELECT to a sink, from behind `resume` where a page before has ended.
+/// The moments at which one scan reads its stores: all parts of it in one store are read as of the same.
+#[derive(Default)]
+struct Moments(Vec<(StoreId, Snapshot)>);
+
+impl Moments {
+    fn of(&mut self, partition: &PhysicalPartition) -> Snapshot {
+        let found = self.0.iter().find(|(id, _)| *id == partition.store_id);
+        if let Some((_, at)) = found {
+            return at.clone();
+        }
+        let at = partition.store.snapshot();
+        self.0.push((partition.store_id, at.clone()));
+        at
+    }
+}
+
+/// The physical partitions that a SELECT may have to visit, in order of token; one that several keys lead to comes several times.
+pub(crate) fn concerned<'a>(
+    partitions: &'a TablePartitions,
+    select: &'a BoundSelect,
+) -> impl Iterator<Item = &'a PhysicalPartition> {
+    let (ring, keys): (_, &[Bytes]) = match (&select.partitions, partitions.all()) {
+        // Nobody needs to hash the keys where there is one place only.
+        (_, [_]) => (partitions.all(), &[]),
+        (BoundPartitions::Keys(keys), _) => (Default::default(), keys),
+        (BoundPartitions::Ring { lower, upper }, _) => (partitions.overlapping(*lower, *upper), &[]),
+    };
+    let of_keys = keys.iter().map(|key| partitions.of(Token::of(key)));
+    ring.iter().map(AsRef::as_ref).chain(of_keys)
+}
+
+/// Brings the rows of a SELECT to a sink, from behind `resume` where a page before has ended. How many parts of the ring in different
+/// physical partitions were read.
 ///
 /// # Errors
 /// When a store fails, or the sink.
@@ -29,22 +61,26 @@ pub(crate) async fn run(
     select: &BoundSelect,
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     if sink.is_exhausted() {
-        return Ok(());
+        return Ok(0);
     }
     match &select.partitions {
         BoundPartitions::Keys(keys) => run_keys(partitions, select, keys, resume, sink).await,
         BoundPartitions::Ring { lower, upper } => {
             let from = resume.map_or(*lower, |position| Token::of(&position.partition_key).value());
+            let mut moments = Moments::default();
+            let mut visited = 0;
             for partition in partitions.overlapping(from.max(*lower), *upper) {
                 let (lower, upper) = (from.max(*lower).max(partition.lower), partition.upper.min(*upper));
-                let step = ring(&partition.store, select, (lower, upper), resume, sink).await?;
-                if step == Step::Stop {
+                let at = moments.of(partition);
+                visited += 1;
+                let ring = Ring::new(&partition.store, at, select, lower, upper);
+                if ring.run(resume, sink).await? == Step::Stop {
                     break;
                 }
             }
-            Ok(())
+            Ok(visited)
         }
     }
 }
@@ -60,7 +96,9 @@ pub(crate) async fn ring(
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
 ) -> Result<Step, Error> {
-    Ring::new(store, select, lower, upper).run(resume, sink).await
+    Ring::new(store, store.snapshot(), select, lower, upper)
+        .run(resume, sink)
+        .await
 }
 
 /// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun.
@@ -90,11 +128,15 @@ async fn run_keys(
     keys: &[Bytes],
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
-) -> Result<(), Error> {
+) -> Result<usize, Error> {
     let (keys, resume) = keys_left(keys, resume)?;
+    let mut visited = BTreeSet::new();
     for (number, partition_key) in keys.iter().enumerate() {
         let token = Token::of(partition_key);
-        let store = &partitions.of(token).store;
+        let PhysicalPartition { id, store, .. } = partitions.of(token);
+        if keys.len() > 1 {
+            visited.insert(*id);
+        }
         let inside = if number == 0 { resume } else { None };
         let step = One {
             store,
@@ -110,7 +152,7 @@ async fn run_keys(
             break;
         }
     }
-    Ok(())
+    Ok(visited.len().max(keys.len().min(1)))
 }
 
 /// One logical partition being read.
@@ -365,8 +407,7 @@ enum Pause {
 }
 
 impl<'a> Ring<'a> {
-    fn new(store: &'a Store, select: &'a BoundSelect, lower: i64, upper: i64) -> Self {
-        let at = store.snapshot();
+    fn new(store: &'a Store, at: Snapshot, select: &'a BoundSelect, lower: i64, upper: i64) -> Self {
         let table = select.table.as_ref();
         Self {
             store,

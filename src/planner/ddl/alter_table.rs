@@ -7,7 +7,7 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, T
 
 use super::error::{DdlError, configuration, invalid, syntax};
 use super::table::{add_column, check_name, sort_columns};
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, options};
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, cosmos, options};
 use crate::schema::names::statement_order;
 use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
 use crate::types::{CqlType, Native, quoted};
@@ -18,7 +18,12 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome,
     if let AlterTableAction::AlterType { .. } = statement.action {
         return Err(invalid!("Altering column types is no longer supported"));
     }
+    let partition_change = match &statement.action {
+        AlterTableAction::Options(written) => cosmos::partition_change(&written.properties)?,
+        _ => None,
+    };
     match &statement.action {
+        _ if partition_change.is_some() => {}
         // What is wrong in itself is so whether there is such a table or not.
         AlterTableAction::Options(written) => {
             options::read(written, None)?;
@@ -40,6 +45,9 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome,
         return Err(invalid!(
             "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead"
         ));
+    }
+    if let Some(change) = partition_change {
+        return Ok(cosmos::outcome(ddl.schema, table, change));
     }
     let mut alteration = Alteration {
         before: keyspace,

@@ -6,10 +6,12 @@ use grammar::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace};
 
 use super::error::{DdlError, configuration, invalid};
 use super::property::Properties;
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right};
+use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, cosmos};
 use crate::schema::{Keyspace, LOCATOR_PACKAGE, system};
 
 const FACTOR: &str = "replication_factor";
+
+const PROPERTIES: &[&str] = &["replication", "durable_writes", cosmos::PROVISIONED, cosmos::AUTOSCALE];
 
 /// Most characters of a keyspace's name. Source: Cassandra's SchemaConstants, for the sake of file names.
 const NAME_CHARACTERS_MAX: usize = 48;
@@ -24,12 +26,13 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOut
         return Err(invalid!("System keyspace '{name}' is not user-modifiable"));
     }
     check_name(name)?;
-    properties.only(&["replication", "durable_writes"])?;
+    properties.only(PROPERTIES)?;
     if !properties.has("replication") {
         return Err(invalid!("Missing mandatory option 'replication'"));
     }
     let replication = properties.map("replication")?.unwrap_or_default();
     let durable_writes = properties.boolean("durable_writes")?.unwrap_or(true);
+    let throughput = cosmos::throughput(&properties, None)?;
     if ddl.schema.keyspace(name).is_some() {
         return if statement.if_not_exists {
             Ok(DdlOutcome::unchanged(ddl.schema))
@@ -42,7 +45,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOut
     }
     let replication = strategy(ddl, name, replication, &BTreeMap::new())?;
     let warnings = too_many_replicas(ddl, name, &replication);
-    let schema = ddl.with(Keyspace::new(name, replication, durable_writes));
+    let mut keyspace = Keyspace::new(name, replication, durable_writes);
+    keyspace.throughput = throughput;
+    let schema = ddl.with(keyspace);
     Ok(DdlOutcome::changed(
         ddl.schema,
         schema,
@@ -73,7 +78,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutco
     let name = statement.name.as_str();
     let properties = Properties::new(&statement.properties)?;
     Ddl::authorize(name, Right::Alter, &format!("keyspace {name}"))?;
-    properties.only(&["replication", "durable_writes"])?;
+    properties.only(PROPERTIES)?;
     let replication = properties.map("replication")?;
     let durable_writes = properties.boolean("durable_writes")?;
     let Some(before) = ddl.schema.keyspace(name) else {
@@ -92,6 +97,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutco
         }
     }
     next.durable_writes = durable_writes.unwrap_or(next.durable_writes);
+    cosmos::alter_keyspace(&properties, &mut next)?;
     let schema = ddl.with(next);
     Ok(DdlOutcome::changed(
         ddl.schema,

@@ -16,6 +16,7 @@ mod alter_table;
 mod column_type;
 mod compaction;
 mod compression;
+mod cosmos;
 mod error;
 mod function;
 mod gate;
@@ -31,6 +32,7 @@ mod view;
 use grammar::ast::{QualifiedName, Statement};
 use uuid::Uuid;
 
+pub use self::cosmos::{PartitionChange, PartitionChangeOf};
 pub use self::error::DdlError;
 pub use self::gate::{Unsupported, not_executed};
 use crate::schema::{Keyspace, Schema, StorageId, system};
@@ -102,6 +104,8 @@ pub struct DdlOutcome {
     pub dropped_storage: Vec<StorageId>,
     /// `storage_id` of the context is in use now.
     pub storage_id_used: bool,
+    /// What is to become of a table's physical partitions; the schema is the same then.
+    pub partition_change: Option<PartitionChangeOf>,
 }
 
 impl DdlOutcome {
@@ -112,6 +116,7 @@ impl DdlOutcome {
             warnings: Vec::new(),
             dropped_storage: Vec::new(),
             storage_id_used: false,
+            partition_change: None,
         }
     }
 

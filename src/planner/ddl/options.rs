@@ -7,7 +7,7 @@ use grammar::ast;
 
 use super::error::{DdlError, configuration, syntax};
 use super::property::Properties;
-use super::{compaction, compression};
+use super::{compaction, compression, cosmos};
 use crate::schema::TableOptions;
 use crate::types::java_f64;
 
@@ -20,10 +20,16 @@ const NAMES: &[&str] = &[
     "comment",
     "compaction",
     "compression",
+    cosmos::PROVISIONED,
+    cosmos::AUTOSCALE,
+    cosmos::CELL_TIMESTAMP,
+    cosmos::CELL_TOMBSTONES,
+    cosmos::CELL_TIME_TO_LIVE,
     "crc_check_chance",
     "default_time_to_live",
     "extensions",
     "gc_grace_seconds",
+    cosmos::PARTITIONS,
     "id",
     "incremental_backups",
     "max_index_interval",
@@ -111,6 +117,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
         }
         o.read_repair = upper;
     }
+    cosmos::table(&properties, before, &mut o)?;
     Ok(Given {
         options: o,
         id: properties.text("id")?,

@@ -109,6 +109,7 @@ fn build(name: &str, part: Parts, system: Option<&Arc<Keyspace>>) -> Result<Keys
     );
     keyspace.replication = record.replication;
     keyspace.durable_writes = record.durable_writes;
+    keyspace.throughput = record.throughput;
 
     let mut types = Types {
         records: &part.types,

@@ -134,8 +134,13 @@ fn partitions(text: &mut Text, gatherer: &Gatherer) {
     partitions.sort_by_key(|partition| partition.id);
     partitions.truncate(PARTITIONS_MAX);
     let ids: Vec<String> = partitions.iter().map(|partition| partition.id.to_string()).collect();
-    let labels: Vec<[(&str, &str); 1]> = ids.iter().map(|id| [("partition", id.as_str())]).collect();
-    let all = || labels.iter().map(<[_; 1]>::as_slice).zip(&partitions);
+    // Numbers are a table's own.
+    let of_table = partitions.iter().zip(&ids).map(|(partition, id)| {
+        let (keyspace, table) = (partition.keyspace.as_str(), partition.table.as_str());
+        [("keyspace", keyspace), ("table", table), ("partition", id.as_str())]
+    });
+    let labels: Vec<[(&str, &str); 3]> = of_table.collect();
+    let all = || labels.iter().map(<[_; 3]>::as_slice).zip(&partitions);
     text.gauges(
         "partition_bytes",
         "Bytes of keys and values in a physical partition; those of the 1000 lowest numbers.",

@@ -1,0 +1,172 @@
+//! Options of Cosmos and of ours: throughput, flags of cells, physical partitions.
+//!
+//! Physical partitions are split and merged by ALTER TABLE, with an option of its own that stands alone:
+//!
+//! ```text
+//! ALTER TABLE ks.t WITH helenus_split_at = -42                            the first token of the new right-hand partition
+//! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}           ids of two neighbours (system_cosmos.partitions)
+//! ```
+//! It is CQL that every driver sends and cqlsh accepts, it asks for the right to alter the table, and it goes the way of DDL, one change
+//! after another; a table to insert changes into would need all that anew. It changes no schema: the answer is Void, no event follows.
+//!
+//! Sources: Azure Cosmos DB's texts as clients have reported them; where none is known the words are ours.
+
+use grammar::ast::Property;
+
+use super::DdlOutcome;
+use super::error::{DdlError, invalid, syntax};
+use super::property::Properties;
+use crate::schema::{Keyspace, Schema, Table, TableOptions, Throughput};
+
+pub(super) const PROVISIONED: &str = "cosmosdb_provisioned_throughput";
+pub(super) const AUTOSCALE: &str = "cosmosdb_autoscale_max_throughput";
+pub(super) const CELL_TIMESTAMP: &str = "cosmosdb_cell_level_timestamp";
+pub(super) const CELL_TOMBSTONES: &str = "cosmosdb_cell_level_timestamp_tombstones";
+pub(super) const CELL_TIME_TO_LIVE: &str = "cosmosdb_cell_level_timetolive";
+pub(super) const PARTITIONS: &str = "helenus_partitions";
+const SPLIT_AT: &str = "helenus_split_at";
+const MERGE: &str = "helenus_merge";
+
+/// Most physical partitions a table may begin with; the executor's map takes at least as many.
+const PARTITIONS_MAX: u16 = 1024;
+
+/// What is to become of some physical partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum PartitionChange {
+    /// The one of this token becomes two, the right one beginning with it.
+    Split {
+        /// The token.
+        at: i64,
+    },
+    /// Two neighbours become one.
+    Merge {
+        /// The id of the one with the lower tokens.
+        left: u64,
+        /// The id of the other.
+        right: u64,
+    },
+}
+
+/// A change and the table that it is of.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct PartitionChangeOf {
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// What is to change.
+    pub change: PartitionChange,
+}
+
+/// The change that an ALTER TABLE asks for; `None`: it is about other options.
+pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionChange>, DdlError> {
+    let properties = Properties::new(written)?;
+    let change = if let Some(text) = properties.text(SPLIT_AT)? {
+        let at = text
+            .parse()
+            .map_err(|_| syntax!("Invalid token {text} for '{SPLIT_AT}'"))?;
+        PartitionChange::Split { at }
+    } else if let Some(map) = properties.map(MERGE)? {
+        let id = |name: &str| map.get(name).and_then(|text| text.parse().ok());
+        let (Some(left), Some(right), 2) = (id("left"), id("right"), map.len()) else {
+            return Err(syntax!(
+                "Invalid value for '{MERGE}': it is a map of 'left' and 'right' to the ids of two physical partitions"
+            ));
+        };
+        PartitionChange::Merge { left, right }
+    } else {
+        return Ok(None);
+    };
+    if written.len() > 1 {
+        return Err(invalid!("'{SPLIT_AT}' and '{MERGE}' cannot stand beside other options"));
+    }
+    Ok(Some(change))
+}
+
+/// What such an ALTER TABLE comes to.
+pub(super) fn outcome(schema: &Schema, table: &Table, change: PartitionChange) -> DdlOutcome {
+    DdlOutcome {
+        partition_change: Some(PartitionChangeOf {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            change,
+        }),
+        ..DdlOutcome::unchanged(schema)
+    }
+}
+
+/// Reads the options of a table over those there are, `None` for a new table.
+pub(super) fn table(
+    properties: &Properties<'_>,
+    before: Option<&TableOptions>,
+    options: &mut TableOptions,
+) -> Result<(), DdlError> {
+    let only_at_first = |name: &str| match before {
+        Some(_) => Err(invalid!("{name} can only be set when a table is created")),
+        None => Ok(()),
+    };
+    if let Some(count) = properties.int(PARTITIONS)? {
+        let count = u16::try_from(count)
+            .ok()
+            .filter(|count| (1..=PARTITIONS_MAX).contains(count));
+        let count = count.ok_or_else(|| invalid!("{PARTITIONS} must be between 1 and {PARTITIONS_MAX}"))?;
+        only_at_first(PARTITIONS)?;
+        options.partitions = Some(count);
+    }
+    let flags = &mut options.cell_level;
+    for (name, flag) in [
+        (CELL_TIMESTAMP, &mut flags.timestamp),
+        (CELL_TOMBSTONES, &mut flags.timestamp_tombstones),
+        (CELL_TIME_TO_LIVE, &mut flags.time_to_live),
+    ] {
+        if let Some(value) = properties.boolean(name)? {
+            only_at_first(name)?;
+            *flag = value;
+        }
+    }
+    options.throughput = throughput(properties, options.throughput)?;
+    Ok(())
+}
+
+/// Reads throughput over what there is.
+pub(super) fn throughput(
+    properties: &Properties<'_>,
+    before: Option<Throughput>,
+) -> Result<Option<Throughput>, DdlError> {
+    match (properties.int(PROVISIONED)?, properties.int(AUTOSCALE)?) {
+        (None, None) => Ok(before),
+        (Some(_), Some(_)) => Err(invalid!("{PROVISIONED} and {AUTOSCALE} cannot be given together")),
+        (Some(units), None) => Ok(Some(Throughput::Manual(offer(units, 400, 100)?))),
+        (None, Some(_)) if matches!(before, Some(Throughput::Manual(_))) => Err(invalid!(
+            "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for \
+             migration from manual throughput to autoscale."
+        )),
+        // The least was 4000 when the text was reported, it is 1000 now.
+        (None, Some(units)) => Ok(Some(Throughput::Autoscale(offer(units, 1000, 1000)?))),
+    }
+}
+
+/// Most request units a second without asking Cosmos's people.
+const UNITS_MAX: u32 = 1_000_000;
+
+fn offer(units: i32, least: u32, step: u32) -> Result<u32, DdlError> {
+    let valid = u32::try_from(units).ok();
+    let valid = valid.filter(|units| (least..=UNITS_MAX).contains(units) && units % step == 0);
+    valid.ok_or_else(|| {
+        invalid!(
+            "{{\"Errors\":[\"The offer should have valid throughput values between {least} and {UNITS_MAX} inclusive in \
+             increments of {step}.\"]}}"
+        )
+    })
+}
+
+/// Reads the throughput of ALTER KEYSPACE.
+pub(super) fn alter_keyspace(properties: &Properties<'_>, keyspace: &mut Keyspace) -> Result<(), DdlError> {
+    if keyspace.throughput.is_none() && (properties.has(PROVISIONED) || properties.has(AUTOSCALE)) {
+        return Err(invalid!(
+            "Cannot set provisioned throughput for database that is not configured for shared throughput"
+        ));
+    }
+    keyspace.throughput = throughput(properties, keyspace.throughput)?;
+    Ok(())
+}
