@@ -666,9 +666,11 @@ fn bound_parts(
     let mut parts = Vec::with_capacity(values.len());
     for (column, value) in columns.iter().zip(values) {
         let column = at(table, *column);
+        let mut whole = Vec::new();
         let encoded = match value {
             Value::Bytes(bytes) => {
                 let mut encoded = Vec::new();
+                column.ty.encode_key(&bytes, column.descending, &mut whole);
                 // What equal values have in common, so that a bound takes all of them or none.
                 column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
                 Some(encoded)
@@ -681,6 +683,7 @@ fn bound_parts(
         };
         parts.push(BoundPart {
             encoded,
+            whole,
             descending: column.descending,
         });
     }

@@ -26,8 +26,10 @@ pub(crate) fn with_prefix(prefix: Vec<u8>) -> ClusteringRange {
 /// One column of a bound: its value's encoding, whether it is sorted from high to low.
 #[derive(Clone, Debug)]
 pub(crate) struct BoundPart {
-    /// As in the key; `None` is null, which stands before every value in either direction.
+    /// What all equal values have in common in the key; `None` is null, which stands before every value in either direction.
     pub(crate) encoded: Option<Vec<u8>>,
+    /// What stands in the key for this very value: it begins with `encoded`.
+    pub(crate) whole: Vec<u8>,
     /// Sorted from high to low.
     pub(crate) descending: bool,
 }
@@ -35,13 +37,19 @@ pub(crate) struct BoundPart {
 /// The keys under `prefix` whose next columns are beyond the bound: above it for a lower bound, below it for an upper one.
 pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive: bool) -> Vec<ClusteringRange> {
     let mut ranges = Vec::with_capacity(parts.len() + 1);
+    // The key up to the columns so far, with their values as they are; and the last of them by what equal values share.
+    let mut whole = prefix.to_vec();
     let mut equal = prefix.to_vec();
     let mut null = false;
     for part in parts {
-        let end = successor(&equal);
-        let start = equal.clone();
+        let end = successor(&whole);
+        let start = whole.clone();
+        equal.clone_from(&whole);
         match &part.encoded {
-            Some(encoded) => equal.extend_from_slice(encoded),
+            Some(encoded) => {
+                equal.extend_from_slice(encoded);
+                whole.extend_from_slice(&part.whole);
+            }
             None => null = true,
         }
         // Up in bytes is up in value, unless the column runs from high to low.
@@ -148,7 +156,11 @@ mod tests {
             let parts: Vec<BoundPart> = bound
                 .iter()
                 .enumerate()
-                .map(|(at, value)| BoundPart { encoded: Some(vec![encode(*value, at)]), descending: descending[at] })
+                .map(|(at, value)| BoundPart {
+                    encoded: Some(vec![encode(*value, at)]),
+                    whole: vec![encode(*value, at)],
+                    descending: descending[at],
+                })
                 .collect();
             let prefix = [7_u8];
             let ranges = beyond(&prefix, &parts, lower, inclusive);

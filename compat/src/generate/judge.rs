@@ -114,6 +114,10 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        reason: "Cassandra fails to read, an exception in its replica: filters on static columns beside indexes, ORDER BY of groups",
+        holds: |case| code_of(case.theirs) == Some("0x1300"),
+    },
+    Rule {
         reason: "Cassandra calls to_json of a type for ever as it was first called, toJson or to_json",
         holds: |case| {
             let plain = |answer: &Value| {
@@ -137,6 +141,47 @@ pub(super) const RULES: &[Rule] = &[
                 && code_of(case.theirs).is_none()
                 && (ours.contains("cannot be passed as argument") || ours.starts_with("Invalid call to function"))
         },
+    },
+    Rule {
+        reason: "not built: ANN queries; a restriction of a vector with an index filters here, and Cassandra refuses it",
+        holds: |case| message_of(case.theirs) == "Vector indexes only support ANN queries",
+    },
+    Rule {
+        reason: "mask_outer and mask_inner of a character beyond the first plane: Java counts it as two and cuts it in half",
+        holds: |case| {
+            class(case.theirs, case.ours) == "rows rows rows"
+                && (case.question.text.contains("mask_outer(") || case.question.text.contains("mask_inner("))
+        },
+    },
+    Rule {
+        reason: "not mended: a warning of an aggregation over no partition (IN ()), which Cassandra leaves out beside token()",
+        holds: |case| class(case.theirs, case.ours) == "rows rows warnings" && case.question.text.contains("token("),
+    },
+    Rule {
+        reason: "not mended: a partition key without bytes is refused a little sooner or later where nothing is read anyway",
+        holds: |case| {
+            [case.theirs, case.ours]
+                .iter()
+                .any(|answer| message_of(answer) == "Key may not be empty")
+                && [case.theirs, case.ours].iter().any(|answer| {
+                    code_of(answer).is_some() || answer.get("rows").and_then(Value::as_array).is_some_and(Vec::is_empty)
+                })
+        },
+    },
+    Rule {
+        reason: "not mended: paging of ORDER BY over an IN whose rows cannot be is refused; Cassandra answers no rows",
+        holds: |case| {
+            message_of(case.ours).starts_with("Cannot page queries with both ORDER BY")
+                && case
+                    .theirs
+                    .get("rows")
+                    .and_then(Value::as_array)
+                    .is_some_and(Vec::is_empty)
+        },
+    },
+    Rule {
+        reason: "which of two faults of one statement is told first",
+        holds: |case| case.is_refused_alike() && code_of(case.ours) == Some("0x2200"),
     },
     Rule {
         reason: "Cassandra names the type of timeuuid's min and max as its inner LegacyTimeUUIDType",
