@@ -203,22 +203,22 @@ fn sample(families: &BTreeMap<String, Family>, family: &str, name: &str, label: 
 }
 
 #[tokio::test]
-async fn figures_are_scraped_in_prometheus_format_and_tell_no_names() {
+async fn figures_are_scraped_in_prometheus_format_and_tell_no_keys() {
     let (server, admin) = start("memory:").await;
     let mut client = Client::ready(server.address(), Version::V4).await;
     let opcodes = run(
         &mut client,
         &[
-            &KEYSPACE.replace("ks", "secretkeyspace"),
-            "CREATE TABLE secretkeyspace.secrettable (secretcolumn text PRIMARY KEY, v int)",
-            "INSERT INTO secretkeyspace.secrettable (secretcolumn, v) VALUES ('secretkey', 1)",
-            "INSERT INTO secretkeyspace.secrettable (secretcolumn, v) VALUES ('secretkey', 1) IF NOT EXISTS",
-            "UPDATE secretkeyspace.secrettable SET v = 2 WHERE secretcolumn = 'secretkey'",
-            "SELECT * FROM secretkeyspace.secrettable WHERE secretcolumn = 'secretkey'",
-            "SELECT * FROM secretkeyspace.secrettable",
-            "SELECT * FROM secretkeyspace.secretnowhere",
+            &KEYSPACE.replace("ks", "app"),
+            "CREATE TABLE app.visits (secretcolumn text PRIMARY KEY, v int)",
+            "INSERT INTO app.visits (secretcolumn, v) VALUES ('secretkey', 1)",
+            "INSERT INTO app.visits (secretcolumn, v) VALUES ('secretkey', 1) IF NOT EXISTS",
+            "UPDATE app.visits SET v = 2 WHERE secretcolumn = 'secretkey'",
+            "SELECT * FROM app.visits WHERE secretcolumn = 'secretkey'",
+            "SELECT * FROM app.visits",
+            "SELECT * FROM app.nowhere",
             "SELEC secretword",
-            "DELETE FROM secretkeyspace.secrettable WHERE secretcolumn = 'secretkey'",
+            "DELETE FROM app.visits WHERE secretcolumn = 'secretkey'",
         ],
     )
     .await;
@@ -256,7 +256,7 @@ async fn figures_are_scraped_in_prometheus_format_and_tell_no_names() {
     // What names are told, are told as JSON; texts and values never.
     for path in ["/api/status", "/api/statements", "/api/tables", "/api/partitions"] {
         let text = get(admin, path);
-        for marker in ["secretkey\"", "secretcolumn", "secretword", "secretnowhere"] {
+        for marker in ["secretkey\"", "secretcolumn", "secretword", "nowhere"] {
             assert!(!text.contains(marker), "{path}: {text}");
         }
     }

@@ -50,14 +50,17 @@ impl Database {
         let (store, _) = self.store_now();
         for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
             let Some(rows) = IndexedRows::of(table) else { continue };
-            // As with reads: complete after the snapshot was taken.
+            // As with reads: complete before and after the snapshot was taken.
+            let targets = table.indexes.values().filter_map(|index| index.target(table));
+            let (complete, building): (Vec<_>, Vec<_>) = targets
+                .map(|target| target.storage_id)
+                .partition(|index| self.indexes().is_complete(*index));
             let at = store.snapshot();
+            check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
             let mut derived = BTreeMap::<StorageId, u64>::new();
-            for target in table.indexes.values().filter_map(|index| index.target(table)) {
-                if self.indexes().is_complete(target.storage_id) {
-                    derived.insert(target.storage_id, 0);
-                } else {
-                    check.building += 1;
+            for index in complete {
+                if self.indexes().is_complete(index) {
+                    derived.insert(index, 0);
                 }
             }
             check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);

@@ -8,7 +8,7 @@
 //!
 //! **Invariants.**
 //! - What is registered covers what is in force: a change registers what comes before anybody can write by it, and takes back what
-//!   goes only when nobody reads by it any more ([`Indexes::is_complete`] is asked after a snapshot is taken).
+//!   goes only when nobody reads by it any more ([`Indexes::is_complete`] is asked before and after a snapshot is taken).
 //! - The entries of a complete index are exactly those that its table's rows derive, at every snapshot.
 //! - An entry only says where to look: every row found is judged by the statement's filters, as in a scan.
 //!
@@ -138,7 +138,7 @@ impl Default for Indexes {
 }
 
 impl Indexes {
-    /// Whether an index may be read. What is read must be of a snapshot that was taken before this is asked.
+    /// Whether an index may be read: at a snapshot, if this holds before and after it is taken.
     pub(crate) fn is_complete(&self, index: StorageId) -> bool {
         matches!(self.states.load().get(&index), Some(State::Complete))
     }

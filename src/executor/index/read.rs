@@ -192,13 +192,12 @@ impl<'a> Read<'a> {
     ) -> Result<Option<Self>, Error> {
         let table = select.table.as_ref();
         let store = &partition.store;
-        // The order matters: an index that is complete after the snapshot was taken was kept up to it.
+        // Asked before and after: complete before, so the snapshot has what its build put last; complete after, so that it was
+        // still kept up when the snapshot was taken.
+        let is_complete = |probe: &&IndexProbe| indexes.is_complete(probe.storage_id);
+        let mut usable: Vec<&IndexProbe> = select.probes.iter().filter(is_complete).collect();
         let at = store.snapshot();
-        let usable: Vec<&IndexProbe> = select
-            .probes
-            .iter()
-            .filter(|probe| indexes.is_complete(probe.storage_id))
-            .collect();
+        usable.retain(is_complete);
         let Some(probe) = best(store, &at, &usable).await? else {
             return Ok(None);
         };
