@@ -1241,6 +1241,8 @@ pub enum Statement {
     DropTrigger(DropTrigger),
     /// DESCRIBE.
     Describe(Describe),
+    /// EXPLAIN of a SELECT, a modification or a BATCH: a statement of ours.
+    Explain(Box<Statement>),
     /// GRANT and REVOKE of permissions.
     Grant(Grant),
     /// GRANT and REVOKE of a role.

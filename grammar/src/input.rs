@@ -101,6 +101,11 @@ impl<'a> Input<'a> {
         self.context.token(index).kind
     }
 
+    /// The token behind this one, looked at without a trace in what errors show.
+    pub(crate) fn next_unseen(self) -> Kind {
+        self.context.token(self.position + 1).kind
+    }
+
     /// Whether the token here is of that kind.
     pub(crate) fn is(self, kind: Kind) -> bool {
         self.kind() == kind

@@ -28,6 +28,7 @@ pub struct Marker<'a> {
 pub fn markers(statement: &Statement) -> Vec<Marker<'_>> {
     let mut found = Found(Vec::new());
     match statement {
+        Statement::Explain(explained) => return markers(explained),
         Statement::Select(select) => found.select(select),
         Statement::Insert(insert) => found.insert(insert),
         Statement::Update(update) => found.update(update),

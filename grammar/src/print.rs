@@ -1170,6 +1170,7 @@ impl Display for Statement {
             Self::CreateTrigger(node) => node.fmt(f),
             Self::DropTrigger(node) => node.fmt(f),
             Self::Describe(node) => node.fmt(f),
+            Self::Explain(statement) => write!(f, "EXPLAIN {statement}"),
             Self::Grant(node) => node.fmt(f),
             Self::GrantRole(node) => node.fmt(f),
             Self::ListPermissions(node) => node.fmt(f),

@@ -16,7 +16,7 @@ use super::figures::Watch;
 use super::index;
 use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::read::sink::{Limits, Page, Sink};
+use super::read::sink::{Limits, Page, Shape, Sink};
 use super::read::{source, virtual_rows};
 use super::value;
 use super::write::clock::{ListKeys, WriteClock};
@@ -29,7 +29,7 @@ use crate::planner::bound::{
     BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
 use crate::planner::guardrails::Level;
-use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
+use crate::planner::{self, Guardrails, Plan, Threshold, ddl, explain};
 use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, Table, describe, system, views};
 use crate::token::Token;
@@ -413,8 +413,66 @@ impl Database {
             Plan::Use(keyspace) => Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone()))),
             Plan::Ddl(statement) => self.change_schema(request, statement).await,
             Plan::Describe(statement) => self.describe(request, statement),
+            Plan::Explain(explained) => self.explain(request, planned, explained, values).await,
             Plan::Auth(_) => Err(refuse_auth(request.session)),
         }
+    }
+
+    // EXPLAIN.
+
+    async fn explain(
+        &self,
+        request: &Request<'_>,
+        planned: &PlannedAt,
+        explained: &Plan,
+        values: &[Value],
+    ) -> Result<Answer, Error> {
+        let stages = match explained {
+            Plan::Select(plan) => {
+                let select = plan.bind(values, &request.context)?;
+                let shape = Shape::of(&select);
+                let limits = Limits {
+                    rows: select.limit_rows,
+                    page_rows: request.params.page_size_rows.filter(|rows| *rows > 0),
+                    page_bytes: self.page_bytes_max,
+                    content_bytes_ahead: 0,
+                    tombstones: self.guardrails.tombstones,
+                };
+                let sink = Sink::new(&select, &shape, &request.context, request.now_seconds, limits);
+                let used = if select.probes.is_empty() || system::is_local(&select.table.keyspace) {
+                    explain::IndexUse::None
+                } else {
+                    let partitions = request.snapshot.partitions(&select.table)?;
+                    index::read::explain(&self.catalog.indexes, partitions, &select, &sink).await?
+                };
+                explain::select(&select, &used)
+            }
+            Plan::Modify(plan) => explain::modification(&plan.bind(values, &request.context)?),
+            Plan::Batch(plan) => explain::batch(&plan.bind(values, &request.context)?),
+            _ => Vec::new(),
+        };
+        let mut content = Vec::new();
+        let mut row_count = 0_u32;
+        for (stage, detail) in stages {
+            row_count += 1;
+            value::put_bytes(&mut content, Some(&row_count.to_be_bytes()));
+            value::put_bytes(&mut content, Some(stage.as_bytes()));
+            value::put_bytes(&mut content, Some(detail.as_bytes()));
+        }
+        let metadata = planned.result.clone().unwrap_or_else(|| {
+            let metadata = explain::metadata();
+            Arc::new(ResultMetadata::new(
+                &metadata.keyspace,
+                &metadata.table,
+                metadata.columns,
+            ))
+        });
+        Ok(Answer::new(AnswerKind::Rows(Rows {
+            metadata,
+            row_count,
+            content: content.into(),
+            paging_state: None,
+        })))
     }
 
     // Reads.

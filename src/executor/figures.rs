@@ -120,7 +120,9 @@ impl Watch {
             Plan::Truncate(_) => return self.statements.subject(StatementKind::Truncate, Vec::new()),
             Plan::Use(_) => return self.statements.subject(StatementKind::Use, Vec::new()),
             Plan::Ddl(_) => return self.statements.subject(StatementKind::Ddl, Vec::new()),
-            Plan::Describe(_) => return self.statements.subject(StatementKind::Describe, Vec::new()),
+            Plan::Describe(_) | Plan::Explain(_) => {
+                return self.statements.subject(StatementKind::Describe, Vec::new());
+            }
             Plan::Auth(_) => return self.statements.subject(StatementKind::Auth, Vec::new()),
         };
         self.statements

@@ -114,6 +114,7 @@ fn is_fully_qualified(statement: &grammar::ast::Statement) -> bool {
         Statement::Delete(delete) => delete.table.keyspace.is_some(),
         Statement::Batch(batch) => batch.modifications.iter().all(modification),
         Statement::Truncate(name) => name.keyspace.is_some(),
+        Statement::Explain(statement) => is_fully_qualified(statement),
         _ => false,
     }
 }

@@ -219,7 +219,8 @@ impl Judge<'_, '_> {
     }
 }
 
-/// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, where an index of it analyses.
+/// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, where an index of it analyses or compares
+/// bytes; `None`: values are compared as their type does.
 pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> Option<Analysis> {
     let asked = match comparison {
         Comparison::Eq => Asked::Eq,
@@ -227,13 +228,21 @@ pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> O
         Comparison::ContainsKey => Asked::ContainsKey,
         _ => return None,
     };
-    let mut indexes = table.indexes.values();
-    indexes.find_map(|index| {
-        let (part, _) = index.target_column()?;
-        let ty = part_type(table, place, part)?;
-        let analysis = analysis_of(index, ty);
-        (answers(index, table, place, asked) && !analysis.is_identity()).then_some(analysis)
-    })
+    let answering: Vec<(&Index, &CqlType)> = table
+        .indexes
+        .values()
+        .filter(|index| answers(index, table, place, asked))
+        .filter_map(|index| Some((index, part_type(table, place, index.target_column()?.0)?)))
+        .collect();
+    let analyses = answering.iter().map(|(index, ty)| analysis_of(index, ty));
+    if let Some(found) = analyses.into_iter().find(|analysis| !analysis.is_identity()) {
+        return Some(found);
+    }
+    // A legacy index finds the very bytes: decimal 1.5, not 1.50.
+    let by_bytes = answering
+        .iter()
+        .all(|(index, ty)| index.family() == Some(IndexFamily::Legacy) && ty.has_equal_forms());
+    (by_bytes && !answering.is_empty()).then(Analysis::default)
 }
 
 fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {

@@ -11,6 +11,7 @@
 //!     index.rs                   what indexes answer of them → whether to filter, probes
 //!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
+//!     explain.rs                 a bound command             → its stages, for people
 //!     modify.rs operation.rs condition.rs json.rs batch.rs   → ModifyPlan, BatchPlan
 //! ```
 //!
@@ -26,6 +27,7 @@ pub mod bound;
 mod condition;
 pub mod ddl;
 mod error;
+pub mod explain;
 mod function;
 #[cfg(test)]
 mod golden_tests;
@@ -80,6 +82,8 @@ pub enum Plan {
     Ddl(Arc<Statement>),
     /// DESCRIBE.
     Describe(Arc<ast::Describe>),
+    /// EXPLAIN of this plan.
+    Explain(Box<Plan>),
     /// Roles and permissions.
     Auth(Arc<Statement>),
 }
@@ -104,7 +108,7 @@ pub struct Planned {
     pub markers: Arc<Vec<MarkerSpec>>,
     /// For each partition key column the marker that gives it; empty where some has none.
     pub partition_key_markers: Vec<u16>,
-    /// What a SELECT answers with; `None` for all else.
+    /// What a SELECT or EXPLAIN answers with; `None` for all else.
     pub result: Option<Arc<ResultMetadata>>,
     /// The tables it touches.
     pub tables: Vec<Arc<Table>>,
@@ -131,6 +135,14 @@ impl Planned {
 ///
 /// What Cassandra refuses when it prepares a statement, in its words; and [`Error::Unsupported`].
 pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Schema) -> Result<Planned, Error> {
+    if let Statement::Explain(explained) = statement {
+        let explained = plan(explained, session_keyspace, schema)?;
+        return Ok(Planned {
+            plan: Plan::Explain(Box::new(explained.plan)),
+            result: Some(Arc::new(explain::metadata())),
+            ..explained
+        });
+    }
     let mut markers = Markers::of(statement);
     match statement {
         Statement::Select(select) => plan_select(select, session_keyspace, schema, markers),
@@ -184,7 +196,8 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
             Vec::new(),
             None,
         )),
-        Statement::Grant(_)
+        Statement::Explain(_)
+        | Statement::Grant(_)
         | Statement::GrantRole(_)
         | Statement::ListPermissions(_)
         | Statement::ListRoles(_)

@@ -8,6 +8,7 @@ mod create;
 mod delete;
 mod describe;
 mod drop;
+mod explain;
 mod grant;
 mod identity;
 mod insert;
@@ -35,7 +36,7 @@ pub(crate) fn query(input: Input<'_>) -> Parsed<'_, Statement> {
 }
 
 /// `statement = select | insert | update | delete | batch | use | truncate | create | alter | drop | grant | revoke | list | describe
-/// | add_identity`
+/// | add_identity | explain`
 fn statement(input: Input<'_>) -> Parsed<'_, Statement> {
     enter("statement");
     match input.kind() {
@@ -54,6 +55,7 @@ fn statement(input: Input<'_>) -> Parsed<'_, Statement> {
         Kind::List => grant::list(input),
         Kind::Describe | Kind::Desc => describe::describe(input),
         Kind::Add => identity::add_identity(input),
+        _ if explain::stands_at(input) => explain::explain(input),
         _ => input.no_viable(0),
     }
 }

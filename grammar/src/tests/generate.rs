@@ -627,6 +627,7 @@ pub(super) fn statement() -> impl Strategy<Value = Statement> {
         1 => create_type(),
         1 => functions(),
         1 => describe(),
+        1 => prop_oneof![select(), batch()].prop_map(|statement| Statement::Explain(Box::new(statement))),
         1 => roles(),
         1 => name().prop_map(Statement::Use),
         1 => qualified().prop_map(Statement::Truncate),

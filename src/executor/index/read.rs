@@ -21,6 +21,7 @@ use crate::executor::{Error, storage_read};
 use crate::partition::store::{Deletions, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry};
 use crate::partition::{PhysicalPartition, TablePartitions};
 use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, IndexProbe};
+use crate::planner::explain::IndexUse;
 use crate::schema::{ColumnKind, StorageId, Table};
 use crate::token::Token;
 
@@ -84,6 +85,45 @@ pub(crate) async fn run<'a>(
     }
 }
 
+/// Which index [`run`] would use first, without bringing any row.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn explain(
+    indexes: &Indexes,
+    partitions: &TablePartitions,
+    select: &BoundSelect,
+    sink: &Sink<'_>,
+) -> Result<IndexUse, Error> {
+    let read = match &select.partitions {
+        BoundPartitions::Keys(keys) => match keys.first() {
+            Some(partition_key) if may_seek_in_keys(select) => {
+                let token = Token::of(partition_key);
+                let inside = (token.value(), token.value());
+                let read = Read::new(indexes, partitions.of(token), select, inside, sink).await?;
+                read.filter(|read| !read.by_partition && read.ordered.is_some())
+            }
+            _ => None,
+        },
+        BoundPartitions::Ring { lower, upper } => match partitions.overlapping(*lower, *upper).first() {
+            Some(partition) => {
+                let inside = ((*lower).max(partition.lower), partition.upper.min(*upper));
+                Read::new(indexes, partition, select, inside, sink).await?
+            }
+            None => None,
+        },
+    };
+    Ok(read.map_or(IndexUse::Spared, |read| IndexUse::Used {
+        index: read.probe.index.clone(),
+        ordered: read.ordered.is_some(),
+    }))
+}
+
+/// Whether an index may be asked within partitions.
+fn may_seek_in_keys(select: &BoundSelect) -> bool {
+    !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, BoundRows::Keys(_)))
+}
+
 /// The rows of some partitions. Where the entries of one value lie beside each other within a partition, they are sought there.
 async fn run_keys<'a>(
     indexes: &Indexes,
@@ -94,7 +134,7 @@ async fn run_keys<'a>(
     sink: &mut Sink<'_>,
 ) -> Result<Option<&'a str>, Error> {
     let table = select.table.as_ref();
-    if select.reversed || table.clustering_count == 0 || matches!(select.rows, BoundRows::Keys(_)) {
+    if !may_seek_in_keys(select) {
         return Ok(None);
     }
     let (keys, mut inside) = source::keys_left(keys, resume)?;

@@ -1,0 +1,321 @@
+//! EXPLAIN: how a bound command is carried out, told stage by stage. A statement of ours.
+//!
+//! ```text
+//! statement   what it does to which table          index    which index leads to the rows, or why none does
+//! partitions  which are visited                    filter   a test on each row, one stage for each
+//! rows        which of each                        group, sort, limit, page …
+//! ```
+//! Nothing is read or written; which index is used is the executor's to say, since it counts.
+
+use std::sync::Arc;
+
+use super::ResultMetadata;
+use super::bound::{
+    BoundBatch, BoundCondition, BoundFilter, BoundModification, BoundOperation, BoundPartitions, BoundRows,
+    BoundSelect, BoundTarget, Comparison, FilterTarget, ModificationKind, ResultColumn, Value,
+};
+use crate::schema::Table;
+use crate::types::{CqlType, Native, quoted};
+
+/// Most bytes of a value that are shown.
+const VALUE_BYTES_MAX: usize = 200;
+
+/// A stage and what is told of it.
+pub type Stage = (&'static str, String);
+
+/// What the executor says of the indexes of a SELECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexUse {
+    /// No probe was planned.
+    None,
+    /// This index is used; `ordered`: its entries come in the order of the ring.
+    Used {
+        /// Its name.
+        index: String,
+        /// Entries come in the order of the ring, and are sought a few at a time.
+        ordered: bool,
+    },
+    /// None is: they are being built, or would cost more than the scan.
+    Spared,
+}
+
+/// The columns of EXPLAIN's answer: `step` int, `stage` and `detail` text.
+#[must_use]
+pub fn metadata() -> ResultMetadata {
+    let column = |name: &str, ty: Native| ResultColumn {
+        name: name.to_owned(),
+        ty: CqlType::Native(ty),
+    };
+    ResultMetadata {
+        keyspace: "system".to_owned(),
+        table: "explain".to_owned(),
+        columns: Arc::new(vec![
+            column("step", Native::Int),
+            column("stage", Native::Text),
+            column("detail", Native::Text),
+        ]),
+    }
+}
+
+fn name(table: &Table, place: usize) -> String {
+    table
+        .columns
+        .get(place)
+        .map_or_else(String::new, |column| quoted(&column.name))
+}
+
+fn names(table: &Table, places: &[usize]) -> String {
+    let names: Vec<String> = places.iter().map(|place| name(table, *place)).collect();
+    names.join(", ")
+}
+
+fn of_table(table: &Table) -> String {
+    format!("{}.{}", quoted(&table.keyspace), quoted(&table.name))
+}
+
+fn count(number: usize, one: &str, many: &str) -> String {
+    if number == 1 {
+        format!("1 {one}")
+    } else {
+        format!("{number} {many}")
+    }
+}
+
+fn value(ty: &CqlType, value: &Value) -> String {
+    match value {
+        Value::Null => "null".to_owned(),
+        Value::Unset => "unset".to_owned(),
+        Value::Bytes(bytes) if bytes.len() > VALUE_BYTES_MAX => format!("({} bytes)", bytes.len()),
+        Value::Bytes(bytes) => ty.to_literal(bytes),
+    }
+}
+
+fn filter(table: &Table, filter: &BoundFilter) -> String {
+    let (target, note) = match &filter.target {
+        FilterTarget::Column(place) => (name(table, *place), ""),
+        FilterTarget::Analysed(place, analysis) if !analysis.is_identity() => {
+            (name(table, *place), " (as its index analyses texts)")
+        }
+        FilterTarget::Analysed(place, _) => (name(table, *place), ""),
+        FilterTarget::Element(place, key) => {
+            let key_ty = match table.columns.get(*place).map(|column| column.ty.unfrozen()) {
+                Some(CqlType::Map(key, _)) => CqlType::clone(key),
+                _ => CqlType::Native(Native::Int),
+            };
+            (format!("{}[{}]", name(table, *place), value(&key_ty, key)), "")
+        }
+        FilterTarget::Field(place, number) => {
+            let field = match table.columns.get(*place).map(|column| column.ty.unfrozen()) {
+                Some(CqlType::User(user)) => user.fields.get(*number).map_or("", |(name, _)| name.as_str()),
+                _ => "",
+            };
+            (format!("{}.{field}", name(table, *place)), "")
+        }
+        FilterTarget::Tuple(places) => (format!("({})", names(table, places)), ""),
+        FilterTarget::Token => ("token".to_owned(), ""),
+    };
+    let sign = match filter.comparison {
+        Comparison::Eq => "=",
+        Comparison::Neq => "!=",
+        Comparison::Lt => "<",
+        Comparison::Lte => "<=",
+        Comparison::Gt => ">",
+        Comparison::Gte => ">=",
+        Comparison::In => "IN",
+        Comparison::Contains => "CONTAINS",
+        Comparison::ContainsKey => "CONTAINS KEY",
+        Comparison::Like => "LIKE",
+    };
+    let operands: Vec<String> = filter
+        .operands
+        .iter()
+        .map(|operand| value(&filter.ty, operand))
+        .collect();
+    match filter.comparison {
+        Comparison::In => format!("{target} IN ({}){note}", operands.join(", ")),
+        _ => format!("{target} {sign} {}{note}", operands.join(", ")),
+    }
+}
+
+fn partitions(select: &BoundSelect) -> String {
+    match &select.partitions {
+        BoundPartitions::Keys(keys) => format!("{} by key", count(keys.len(), "partition", "partitions")),
+        BoundPartitions::Ring { lower, upper } if lower > upper => "none: the range of tokens is empty".to_owned(),
+        BoundPartitions::Ring { lower, upper } if (*lower, *upper) == (i64::MIN, i64::MAX) => {
+            "the whole ring".to_owned()
+        }
+        BoundPartitions::Ring { lower, upper } => format!("tokens from {lower} to {upper}"),
+    }
+}
+
+fn rows(rows: &BoundRows) -> String {
+    match rows {
+        BoundRows::All => "all of each partition".to_owned(),
+        BoundRows::Keys(keys) => format!("{} of each partition by key", count(keys.len(), "row", "rows")),
+        BoundRows::Ranges(ranges) => {
+            format!(
+                "{} of the clustering key in each partition",
+                count(ranges.len(), "range", "ranges")
+            )
+        }
+    }
+}
+
+/// The stages of a SELECT.
+#[must_use]
+pub fn select(select: &BoundSelect, index: &IndexUse) -> Vec<Stage> {
+    let table = select.table.as_ref();
+    let mut stages = vec![("statement", format!("SELECT from {}", of_table(table)))];
+    if table.is_virtual {
+        stages.push(("source", "rows made by the server".to_owned()));
+    }
+    stages.push(("partitions", partitions(select)));
+    match index {
+        IndexUse::None => {}
+        IndexUse::Spared => {
+            let names: Vec<&str> = select.probes.iter().map(|probe| probe.index.as_str()).collect();
+            stages.push((
+                "index",
+                format!(
+                    "none used of {}: not complete, or dearer than the scan",
+                    names.join(", ")
+                ),
+            ));
+        }
+        IndexUse::Used { index, ordered } => {
+            let ranges = select
+                .probes
+                .iter()
+                .find(|probe| probe.index == *index)
+                .map_or(0, |probe| probe.ranges.len());
+            let what = if *ordered {
+                "one value, entries in the order of the ring".to_owned()
+            } else {
+                format!(
+                    "{}, entries put in the order of the ring",
+                    count(ranges, "range", "ranges")
+                )
+            };
+            stages.push(("index", format!("{index}: {what}")));
+        }
+    }
+    let found = matches!(index, IndexUse::Used { .. });
+    stages.push((
+        "rows",
+        match (found, &select.rows) {
+            (true, BoundRows::All) => "those that the index names".to_owned(),
+            (true, within) => format!("those that the index names, within {}", rows(within)),
+            (false, all) => rows(all),
+        },
+    ));
+    stages.extend(select.filters.iter().map(|test| ("filter", filter(table, test))));
+    if select.reversed {
+        stages.push(("order", "each partition from its last row to its first".to_owned()));
+    }
+    if select.distinct {
+        stages.push(("distinct", "one row for each partition".to_owned()));
+    }
+    if let Some(groups) = &select.group_by {
+        stages.push(("group", count(groups.len(), "expression", "expressions")));
+    }
+    let aggregates = select.selection.aggregates.len();
+    if aggregates > 0 {
+        stages.push(("aggregate", count(aggregates, "aggregate", "aggregates")));
+    }
+    if !select.sort.is_empty() {
+        let columns: Vec<String> = select
+            .sort
+            .iter()
+            .map(|(place, descending)| format!("{} {}", name(table, *place), if *descending { "DESC" } else { "ASC" }))
+            .collect();
+        stages.push(("sort", format!("the whole result by {}", columns.join(", "))));
+    }
+    if let Some(limit) = select.per_partition_limit_rows {
+        stages.push((
+            "limit",
+            format!("{} of each partition", count(limit as usize, "row", "rows")),
+        ));
+    }
+    if let Some(limit) = select.limit_rows {
+        stages.push(("limit", count(limit as usize, "row", "rows")));
+    }
+    stages
+}
+
+/// The stages of an INSERT, UPDATE or DELETE.
+#[must_use]
+pub fn modification(modification: &BoundModification) -> Vec<Stage> {
+    let table = modification.table.as_ref();
+    let verb = match modification.kind {
+        ModificationKind::Insert => "INSERT into",
+        ModificationKind::Update => "UPDATE of",
+        ModificationKind::Delete => "DELETE from",
+    };
+    let mut stages = vec![
+        ("statement", format!("{verb} {}", of_table(table))),
+        (
+            "partitions",
+            format!(
+                "{} by key",
+                count(modification.partition_keys.len(), "partition", "partitions")
+            ),
+        ),
+    ];
+    stages.push((
+        "rows",
+        match &modification.target {
+            BoundTarget::Rows(keys) => format!("{} of each partition by key", count(keys.len(), "row", "rows")),
+            BoundTarget::Static => "the static row of each partition".to_owned(),
+            BoundTarget::Ranges(ranges) => rows(&BoundRows::Ranges(ranges.clone())),
+            BoundTarget::Partition => "the whole of each partition".to_owned(),
+        },
+    ));
+    match &modification.condition {
+        BoundCondition::Always => {}
+        BoundCondition::Exists => stages.push(("condition", "the row is read first and must exist".to_owned())),
+        BoundCondition::NotExists => stages.push(("condition", "the row is read first and must not exist".to_owned())),
+        BoundCondition::Columns(conditions) => stages.extend(
+            conditions
+                .iter()
+                .map(|test| ("condition", format!("the row is read first: {}", filter(table, test)))),
+        ),
+    }
+    let reads: Vec<usize> = modification
+        .operations
+        .iter()
+        .filter(|(_, operation)| matches!(operation, BoundOperation::SetAt(..) | BoundOperation::Discard(_)))
+        .map(|(place, _)| *place)
+        .collect();
+    if !reads.is_empty() {
+        stages.push(("read", format!("lists are read first: {}", names(table, &reads))));
+    }
+    if !modification.operations.is_empty() {
+        let places: Vec<usize> = modification.operations.iter().map(|(place, _)| *place).collect();
+        stages.push(("write", names(table, &places)));
+    }
+    let indexes: Vec<&str> = table.indexes.keys().map(String::as_str).collect();
+    if !indexes.is_empty() {
+        stages.push((
+            "index",
+            format!("{}: entries kept by the same commit", indexes.join(", ")),
+        ));
+    }
+    stages
+}
+
+/// The stages of a BATCH: those of its members, one after the other.
+#[must_use]
+pub fn batch(batch: &BoundBatch) -> Vec<Stage> {
+    let conditional = if batch.conditional { ", all or none" } else { "" };
+    let mut stages = vec![(
+        "statement",
+        format!(
+            "BATCH of {}{conditional}",
+            count(batch.modifications.len(), "statement", "statements")
+        ),
+    )];
+    for member in &batch.modifications {
+        stages.extend(modification(member));
+    }
+    stages
+}
