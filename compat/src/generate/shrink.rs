@@ -268,6 +268,10 @@ fn without_part(question: &Question, wanted: usize) -> Option<Question> {
             }
         }
         if !gone {
+            // The blank between two words may have gone with what stood between them.
+            if text.ends_with(is_of_word) && part.starts_with(is_of_word) {
+                text.push(' ');
+            }
             text.push_str(part);
         }
     }
@@ -276,6 +280,10 @@ fn without_part(question: &Question, wanted: usize) -> Option<Question> {
         marks,
         ..question.clone()
     })
+}
+
+fn is_of_word(c: char) -> bool {
+    c.is_alphanumeric() || c == '_'
 }
 
 /// Items and clauses, as ranges of parts, a separator with each.
