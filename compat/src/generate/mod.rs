@@ -1,8 +1,8 @@
 //! Questions nobody thought of: random but mostly valid schemas, data and statements, asked of Cassandra and of a
 //! server, and the answers compared.
 //!
-//! Life of a round: [`schema`] makes a table, [`round`] some hundred statements about it, [`pair`] asks both servers in
-//! a keyspace of the round's own, [`judge`] compares. A difference that no rule explains is made small by [`shrink`],
+//! Life of a round: `schema` makes a table, `round` some hundred statements about it, `pair` asks both servers in
+//! a keyspace of the round's own, `judge` compares. A difference that no rule explains is made small by `shrink`,
 //! printed, and written as a script of the oracle with Cassandra's answers. After a write that differs the round ends,
 //! since what follows may only follow from it.
 //!
