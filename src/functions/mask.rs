@@ -116,21 +116,23 @@ fn partial(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Resul
         types.push(require(name, padding, Native::Text)?);
     }
     let inner = name == "mask_inner";
-    Ok(Function::scalar(name, types, given, move |call: &Call<'_>| mask_part(call, inner)).taking_null())
+    let ascii = given == CqlType::Native(Native::Ascii);
+    Ok(Function::scalar(name, types, given, move |call: &Call<'_>| mask_part(call, inner, ascii)).taking_null())
 }
 
-/// Masks all but the ends of a text, or its ends.
-fn mask_part(call: &Call<'_>, inner: bool) -> Outcome {
+/// Masks all but the ends of a text, or its ends. Counts UTF-16 code units, as Cassandra's runtime does: a character
+/// beyond the first plane is two of them, and what is left of one that is cut in half is a question mark.
+fn mask_part(call: &Call<'_>, inner: bool, ascii: bool) -> Outcome {
     if call.is_null(0) {
         return Ok(None);
     }
     let padding = String::from_utf8_lossy(call.bytes(3));
-    let mut characters = padding.chars();
-    let padding = match (call.is_null(3), characters.next(), characters.next()) {
-        (true, ..) => '*',
+    let mut units = padding.encode_utf16();
+    let padding = match (call.is_null(3), units.next(), units.next()) {
+        (true, ..) => u16::from(b'*'),
         (false, Some(only), None) => only,
         _ => {
-            let count = padding.chars().count();
+            let count = padding.encode_utf16().count();
             return Err(Problem::Invalid(format!(
                 "The padding argument for function {{f}} should be single-character, but '{padding}' has {count} characters."
             )));
@@ -139,14 +141,13 @@ fn mask_part(call: &Call<'_>, inner: bool) -> Outcome {
     // Null and negative ends have no length.
     let end = |index| usize::try_from(types::decode_i32(call.bytes(index)).unwrap_or(0)).unwrap_or(0);
     let text = String::from_utf8_lossy(call.bytes(0));
-    let (begin, last) = (end(1), text.chars().count().saturating_sub(end(2)));
-    let masked: String = text
-        .chars()
-        .enumerate()
-        .map(|(index, c)| {
-            let inside = index >= begin && index < last;
-            if inside == inner { padding } else { c }
-        })
+    let (begin, last) = (end(1), text.encode_utf16().count().saturating_sub(end(2)));
+    let masked = text.encode_utf16().enumerate().map(|(index, unit)| {
+        let inside = index >= begin && index < last;
+        if inside == inner { padding } else { unit }
+    });
+    let masked: String = char::decode_utf16(masked)
+        .map(|c| c.ok().filter(|c| !ascii || c.is_ascii()).unwrap_or('?'))
         .collect();
     Ok(Some(masked.into_bytes().into()))
 }

@@ -147,13 +147,6 @@ pub(super) const RULES: &[Rule] = &[
         holds: |case| message_of(case.theirs) == "Vector indexes only support ANN queries",
     },
     Rule {
-        reason: "mask_outer and mask_inner of a character beyond the first plane: Java counts it as two and cuts it in half",
-        holds: |case| {
-            class(case.theirs, case.ours) == "rows rows rows"
-                && (case.question.text.contains("mask_outer(") || case.question.text.contains("mask_inner("))
-        },
-    },
-    Rule {
         reason: "not mended: a warning of an aggregation over no partition (IN ()), which Cassandra leaves out beside token()",
         holds: |case| class(case.theirs, case.ours) == "rows rows warnings" && case.question.text.contains("token("),
     },
