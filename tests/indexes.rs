@@ -323,7 +323,8 @@ async fn an_index_follows_its_type() {
             ))
             .await;
     }
-    client.ok("CREATE INDEX of_at ON t (at)").await;
+    // A legacy index would tell values of the old type from equal ones of the new: it compares bytes, as Cassandra's.
+    client.ok("CREATE INDEX of_at ON t (at) USING 'sai'").await;
     let insert = async |k: i32, value: &str| {
         for table in ["t", "twin"] {
             client
