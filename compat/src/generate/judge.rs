@@ -19,6 +19,8 @@ pub(super) struct Facts {
     pub(super) descending: bool,
     /// It has clustering columns.
     pub(super) clustered: bool,
+    /// It has a storage-attached index.
+    pub(super) attached_index: bool,
 }
 
 /// Two answers to one statement.
@@ -94,6 +96,28 @@ pub(super) const RULES: &[Rule] = &[
             case.facts.descending
                 && starts.iter().any(|start| message.starts_with(start))
                 && (!message.starts_with("Column ") || message.ends_with("cannot be used as a map"))
+        },
+    },
+    Rule {
+        reason: "Cassandra names a cast of a descending clustering column to its own type, which it takes for another",
+        holds: |case| {
+            case.facts.descending
+                && case.question.text.contains("CAST(")
+                && class(case.theirs, case.ours) == "rows rows columns"
+                && case
+                    .theirs
+                    .get("columns")
+                    .is_some_and(|columns| columns.to_string().contains("\"cast("))
+        },
+    },
+    Rule {
+        reason: "Cassandra finds nothing by CONTAINS on a frozen collection where a storage-attached index is used",
+        holds: |case| {
+            case.facts.attached_index
+                && case.question.text.contains(" CONTAINS ")
+                && case.question.text.contains("ALLOW FILTERING")
+                && class(case.theirs, case.ours) == "rows rows rows"
+                && row_count(case.theirs) < row_count(case.ours)
         },
     },
     Rule {
@@ -212,6 +236,10 @@ pub(super) const RULES: &[Rule] = &[
         holds: |case| case.question.spoiled && case.is_refused_alike(),
     },
 ];
+
+fn row_count(answer: &Value) -> usize {
+    answer.get("rows").and_then(Value::as_array).map_or(0, Vec::len)
+}
 
 fn message_of(answer: &Value) -> &str {
     answer.get("message").and_then(Value::as_str).unwrap_or_default()

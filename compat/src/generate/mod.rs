@@ -213,6 +213,12 @@ fn ask_round(shared: &Shared<'_>, pair: &mut Pair, number: u64) -> Outcome<()> {
             let Some((text, column)) = schema::index(&mut round.rng, &round.table, i) else {
                 continue;
             };
+            if schema::is_of_the_first_kind(&text) {
+                if round.table.expires() {
+                    continue;
+                }
+                round.may_expire = false;
+            }
             if !ask(shared, pair, &mut asked, Question::new(Kind::Schema, text), number)? {
                 return Ok(());
             }
@@ -244,6 +250,9 @@ fn ask(
     let schema = asked.iter().filter(|q| q.kind == Kind::Schema);
     let facts = judge::Facts {
         descending: schema.clone().any(|q| q.text.contains(" DESC")),
+        attached_index: schema
+            .clone()
+            .any(|q| q.text.contains(" INDEX ") && !schema::is_of_the_first_kind(&q.text)),
         clustered: schema
             .clone()
             .any(|q| q.text.starts_with("CREATE TABLE") && (q.text.contains(" c0 ") || q.text.contains("\"C 0\" "))),

@@ -18,6 +18,9 @@ pub(super) struct Round {
     pub(super) rng: Rng,
     /// The table.
     pub(super) table: Table,
+    /// Whether writes have a TTL. Not beside an index of Cassandra's first kind: it gives its entries the end that the
+    /// server's own clock tells, not the request's, so that rows are lost to it long before they expire.
+    pub(super) may_expire: bool,
     /// The last timestamp that was the greatest.
     clock: i64,
     /// Timestamps used so far, for ties; the last few.
@@ -36,6 +39,7 @@ impl Round {
         Self {
             rng,
             table,
+            may_expire: true,
             clock: 1_000,
             used: vec![1_000],
             now: START,

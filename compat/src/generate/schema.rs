@@ -97,6 +97,11 @@ pub(super) struct Table {
 }
 
 impl Table {
+    /// Whether rows expire without a word in the statement.
+    pub(super) fn expires(&self) -> bool {
+        self.made_by.iter().any(|text| text.contains("default_time_to_live"))
+    }
+
     /// Columns of one role.
     pub(super) fn of(&self, wanted: fn(Role) -> bool) -> Vec<&Column> {
         self.columns.iter().filter(|c| wanted(c.role)).collect()
@@ -289,4 +294,9 @@ pub(super) fn index(rng: &mut Rng, table: &Table, i: usize) -> Option<(String, S
         },
     };
     Some((statement, column_name.to_owned()))
+}
+
+/// Whether the index that this statement makes is Cassandra's first kind, also its default.
+pub(super) fn is_of_the_first_kind(index: &str) -> bool {
+    !index.contains("'sai'") && !index.contains("'StorageAttachedIndex'")
 }

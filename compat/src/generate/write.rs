@@ -72,7 +72,7 @@ fn using(round: &mut Round, terms: &mut Terms, with_ttl: bool) -> String {
         let stamp = Val::bigint(round.timestamp());
         parts.push(format!("TIMESTAMP {}", terms.put(&mut round.rng, &stamp)));
     }
-    if with_ttl && round.rng.u8(0..5) == 0 {
+    if with_ttl && round.may_expire && round.rng.u8(0..5) == 0 {
         let ttl = match round.rng.u8(0..12) {
             0 => Val::int(0),
             1 => Val::null(),
@@ -123,7 +123,7 @@ pub(super) fn insert(round: &mut Round) -> Option<Question> {
     }
     let conditional = is_conditional(round);
     let end = if conditional {
-        let ttl = if round.rng.u8(0..6) == 0 {
+        let ttl = if round.may_expire && round.rng.u8(0..6) == 0 {
             " USING TTL 100000"
         } else {
             ""
