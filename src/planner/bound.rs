@@ -94,6 +94,25 @@ pub enum Comparison {
     Like,
 }
 
+impl Comparison {
+    /// As CQL writes it.
+    #[must_use]
+    pub const fn sign(self) -> &'static str {
+        match self {
+            Self::Eq => "=",
+            Self::Neq => "!=",
+            Self::Lt => "<",
+            Self::Lte => "<=",
+            Self::Gt => ">",
+            Self::Gte => ">=",
+            Self::In => "IN",
+            Self::Contains => "CONTAINS",
+            Self::ContainsKey => "CONTAINS KEY",
+            Self::Like => "LIKE",
+        }
+    }
+}
+
 /// What LIKE asks: where `%` stands in its pattern.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Like {

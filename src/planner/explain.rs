@@ -114,18 +114,6 @@ fn filter(table: &Table, filter: &BoundFilter) -> String {
         FilterTarget::Tuple(places) => (format!("({})", names(table, places)), ""),
         FilterTarget::Token => ("token".to_owned(), ""),
     };
-    let sign = match filter.comparison {
-        Comparison::Eq => "=",
-        Comparison::Neq => "!=",
-        Comparison::Lt => "<",
-        Comparison::Lte => "<=",
-        Comparison::Gt => ">",
-        Comparison::Gte => ">=",
-        Comparison::In => "IN",
-        Comparison::Contains => "CONTAINS",
-        Comparison::ContainsKey => "CONTAINS KEY",
-        Comparison::Like => "LIKE",
-    };
     let operands: Vec<String> = filter
         .operands
         .iter()
@@ -133,7 +121,7 @@ fn filter(table: &Table, filter: &BoundFilter) -> String {
         .collect();
     match filter.comparison {
         Comparison::In => format!("{target} IN ({}){note}", operands.join(", ")),
-        _ => format!("{target} {sign} {}{note}", operands.join(", ")),
+        comparison => format!("{target} {} {}{note}", comparison.sign(), operands.join(", ")),
     }
 }
 

@@ -5,7 +5,7 @@
 
 use crate::executor::value;
 use crate::partition::store::RowView;
-use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, Comparison, FilterTarget, Value};
+use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, FilterTarget, Value};
 use crate::schema::Column;
 use crate::token::Token;
 use crate::types::quoted;
@@ -154,7 +154,7 @@ fn restrictions(select: &BoundSelect, partition_key: &[u8]) -> Vec<String> {
         if let (FilterTarget::Column(place), [Value::Bytes(value)]) = (&filter.target, filter.operands.as_slice())
             && let Some(column) = table.columns.get(*place)
         {
-            let sign = sign(filter.comparison);
+            let sign = filter.comparison.sign();
             found.push(format!(
                 "{} {sign} {}",
                 quoted(&column.name),
@@ -163,19 +163,4 @@ fn restrictions(select: &BoundSelect, partition_key: &[u8]) -> Vec<String> {
         }
     }
     found
-}
-
-const fn sign(comparison: Comparison) -> &'static str {
-    match comparison {
-        Comparison::Eq => "=",
-        Comparison::Neq => "!=",
-        Comparison::Lt => "<",
-        Comparison::Lte => "<=",
-        Comparison::Gt => ">",
-        Comparison::Gte => ">=",
-        Comparison::In => "IN",
-        Comparison::Contains => "CONTAINS",
-        Comparison::ContainsKey => "CONTAINS KEY",
-        Comparison::Like => "LIKE",
-    }
 }
