@@ -227,7 +227,9 @@ impl Display for Selector {
             Self::Metadata { kind, of } => write!(f, "{kind}({of})"),
             Self::Cast { selector, target } => write!(f, "CAST({selector} AS {target})"),
             // A point right behind a number would be the number's.
-            Self::Field { of, field } if matches!(**of, Self::Term(_)) => write!(f, "{of} .{field}"),
+            Self::Field { of, field } if matches!(**of, Self::Term(_) | Self::TypeHint { .. }) => {
+                write!(f, "{of} .{field}")
+            }
             Self::Field { of, field } => write!(f, "{of}.{field}"),
             Self::Element { of, key } => write!(f, "{of}[{key}]"),
             Self::Slice { of, from, to } => {

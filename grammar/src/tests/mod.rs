@@ -261,6 +261,19 @@ fn bounds_are_told() {
     assert_eq!(error(&long), "the statement is longer than 1048576 bytes");
 }
 
+/// The point of a field must not become a number's.
+#[test]
+fn a_field_of_a_number_is_printed_apart_from_it() {
+    for text in [
+        "SELECT (int) 0 .a FROM t",
+        "SELECT 0 .a FROM t",
+        "SELECT (int) (int) 0 .a.b FROM t",
+    ] {
+        let tree = parse(text).unwrap();
+        assert_eq!(parse(&tree.to_string()), Ok(tree), "{text}");
+    }
+}
+
 #[test]
 fn names_are_quoted_as_cassandra_does() {
     for (name, quoted) in [
