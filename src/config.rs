@@ -15,6 +15,7 @@ use std::time::Duration;
 pub use self::settings::{SETTINGS, Setting};
 use crate::executor::PartitionLimits;
 use crate::planner::Guardrails;
+use crate::profile::Profile;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
 
 /// Where a value came from.
@@ -289,6 +290,8 @@ pub struct Config {
     pub block_cache_bytes_max: usize,
     /// Time between clean-ups of what expired or was deleted; zero: never.
     pub sweep_interval: Duration,
+    /// Whom the server behaves as.
+    pub profile: Profile,
     /// Amounts that are warned of or refused.
     pub guardrails: Guardrails,
     /// When physical partitions are split and merged; bytes are scaled already.
@@ -338,6 +341,7 @@ impl Config {
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
+            profile: values.parsed("profile")?,
             guardrails: guardrails(values)?,
             partitions: PartitionLimits {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),

@@ -43,6 +43,7 @@ pub mod functions;
 pub mod metrics;
 pub mod partition;
 pub mod planner;
+pub mod profile;
 pub mod schema;
 pub mod server;
 pub mod storage;

@@ -11,12 +11,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("token", &[]),
     ("clock", &[]),
     ("consistency", &[]),
+    ("profile", &[]),
     ("metrics", &[]),
     ("types", &[]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
-    ("planner", &["types", "schema", "functions", "token"]),
+    ("planner", &["types", "schema", "functions", "token", "profile"]),
     ("throughput", &["clock"]),
     ("storage", &["clock", "metrics"]),
     (
@@ -35,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "clock",
             "metrics",
             "throughput",
+            "profile",
         ],
     ),
 ];

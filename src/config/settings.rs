@@ -38,6 +38,12 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory: [default: file: in the user's data directory]",
     ),
+    setting(
+        "profile",
+        "PROFILE",
+        Some("cassandra"),
+        "Whom to behave as: cassandra, or cosmos (Azure Cosmos DB for Apache Cassandra: its rules, texts and budgets)",
+    ),
     Setting {
         name: "listen",
         value: "ADDRESS:PORT",

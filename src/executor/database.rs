@@ -30,6 +30,7 @@ use crate::planner::bound::{
 };
 use crate::planner::guardrails::Level;
 use crate::planner::{self, Guardrails, Plan, Threshold, ddl, explain};
+use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, Table, describe, system, views};
 use crate::token::Token;
@@ -51,6 +52,8 @@ pub struct Options {
     pub page_bytes_max: usize,
     /// Amounts that are warned of or refused.
     pub guardrails: Guardrails,
+    /// Whom to behave as.
+    pub profile: Profile,
 }
 
 impl Options {
@@ -85,6 +88,7 @@ pub struct Database {
     /// Held by the probe that runs.
     probing: tokio::sync::Mutex<()>,
     guardrails: Guardrails,
+    profile: Profile,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
     seeds: AtomicU64,
@@ -143,6 +147,7 @@ impl Database {
             watch,
             probing: tokio::sync::Mutex::default(),
             guardrails: options.guardrails,
+            profile: options.profile,
             timeuuids,
             seeds,
         })
@@ -190,6 +195,12 @@ impl Database {
     /// How far each index is.
     pub(super) fn indexes(&self) -> &index::Indexes {
         &self.catalog.indexes
+    }
+
+    /// Whom to behave as.
+    #[must_use]
+    pub const fn profile(&self) -> Profile {
+        self.profile
     }
 
     /// The store, and time.
