@@ -7,72 +7,229 @@ use super::units::RequestUnits;
 /// Whether a request may be served now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Admission {
-    /// It may; [`Budget::charge`] what it cost.
+    /// It may: it is held back for until [`Budget::settle`] or [`Budget::cancel`].
     Admitted,
     /// Not before this much time has passed.
     Refused {
-        /// Until the debt is worked off; at least 1 ms.
+        /// Until the debt is worked off: whole milliseconds, rounded up; at least 1 ms.
         retry_after: Duration,
     },
 }
 
-/// What one physical partition may spend.
+/// What one physical partition, or a pool of them, may spend.
+///
+/// Balance and bank are in millionths of a hundredth of a unit, so that no fraction is lost between two calls.
 #[derive(Clone, Debug)]
 pub struct Budget {
     per_second: RequestUnits,
-    /// Millionths of a hundredth of a unit, so that no fraction is lost between two calls; negative is debt.
+    /// Whether what is not spent is banked.
+    bursts: bool,
+    /// Negative is debt.
     balance: i128,
+    bank: i128,
     filled_at: Duration,
+    /// Requests that are admitted and have not said yet what they cost.
+    in_flight: u32,
+    /// What a request costs lately.
+    mean: i128,
 }
 
 const MICROS: i128 = 1_000_000;
 
+/// How many seconds' worth of units can be banked.
+const BANK_SECONDS: i128 = 300;
+
+/// What may be spent in a second while there is something in the bank; who has as many anyway banks nothing.
+pub const BURST_PER_SECOND: RequestUnits = RequestUnits::whole(3_000);
+
+/// What a request is taken to cost before any has been seen: 1.
+const MEAN_AT_FIRST: i128 = 100 * MICROS;
+
+/// How fast the mean follows: each request moves it by an eighth of the way.
+const MEAN_SHARE: i128 = 8;
+
+fn amount(units: RequestUnits) -> i128 {
+    i128::from(units.in_hundredths()) * MICROS
+}
+
+fn hundredths(amount: i128) -> i64 {
+    i64::try_from(amount / MICROS).unwrap_or(if amount < 0 { i64::MIN } else { i64::MAX })
+}
+
 impl Budget {
-    /// A full budget of so many units a second. `now` is monotonic time.
+    /// A full budget of so many units a second, with nothing banked. `now` is monotonic time.
     #[must_use]
-    pub fn new(per_second: RequestUnits, now: Duration) -> Self {
-        let mut budget = Self {
+    pub fn new(per_second: RequestUnits, bursts: bool, now: Duration) -> Self {
+        Self {
+            balance: amount(per_second),
+            ..Self::empty(per_second, bursts, now)
+        }
+    }
+
+    /// As [`Budget::new`], with nothing in it.
+    #[must_use]
+    pub(super) fn empty(per_second: RequestUnits, bursts: bool, now: Duration) -> Self {
+        Self {
             per_second,
+            bursts,
             balance: 0,
+            bank: 0,
             filled_at: now,
-        };
-        budget.balance = budget.full();
-        budget
+            in_flight: 0,
+            mean: MEAN_AT_FIRST,
+        }
+    }
+
+    /// Units a second.
+    #[must_use]
+    pub const fn per_second(&self) -> RequestUnits {
+        self.per_second
+    }
+
+    /// What is there to spend, in hundredths, less what those in flight are expected to cost; negative is debt.
+    #[must_use]
+    pub fn balance(&mut self, now: Duration) -> i64 {
+        self.fill(now);
+        hundredths(self.available())
+    }
+
+    /// What is banked, in hundredths.
+    #[must_use]
+    pub fn bank(&mut self, now: Duration) -> i64 {
+        self.fill(now);
+        hundredths(self.bank)
     }
 
     /// What a full budget holds: one second's worth.
     fn full(&self) -> i128 {
-        i128::from(self.per_second.in_hundredths()) * MICROS
+        amount(self.per_second)
+    }
+
+    fn bank_max(&self) -> i128 {
+        if self.bursts && self.per_second < BURST_PER_SECOND {
+            self.full() * BANK_SECONDS
+        } else {
+            0
+        }
+    }
+
+    fn available(&self) -> i128 {
+        // No request is held back for more than a second's worth, or a single large one would keep out all others.
+        let each = self.mean.min(self.full());
+        self.balance
+            .saturating_sub(each.saturating_mul(i128::from(self.in_flight)))
     }
 
     fn fill(&mut self, now: Duration) {
         let passed = i128::try_from(now.saturating_sub(self.filled_at).as_micros()).unwrap_or(i128::MAX);
-        let gained = passed.saturating_mul(i128::from(self.per_second.in_hundredths()));
-        self.balance = self.balance.saturating_add(gained).min(self.full());
         self.filled_at = self.filled_at.max(now);
+        let rate = i128::from(self.per_second.in_hundredths());
+        let gained = passed.saturating_mul(rate);
+        let room = self.full().saturating_sub(self.balance);
+        if gained >= room {
+            self.balance = self.full();
+            self.bank = self.bank.saturating_add(gained - room).min(self.bank_max());
+            return;
+        }
+        self.balance += gained;
+        let faster = i128::from(BURST_PER_SECOND.in_hundredths()) - rate;
+        let drawn = passed.saturating_mul(faster).min(room - gained).min(self.bank).max(0);
+        self.balance += drawn;
+        self.bank -= drawn;
+    }
+
+    /// Whether a request would be admitted.
+    pub fn peek(&mut self, now: Duration) -> Admission {
+        self.fill(now);
+        let available = self.available();
+        if available > 0 {
+            return Admission::Admitted;
+        }
+        let debt = -available;
+        let micros = |debt: i128, rate: RequestUnits| match i128::from(rate.in_hundredths()) {
+            0 => i128::MAX,
+            rate => debt.max(0).saturating_add(rate - 1) / rate,
+        };
+        let mut wait = micros(debt - self.bank, self.per_second);
+        if self.bank > 0 {
+            wait = wait.max(micros(debt, BURST_PER_SECOND));
+        }
+        let millis = u64::try_from(wait.saturating_add(999) / 1000).unwrap_or(u64::MAX);
+        Admission::Refused {
+            retry_after: Duration::from_millis(millis.max(1)),
+        }
     }
 
     /// Asks before any work is done.
     pub fn admit(&mut self, now: Duration) -> Admission {
-        self.fill(now);
-        if self.balance > 0 {
-            return Admission::Admitted;
+        let admission = self.peek(now);
+        if admission == Admission::Admitted {
+            self.in_flight = self.in_flight.saturating_add(1);
         }
-        let rate = i128::from(self.per_second.in_hundredths());
-        let micros = if rate == 0 {
-            i128::MAX
-        } else {
-            (-self.balance) / rate + 1
-        };
-        Admission::Refused {
-            retry_after: Duration::from_micros(u64::try_from(micros).unwrap_or(u64::MAX)).max(Duration::from_millis(1)),
-        }
+        admission
     }
 
     /// Takes what an admitted request really cost.
-    pub fn charge(&mut self, cost: RequestUnits) {
-        self.balance = self.balance.saturating_sub(i128::from(cost.in_hundredths()) * MICROS);
+    pub fn settle(&mut self, cost: RequestUnits) {
+        self.cancel();
+        let cost = amount(cost);
+        self.mean += (cost - self.mean) / MEAN_SHARE;
+        self.take(cost);
     }
+
+    /// An admitted request did nothing.
+    pub fn cancel(&mut self) {
+        self.in_flight = self.in_flight.saturating_sub(1);
+    }
+
+    /// Takes what was done without asking.
+    pub fn charge(&mut self, cost: RequestUnits) {
+        self.take(amount(cost));
+    }
+
+    fn take(&mut self, cost: i128) {
+        self.balance = self.balance.saturating_sub(cost);
+    }
+
+    /// Another number of units a second from now on. What is there stays, as far as there is room for it; debt stays whole.
+    pub fn set_per_second(&mut self, per_second: RequestUnits, bursts: bool, now: Duration) {
+        self.fill(now);
+        self.per_second = per_second;
+        self.bursts = bursts;
+        self.clamp();
+    }
+
+    fn clamp(&mut self) {
+        self.balance = self.balance.min(self.full());
+        self.bank = self.bank.min(self.bank_max());
+    }
+
+    /// The content of this budget in so many parts, none of it twice. Debt is rounded up.
+    pub(super) fn parts(&mut self, count: usize, now: Duration) -> Content {
+        self.fill(now);
+        let count = i128::try_from(count.max(1)).unwrap_or(i128::MAX);
+        Content {
+            balance: self.balance.div_euclid(count),
+            bank: self.bank / count,
+            mean: self.mean,
+        }
+    }
+
+    /// Puts in what another budget held.
+    pub(super) fn put(&mut self, content: Content) {
+        self.balance = self.balance.saturating_add(content.balance);
+        self.bank = self.bank.saturating_add(content.bank);
+        self.mean = self.mean.max(content.mean);
+        self.clamp();
+    }
+}
+
+/// What is carried from a budget to those that take its place.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Content {
+    balance: i128,
+    bank: i128,
+    mean: i128,
 }
 
 #[cfg(test)]
@@ -81,34 +238,121 @@ mod tests {
 
     use super::*;
 
+    const fn whole(count: u64) -> RequestUnits {
+        RequestUnits::whole(count)
+    }
+
+    fn refused(budget: &mut Budget, now: Duration) -> u128 {
+        match budget.admit(now) {
+            Admission::Refused { retry_after } => retry_after.as_millis(),
+            Admission::Admitted => panic!("admitted"),
+        }
+    }
+
     #[test]
     fn debt_is_worked_off_before_anything_is_admitted() {
-        let mut budget = Budget::new(RequestUnits::whole(100), Duration::ZERO);
+        let mut budget = Budget::new(whole(100), false, Duration::ZERO);
         assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
-        budget.charge(RequestUnits::whole(150));
-        let Admission::Refused { retry_after } = budget.admit(Duration::ZERO) else {
-            panic!("a budget in debt admits")
-        };
-        assert!((500..=501).contains(&retry_after.as_millis()), "{retry_after:?}");
-        assert_eq!(budget.admit(retry_after), Admission::Admitted);
+        budget.settle(whole(150));
+        assert_eq!(refused(&mut budget, Duration::ZERO), 500);
+        assert_eq!(refused(&mut budget, Duration::from_millis(500)), 1);
+        assert_eq!(budget.admit(Duration::from_millis(501)), Admission::Admitted);
+        budget.cancel();
+        // 800 at once of 400 a second: a little under two seconds with what has come since.
+        let mut budget = Budget::new(whole(400), false, Duration::ZERO);
+        assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
+        budget.settle(whole(800));
+        assert_eq!(refused(&mut budget, Duration::from_micros(1)), 1000);
+        assert_eq!(refused(&mut budget, Duration::from_micros(999_999)), 1);
+        assert_eq!(budget.admit(Duration::from_millis(1001)), Admission::Admitted);
+    }
+
+    #[test]
+    fn what_is_in_flight_is_held_back_for() {
+        let mut budget = Budget::new(whole(100), false, Duration::ZERO);
+        for _ in 0..8 {
+            assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
+            budget.settle(RequestUnits::ZERO);
+        }
+        for _ in 0..200 {
+            budget.charge(RequestUnits::ZERO);
+        }
+        let mut budget = Budget::new(whole(100), false, Duration::ZERO);
+        let admitted = (0..1000)
+            .filter(|_| budget.admit(Duration::ZERO) == Admission::Admitted)
+            .count();
+        assert_eq!(admitted, 100);
+        assert_eq!(refused(&mut budget, Duration::ZERO), 1);
+    }
+
+    #[test]
+    fn a_bank_is_spent_at_three_thousand_a_second() {
+        let mut budget = Budget::new(whole(100), true, Duration::ZERO);
+        let mut now = Duration::from_secs(300);
+        assert_eq!((budget.bank(now), budget.balance(now)), (3_000_000, 10_000));
+        let (mut spent, began) = (0, now);
+        while budget.bank(now) > 0 {
+            if budget.admit(now) == Admission::Admitted {
+                budget.settle(whole(10));
+                spent += 10;
+            }
+            now += Duration::from_millis(1);
+        }
+        let seconds = (now - began).as_secs_f64();
+        assert!((10.2..10.5).contains(&seconds), "{seconds}");
+        assert!((30_900..31_200).contains(&spent), "{spent}");
+        // Then it is a hundred a second again.
+        assert_eq!(budget.admit(now), Admission::Admitted);
+        budget.settle(whole(200));
+        assert!(refused(&mut budget, now) >= 1000);
+        // Who has three thousand banks nothing.
+        let mut budget = Budget::new(whole(3_000), true, Duration::ZERO);
+        assert_eq!(budget.bank(Duration::from_secs(300)), 0);
+    }
+
+    #[test]
+    fn another_rate_gives_and_takes_nothing_at_once() {
+        let mut budget = Budget::new(whole(400), false, Duration::ZERO);
+        budget.charge(whole(1_000));
+        budget.set_per_second(whole(4_000), false, Duration::ZERO);
+        assert_eq!(budget.balance(Duration::ZERO), -60_000);
+        assert_eq!(refused(&mut budget, Duration::ZERO), 150);
+        let mut budget = Budget::new(whole(4_000), false, Duration::ZERO);
+        budget.set_per_second(whole(400), false, Duration::ZERO);
+        assert_eq!(budget.balance(Duration::ZERO), 40_000);
     }
 
     proptest! {
         /// Over any time no more is spent than was given, but for the last request's debt.
         #[test]
-        fn spending_stays_within_the_budget(rate in 1_u64..2000, costs in prop::collection::vec((0_u64..300, 0_u64..200), 1..200)) {
-            let mut budget = Budget::new(RequestUnits::whole(rate), Duration::ZERO);
+        fn spending_stays_within_the_budget(
+            rate in 1_u64..2000,
+            bursts in any::<bool>(),
+            costs in prop::collection::vec((0_u64..300, 0_u64..200), 1..200),
+        ) {
+            let mut budget = Budget::new(whole(rate), bursts, Duration::ZERO);
             let (mut now, mut spent, mut last) = (Duration::ZERO, 0, 0);
             for (cost, wait_millis) in costs {
                 now += Duration::from_millis(wait_millis);
                 if budget.admit(now) == Admission::Admitted {
-                    budget.charge(RequestUnits::whole(cost));
+                    budget.settle(whole(cost));
                     spent += cost * 100;
                     last = cost * 100;
                 }
             }
             let given = u128::from(rate) * 100 * (now.as_micros() + 1_000_000) / 1_000_000 + 1;
             prop_assert!(u128::from(spent) <= given + u128::from(last));
+        }
+
+        /// Whoever waits as long as told is admitted a millisecond later at the latest.
+        #[test]
+        fn waiting_as_told_is_enough(rate in 1_u64..20_000, debt in 0_u64..100_000, bank in 0_u64..300, bursts in any::<bool>()) {
+            let mut budget = Budget::new(whole(rate), bursts, Duration::ZERO);
+            let now = Duration::from_secs(bank);
+            prop_assert_eq!(budget.admit(now), Admission::Admitted);
+            budget.settle(whole(rate + debt));
+            let Admission::Refused { retry_after } = budget.admit(now) else { panic!("admitted in debt") };
+            prop_assert_eq!(budget.admit(now + retry_after + Duration::from_millis(1)), Admission::Admitted);
         }
     }
 }

@@ -1,14 +1,36 @@
 //! The `throughput` room: request units. What an operation costs, and whether a budget admits it. Pure: time is passed in.
 //!
-//! A [`Budget`] belongs to one physical partition. It fills at so many units a second up to one second's worth, admits a request
-//! while its balance is positive, and is charged what the request really cost, into debt if need be; until the debt is worked off
-//! nothing more is admitted. So a request larger than the whole budget is served, and those after it wait for it.
+//! ```text
+//! Grant (units a second of a table or keyspace) ─ divided evenly ─→ Account of each physical partition ─→ Budget, Usage
+//!                                                                     └─→ pool: the Account of a keyspace that is shared
+//! ```
+//! A [`Budget`] fills at so many units a second up to one second's worth, admits a request while its balance is positive, and is
+//! charged what the request really cost, into debt if need be; until the debt is worked off nothing more is admitted. So a request
+//! larger than the whole budget is served, and those after it wait for it. While requests are in flight, what they will cost is
+//! expected to be what requests cost lately, and is held back: many at once do not borrow what one after the other could not.
+//! Where bursts are allowed, what is not spent is banked for 300 seconds and may be spent at up to 3,000 units a second.
+//!
+//! **Life.** A [`TableBudget`] is made with a table's list of partitions and changes as the list does: a split, a merge or another
+//! throughput makes the next one. Balances and debts go along. It is in memory only: a restart begins with full budgets.
+//! **Invariants.** Over any time a budget admits no more than its units a second times that time, one second's worth, what was banked,
+//! and the debt that is left at the end. Memory: some 200 bytes for each physical partition of a table with throughput.
 //!
 //! The charges are those published for Azure Cosmos DB at their anchor points (1 KiB read 1, 1 KiB write 5), straight lines between.
-//! Deliberately absent: who asks, and what is told to clients. Nothing charges requests yet.
+//! Deliberately absent: clocks, queues (who waits, and for how long), tables' names.
+//! Sources: Azure Cosmos DB's documentation of throughput, burst capacity and limits; answers of its people on how 429 comes about.
 
+mod account;
 mod budget;
+mod offer;
+mod refusal;
+mod table;
 mod units;
+mod usage;
 
-pub use budget::{Admission, Budget};
+pub use account::{Account, AccountFigures, Held, Refusal, admit_all};
+pub use budget::{Admission, BURST_PER_SECOND, Budget};
+pub use offer::{Footing, UNITS_MAX, autoscale_current};
+pub use refusal::{REFUSED_CHARGE, refusal_text, retry_after_millis};
+pub use table::{Grant, PARTITION_PER_SECOND_MAX, Slice, TableBudget};
 pub use units::{RequestUnits, read_charge, scan_charge, write_charge};
+pub use usage::Usage;

@@ -1,0 +1,274 @@
+//! The account of a physical partition: its budget, its use, who takes its place.
+
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::budget::{Admission, Budget, Content};
+use super::units::RequestUnits;
+use super::usage::Usage;
+
+/// A budget that requests share, and what is told of it.
+///
+/// Each has a small lock of its own, held for some dozens of nanoseconds and never across a wait.
+#[derive(Debug)]
+pub struct Account {
+    /// What all partitions of a keyspace may spend together; `None`: the partition's own units are all there is.
+    pool: Option<Arc<Account>>,
+    state: Mutex<State>,
+}
+
+#[derive(Debug)]
+enum State {
+    Live(Box<Live>),
+    /// The partition was split or merged; those who come by an old list are sent on.
+    Retired(Vec<Arc<Account>>),
+}
+
+#[derive(Debug)]
+struct Live {
+    budget: Budget,
+    usage: Usage,
+}
+
+/// What an account shows.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountFigures {
+    /// Units a second.
+    pub per_second: RequestUnits,
+    /// What may be spent, in hundredths of a unit; negative is debt.
+    pub balance_hundredths: i64,
+    /// What is banked, in hundredths of a unit.
+    pub bank_hundredths: i64,
+    /// The highest use in a second of the last minute, 0 to 100.
+    pub normalized_percent: u8,
+    /// The mean use of the last five seconds, 0 to 100.
+    pub interval_percent: u8,
+    /// The highest such mean in this hour.
+    pub hour_percent: u8,
+}
+
+/// Why a request is not served now.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Refusal {
+    /// Which of the accounts that were asked refused for longest: its place among them.
+    pub place: usize,
+    /// When all of them would admit, as far as is known now.
+    pub retry_after: Duration,
+    /// What that account has, in hundredths of a unit; not positive.
+    pub balance_hundredths: i64,
+}
+
+/// An admission that has not been paid for yet. Dropped without [`Held::settle`], it costs nothing.
+#[derive(Debug)]
+pub struct Held {
+    account: Option<Arc<Account>>,
+}
+
+impl Held {
+    /// Pays what the request really cost.
+    pub fn settle(mut self, cost: RequestUnits, now: Duration) {
+        if let Some(account) = self.account.take() {
+            account.settle(cost, now);
+        }
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(account) = self.account.take() {
+            account.cancel();
+        }
+    }
+}
+
+impl Account {
+    /// An account with a full budget.
+    #[must_use]
+    pub fn new(per_second: RequestUnits, bursts: bool, pool: Option<Arc<Self>>, now: Duration) -> Self {
+        Self::with(Budget::new(per_second, bursts, now), pool, now)
+    }
+
+    /// An account that begins with what others held.
+    pub(super) fn succeeding(
+        per_second: RequestUnits,
+        bursts: bool,
+        pool: Option<Arc<Self>>,
+        contents: impl IntoIterator<Item = Content>,
+        now: Duration,
+    ) -> Self {
+        let mut budget = Budget::empty(per_second, bursts, now);
+        for content in contents {
+            budget.put(content);
+        }
+        Self::with(budget, pool, now)
+    }
+
+    fn with(budget: Budget, pool: Option<Arc<Self>>, now: Duration) -> Self {
+        let usage = Usage::new(now);
+        Self {
+            pool,
+            state: Mutex::new(State::Live(Box::new(Live { budget, usage }))),
+        }
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        // Nothing that is done under the lock can stop half way.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Does something with the budget, or gives who has taken the account's place.
+    fn live<T>(&self, then: impl FnOnce(&mut Live) -> T) -> Result<T, Vec<Arc<Self>>> {
+        match &mut *self.state() {
+            State::Live(live) => Ok(then(live)),
+            State::Retired(successors) => Err(successors.clone()),
+        }
+    }
+
+    /// Asks its own budget, not the pool's.
+    fn admit_here(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        let asked = self.live(|live| match live.budget.admit(now) {
+            Admission::Admitted => Ok(()),
+            Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
+        });
+        asked.unwrap_or_else(|successors| {
+            let refused = successors.iter().filter_map(|successor| successor.peek(now).err());
+            refused.max().map_or(Ok(()), Err)
+        })
+    }
+
+    fn peek(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        let asked = self.live(|live| match live.budget.peek(now) {
+            Admission::Admitted => Ok(()),
+            Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
+        });
+        asked.unwrap_or_else(|successors| {
+            let refused = successors.iter().filter_map(|successor| successor.peek(now).err());
+            refused.max().map_or(Ok(()), Err)
+        })
+    }
+
+    fn admit(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        self.admit_here(now)?;
+        let pooled = self.pool.as_ref().map_or(Ok(()), |pool| pool.admit_here(now));
+        if pooled.is_err() {
+            self.cancel_here();
+        }
+        pooled
+    }
+
+    fn cancel_here(&self) {
+        // Who has taken its place knows nothing of what was admitted here.
+        drop(self.live(|live| live.budget.cancel()));
+    }
+
+    fn cancel(&self) {
+        self.cancel_here();
+        if let Some(pool) = &self.pool {
+            pool.cancel_here();
+        }
+    }
+
+    fn settle(&self, cost: RequestUnits, now: Duration) {
+        self.settle_here(cost, now);
+        if let Some(pool) = &self.pool {
+            pool.settle_here(cost, now);
+        }
+    }
+
+    fn settle_here(&self, cost: RequestUnits, now: Duration) {
+        let settled = self.live(|live| {
+            live.budget.settle(cost);
+            live.usage.add(cost, live.budget.per_second(), now);
+        });
+        if let Err(successors) = settled {
+            send_on(&successors, cost, now);
+        }
+    }
+
+    /// Takes what was done without asking.
+    pub fn charge(&self, cost: RequestUnits, now: Duration) {
+        self.charge_here(cost, now);
+        if let Some(pool) = &self.pool {
+            pool.charge_here(cost, now);
+        }
+    }
+
+    fn charge_here(&self, cost: RequestUnits, now: Duration) {
+        let charged = self.live(|live| {
+            live.budget.charge(cost);
+            live.usage.add(cost, live.budget.per_second(), now);
+        });
+        if let Err(successors) = charged {
+            send_on(&successors, cost, now);
+        }
+    }
+
+    /// Another number of units a second.
+    pub(super) fn set_per_second(&self, per_second: RequestUnits, bursts: bool, now: Duration) {
+        drop(self.live(|live| live.budget.set_per_second(per_second, bursts, now)));
+    }
+
+    /// What it holds, in so many parts.
+    pub(super) fn parts(&self, count: usize, now: Duration) -> Option<Content> {
+        self.live(|live| live.budget.parts(count, now)).ok()
+    }
+
+    /// From now on its charges are those of others.
+    pub(super) fn retire(&self, successors: Vec<Arc<Self>>) {
+        *self.state() = State::Retired(successors);
+    }
+
+    /// What it shows; all zero once it is retired.
+    #[must_use]
+    pub fn figures(&self, now: Duration) -> AccountFigures {
+        let figures = self.live(|live| {
+            let per_second = live.budget.per_second();
+            let (interval_percent, hour_percent) = live.usage.autoscale_percents(per_second, now);
+            AccountFigures {
+                per_second,
+                balance_hundredths: live.budget.balance(now),
+                bank_hundredths: live.budget.bank(now),
+                normalized_percent: live.usage.peak_percent(per_second, now),
+                interval_percent,
+                hour_percent,
+            }
+        });
+        figures.unwrap_or_default()
+    }
+}
+
+/// Charges those that have taken an account's place: evenly, since nobody knows any more whose key it was.
+fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
+    let count = u64::try_from(successors.len()).unwrap_or(u64::MAX).max(1);
+    let (each, rest) = (cost.in_hundredths() / count, cost.in_hundredths() % count);
+    for (place, successor) in successors.iter().enumerate() {
+        let extra = if place == 0 { rest } else { 0 };
+        successor.charge_here(RequestUnits::hundredths(each + extra), now);
+    }
+}
+
+/// Asks all of these accounts, each once: either all admit, or nothing is held.
+///
+/// # Errors
+/// The [`Refusal`] that lasts longest.
+pub fn admit_all(accounts: &[Arc<Account>], now: Duration) -> Result<Vec<Held>, Refusal> {
+    let mut held = Vec::with_capacity(accounts.len());
+    let mut worst: Option<Refusal> = None;
+    for (place, account) in accounts.iter().enumerate() {
+        match account.admit(now) {
+            Ok(()) => held.push(Held {
+                account: Some(Arc::clone(account)),
+            }),
+            Err((retry_after, balance_hundredths)) => {
+                if worst.is_none_or(|worst| worst.retry_after < retry_after) {
+                    worst = Some(Refusal {
+                        place,
+                        retry_after,
+                        balance_hundredths,
+                    });
+                }
+            }
+        }
+    }
+    worst.map_or(Ok(held), Err)
+}
