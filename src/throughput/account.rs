@@ -203,8 +203,8 @@ impl Account {
         }
     }
 
-    /// Another number of units a second.
-    pub(super) fn set_per_second(&self, per_second: RequestUnits, bursts: bool, now: Duration) {
+    /// Another number of units a second. What is there stays as far as there is room for it; debt stays whole.
+    pub fn set_per_second(&self, per_second: RequestUnits, bursts: bool, now: Duration) {
         drop(self.live(|live| live.budget.set_per_second(per_second, bursts, now)));
     }
 

@@ -302,9 +302,8 @@ mod tests {
         assert!((10.2..10.5).contains(&seconds), "{seconds}");
         assert!((30_900..31_200).contains(&spent), "{spent}");
         // Then it is a hundred a second again.
-        assert_eq!(budget.admit(now), Admission::Admitted);
-        budget.settle(whole(200));
-        assert!(refused(&mut budget, now) >= 1000);
+        budget.charge(whole(300));
+        assert!(refused(&mut budget, now) >= 2000);
         // Who has three thousand banks nothing.
         let mut budget = Budget::new(whole(3_000), true, Duration::ZERO);
         assert_eq!(budget.bank(Duration::from_secs(300)), 0);

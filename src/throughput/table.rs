@@ -137,6 +137,15 @@ impl TableBudget {
         Self { grant, accounts }
     }
 
+    /// Whether these are the accounts of this grant and these partitions.
+    #[must_use]
+    pub fn serves(&self, grant: &Grant, slices: &[Slice]) -> bool {
+        let same = grant.per_second == self.grant.per_second && grant.bursts == self.grant.bursts;
+        same && grant.is_like(&self.grant)
+            && slices.len() == self.accounts.len()
+            && slices.iter().all(|slice| self.account(slice.id).is_some())
+    }
+
     /// What the table may spend.
     #[must_use]
     pub const fn grant(&self) -> &Grant {

@@ -66,12 +66,17 @@ impl Usage {
             let left = self.used.in_hundredths().saturating_sub(per_second.in_hundredths());
             self.used = RequestUnits::hundredths(left);
             self.second += 1;
-            let hour = self.second / HOUR_SECONDS;
-            if hour != self.hour {
-                self.hour = hour;
-                self.hour_percent = 0;
-            }
+            self.roll_hour();
             self.hour_percent = self.hour_percent.max(self.interval_percent());
+        }
+        self.roll_hour();
+    }
+
+    fn roll_hour(&mut self) {
+        let hour = self.second / HOUR_SECONDS;
+        if hour != self.hour {
+            self.hour = hour;
+            self.hour_percent = 0;
         }
     }
 
