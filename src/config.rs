@@ -17,6 +17,7 @@ use crate::executor::PartitionLimits;
 use crate::planner::Guardrails;
 use crate::profile::Profile;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
+use crate::throughput::Coefficients;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -294,6 +295,8 @@ pub struct Config {
     pub profile: Profile,
     /// Amounts that are warned of or refused.
     pub guardrails: Guardrails,
+    /// What operations cost, in request units.
+    pub prices: Coefficients,
     /// When physical partitions are split and merged; bytes are scaled already.
     pub partitions: PartitionLimits,
     /// Time between looks at their sizes; zero: never.
@@ -343,6 +346,7 @@ impl Config {
             sweep_interval: values.seconds("sweep-seconds")?,
             profile: values.parsed("profile")?,
             guardrails: guardrails(values)?,
+            prices: prices(values)?,
             partitions: PartitionLimits {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
                 merges: values.parsed("partition-merge")?,
@@ -405,6 +409,12 @@ fn limits(values: &Values) -> Result<Limits, ConfigError> {
         prepared_max: values.parsed("prepared-max")?,
         ..Limits::default()
     })
+}
+
+fn prices(values: &Values) -> Result<Coefficients, ConfigError> {
+    let text = values.all("request-units").join(",");
+    text.parse()
+        .map_err(|error| values.wrong("request-units", &text, error))
 }
 
 fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {

@@ -29,6 +29,7 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
         node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails,
+        prices: helenus::throughput::Coefficients::default(),
         profile: helenus::profile::Profile::default(),
     };
     let mut client = Client {

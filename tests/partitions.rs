@@ -484,13 +484,22 @@ async fn a_trace_tells_how_many_partitions_were_read() {
         let client = &client;
         async move { client.run(text, params).await.unwrap().notes }
     };
-    assert_eq!(notes("SELECT * FROM t").await, ["Read 16 of 16 physical partitions"]);
     assert_eq!(
-        notes("SELECT * FROM t WHERE k = 1").await,
-        ["Read 1 of 16 physical partitions"]
+        notes("SELECT * FROM t").await,
+        [
+            "Read 16 of 16 physical partitions",
+            "Charged 36.80 request units: partitions visited 36.80, to 16 physical partitions"
+        ]
     );
     assert_eq!(
-        notes("SELECT * FROM t WHERE token(k) > 0").await,
-        ["Read 8 of 16 physical partitions"]
+        notes("SELECT * FROM t WHERE k = 1").await,
+        [
+            "Read 1 of 16 physical partitions",
+            "Charged 1.00 request units: key lookup 1.00, to physical partition 4"
+        ]
+    );
+    assert_eq!(
+        notes("SELECT * FROM t WHERE token(k) > 0").await[0],
+        "Read 8 of 16 physical partitions"
     );
 }

@@ -127,6 +127,14 @@ pub const SETTINGS: &[Setting] = &[
         Some("false"),
         "Merge neighbouring physical partitions that stay below a quarter of partition-bytes-max together",
     ),
+    Setting {
+        name: "request-units",
+        value: "NAME=UNITS",
+        default: None,
+        repeatable: true,
+        help: "What operations cost where the published prices do not suit: read, read-kib, write, write-kib, change, index, visit, \
+               scan-kib, return-kib, metadata, refused",
+    },
     setting(
         "scale-limits",
         "FRACTION",

@@ -11,6 +11,7 @@ use uuid::Uuid;
 use crate::partition::Consistency;
 use crate::planner::bound::{ResultColumn, Value};
 pub use crate::planner::ddl::{ChangeKind, ChangeTarget, SchemaChange};
+use crate::throughput::RequestUnits;
 
 /// What a connection remembers between its requests.
 #[derive(Clone, Debug, Default)]
@@ -59,6 +60,19 @@ pub struct QueryParams {
     pub now_seconds: Option<i32>,
     /// The id under which the request is traced in `system_traces`; `None`: not traced.
     pub trace: Option<Uuid>,
+    /// The custom payload: names and values, for whoever knows them. Null values are left out.
+    pub payload: Vec<(String, Bytes)>,
+}
+
+impl QueryParams {
+    /// A value of the custom payload.
+    #[must_use]
+    pub fn payload_value(&self, name: &str) -> Option<&Bytes> {
+        self.payload
+            .iter()
+            .find(|(known, _)| known == name)
+            .map(|(_, value)| value)
+    }
 }
 
 /// Names and types of the columns of a result.
@@ -103,6 +117,8 @@ pub struct Answer {
     pub warnings: Vec<String>,
     /// What was done on the way that a trace tells of.
     pub notes: Vec<String>,
+    /// What the statement is charged.
+    pub charge: RequestUnits,
 }
 
 impl Answer {
@@ -113,6 +129,7 @@ impl Answer {
             kind,
             warnings: Vec::new(),
             notes: Vec::new(),
+            charge: RequestUnits::ZERO,
         }
     }
 }

@@ -18,6 +18,7 @@ use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
 use super::read::sink::{Limits, Page, Shape, Sink};
 use super::read::{source, virtual_rows};
+use super::settle::Done;
 use super::value;
 use super::write::clock::{ListKeys, WriteClock};
 use super::write::{Routed, WriteRequest, WriteRoom, size};
@@ -33,6 +34,7 @@ use crate::planner::{self, Guardrails, Plan, Threshold, ddl, explain};
 use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, Table, describe, system, views};
+use crate::throughput::{Charges, Coefficients};
 use crate::token::Token;
 
 /// How a database is opened.
@@ -52,6 +54,8 @@ pub struct Options {
     pub page_bytes_max: usize,
     /// Amounts that are warned of or refused.
     pub guardrails: Guardrails,
+    /// What operations cost, in request units.
+    pub prices: Coefficients,
     /// Whom to behave as.
     pub profile: Profile,
 }
@@ -88,6 +92,7 @@ pub struct Database {
     /// Held by the probe that runs.
     probing: tokio::sync::Mutex<()>,
     guardrails: Guardrails,
+    prices: Coefficients,
     profile: Profile,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
@@ -112,6 +117,13 @@ pub(super) struct Request<'a> {
     now_seconds: i64,
     began: Duration,
     context: Context,
+}
+
+impl Request<'_> {
+    /// Whether somebody wants to be told of the way.
+    pub(super) const fn is_traced(&self) -> bool {
+        self.params.trace.is_some()
+    }
 }
 
 impl Database {
@@ -147,6 +159,7 @@ impl Database {
             watch,
             probing: tokio::sync::Mutex::default(),
             guardrails: options.guardrails,
+            prices: options.prices,
             profile: options.profile,
             timeuuids,
             seeds,
@@ -216,6 +229,11 @@ impl Database {
     /// The catalog at this moment.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.catalog.load())
+    }
+
+    /// What operations cost.
+    pub(super) const fn prices(&self) -> &Coefficients {
+        &self.prices
     }
 
     /// Held by the probe that runs.
@@ -306,9 +324,10 @@ impl Database {
         }
         let batch = batch?;
         let subject = self.watch.batch_subject(&batch);
-        let outcome = self.run_batch(&request, &batch).await;
+        let mut charges = self.charges();
+        let outcome = self.run_batch(&request, &batch, &mut charges).await;
         self.watch.note(&subject, request.began, &outcome);
-        outcome
+        self.settle(&request, Done::Batch(&batch), &charges, outcome)
     }
 
     fn bind_batch(
@@ -368,13 +387,19 @@ impl Database {
     }
 
     async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
-        let outcome = self.carry_out(request, planned).await;
+        let mut charges = self.charges();
+        let outcome = self.carry_out(request, planned, &mut charges).await;
         let subject = planned.subject(|| self.watch.subject(planned));
         self.watch.note(subject, request.began, &outcome);
-        outcome
+        self.settle(request, Done::Statement(planned), &charges, outcome)
     }
 
-    async fn carry_out(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+    async fn carry_out(
+        &self,
+        request: &Request<'_>,
+        planned: &Arc<PlannedAt>,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
         let arranged;
         let values: &[Value] = match &request.params.values {
             Values::Positional(values) => values,
@@ -404,27 +429,40 @@ impl Database {
                             .to_owned(),
                     ));
                 }
-                let mut answer = self.select(request, planned, &bound, values).await?;
+                let mut answer = self.select(request, planned, &bound, values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
             Plan::Modify(plan) => {
                 let bound = plan.bind(values, &request.context)?;
-                self.modify(request, &bound).await
+                self.modify(request, &bound, charges).await
             }
             Plan::Batch(plan) => {
                 let bound = plan.bind(values, &request.context)?;
-                self.run_batch(request, &bound).await
+                self.run_batch(request, &bound, charges).await
             }
             Plan::Truncate(table) => {
                 refuse_system(&table.keyspace)?;
+                charges.metadata();
                 self.catalog.truncate(&table.keyspace, &table.name).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
-            Plan::Use(keyspace) => Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone()))),
-            Plan::Ddl(statement) => self.change_schema(request, statement).await,
-            Plan::Describe(statement) => self.describe(request, statement),
-            Plan::Explain(explained) => self.explain(request, planned, explained, values).await,
+            Plan::Use(keyspace) => {
+                charges.metadata();
+                Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
+            }
+            Plan::Ddl(statement) => {
+                charges.metadata();
+                self.change_schema(request, statement).await
+            }
+            Plan::Describe(statement) => {
+                charges.metadata();
+                self.describe(request, statement)
+            }
+            Plan::Explain(explained) => {
+                charges.metadata();
+                self.explain(request, planned, explained, values).await
+            }
             Plan::Auth(_) => Err(refuse_auth(request.session)),
         }
     }
@@ -449,7 +487,9 @@ impl Database {
                     content_bytes_ahead: 0,
                     tombstones: self.guardrails.tombstones,
                 };
-                let sink = Sink::new(&select, &shape, &request.context, request.now_seconds, limits);
+                let mut unused = self.charges();
+                let now = request.now_seconds;
+                let sink = Sink::new(&select, &shape, &request.context, now, limits, &mut unused);
                 let used = if select.probes.is_empty() || system::is_local(&select.table.keyspace) {
                     explain::IndexUse::None
                 } else {
@@ -494,6 +534,7 @@ impl Database {
         planned: &PlannedAt,
         select: &BoundSelect,
         values: &[Value],
+        charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let params = request.params;
         let shape = planned.shape(select);
@@ -527,8 +568,12 @@ impl Database {
             tombstones: self.guardrails.tombstones,
         };
         let mut notes = Vec::new();
-        let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits);
-        if system::is_local(&select.table.keyspace) {
+        let is_local = system::is_local(&select.table.keyspace);
+        if is_local {
+            charges.metadata();
+        }
+        let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits, charges);
+        if is_local {
             let rows = self.view_rows(request, select);
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
         } else {
@@ -559,9 +604,15 @@ impl Database {
         let Page {
             content,
             row_count,
-            position,
+            mut position,
             warnings: walked,
         } = sink.finish()?;
+        charges.give_back(content.len());
+        let left_before = resume.as_ref().map_or(0, |position| position.charge_left_micros);
+        let left = charges.end_page(left_before, position.is_some());
+        if let Some(position) = &mut position {
+            position.charge_left_micros = left;
+        }
         warnings.extend(walked);
         planned.note_content_bytes(content.len());
         let metadata = planned.result.clone().unwrap_or_else(|| {
@@ -641,7 +692,12 @@ impl Database {
 
     // Writes.
 
-    async fn modify(&self, request: &Request<'_>, modification: &BoundModification) -> Result<Answer, Error> {
+    async fn modify(
+        &self,
+        request: &Request<'_>,
+        modification: &BoundModification,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
         let is_counter = modification.table.is_counter;
         let routed = [self.route(request, modification)?];
         let is_conditional = modification.condition != BoundCondition::Always;
@@ -661,17 +717,22 @@ impl Database {
         let mut answer = if is_conditional {
             let writes = &self.writes;
             writes
-                .apply_conditionally(&routed, &write, &request.context, false)
+                .apply_conditionally(&routed, &write, &request.context, false, charges)
                 .await?
         } else {
-            self.writes.apply(&routed, &write, None).await?;
+            self.writes.apply(&routed, &write, None, charges).await?;
             Answer::new(AnswerKind::Void)
         };
         answer.warnings.extend(warnings);
         Ok(answer)
     }
 
-    async fn run_batch(&self, request: &Request<'_>, batch: &BoundBatch) -> Result<Answer, Error> {
+    async fn run_batch(
+        &self,
+        request: &Request<'_>,
+        batch: &BoundBatch,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
         if batch.modifications.is_empty() {
             return Ok(Answer::new(AnswerKind::Void));
         }
@@ -700,7 +761,7 @@ impl Database {
         let mut answer = if batch.conditional {
             let writes = &self.writes;
             writes
-                .apply_conditionally(&routed, &write, &request.context, true)
+                .apply_conditionally(&routed, &write, &request.context, true, charges)
                 .await?
         } else {
             // Cassandra measures only what goes to several partitions.
@@ -708,7 +769,7 @@ impl Database {
             let is_measured = !threshold.is_off() && size::mutations(&batch.modifications) > 1;
             let warning = self
                 .writes
-                .apply(&routed, &write, is_measured.then_some(threshold))
+                .apply(&routed, &write, is_measured.then_some(threshold), charges)
                 .await?;
             warnings.extend(warning);
             if batch.kind != BatchKind::Logged {

@@ -23,6 +23,7 @@ mod partitions;
 mod plans;
 mod probe;
 pub(crate) mod read;
+mod settle;
 mod sweep;
 mod value;
 pub(crate) mod write;

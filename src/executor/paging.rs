@@ -2,8 +2,9 @@
 //!
 //! ```text
 //! version u8 = 1 · digest of statement and values [8] · flags u8 · rows left u32 · rows left in the partition u32
-//! · partition key length u32 · partition key · clustering key (to the checksum) · checksum [8]
+//! · with 08: charge left u16 · partition key length u32 · partition key · clustering key (to the checksum) · checksum [8]
 //! flags: 01 limit · 02 per-partition limit · 04 inside the partition, behind this clustering key (otherwise: behind the partition)
+//!        08 a part of a hundredth of a request unit is left to be charged
 //! ```
 //! It holds no snapshot: the next page sees what is there then. The checksum is keyed with a secret of this store's catalog.
 
@@ -16,6 +17,7 @@ const VERSION: u8 = 1;
 const HAS_LIMIT: u8 = 0x01;
 const HAS_PARTITION_LIMIT: u8 = 0x02;
 const INSIDE: u8 = 0x04;
+const HAS_CHARGE: u8 = 0x08;
 
 /// Ties a paging state to its statement and values.
 pub(crate) type StatementDigest = [u8; 8];
@@ -35,6 +37,8 @@ pub(crate) struct Position {
     pub(crate) limit_rows: Option<u32>,
     /// Rows that PER PARTITION LIMIT still allows in this partition.
     pub(crate) partition_limit_rows: Option<u32>,
+    /// What the pages so far have left to be charged, in millionths of a request unit, below a hundredth.
+    pub(crate) charge_left_micros: u16,
 }
 
 /// The first half of an MD5 sum.
@@ -68,9 +72,13 @@ impl PagingKey {
             0
         };
         flags |= if position.clustering.is_some() { INSIDE } else { 0 };
+        flags |= if position.charge_left_micros > 0 { HAS_CHARGE } else { 0 };
         state.push(flags);
         state.extend_from_slice(&position.limit_rows.unwrap_or(0).to_be_bytes());
         state.extend_from_slice(&position.partition_limit_rows.unwrap_or(0).to_be_bytes());
+        if position.charge_left_micros > 0 {
+            state.extend_from_slice(&position.charge_left_micros.to_be_bytes());
+        }
         let key_bytes = u32::try_from(position.partition_key.len()).unwrap_or(u32::MAX);
         state.extend_from_slice(&key_bytes.to_be_bytes());
         state.extend_from_slice(&position.partition_key);
@@ -99,6 +107,12 @@ impl PagingKey {
         let (flags, rest) = rest.split_first()?;
         let (limit, rest) = rest.split_first_chunk::<4>()?;
         let (partition_limit, rest) = rest.split_first_chunk::<4>()?;
+        let (charge_left, rest) = if flags & HAS_CHARGE == 0 {
+            (0, rest)
+        } else {
+            let (left, rest) = rest.split_first_chunk::<2>()?;
+            (u16::from_be_bytes(*left), rest)
+        };
         let (key_bytes, rest) = rest.split_first_chunk::<4>()?;
         let key_bytes = usize::try_from(u32::from_be_bytes(*key_bytes)).ok()?;
         let (partition_key, clustering) = rest.split_at_checked(key_bytes)?;
@@ -110,6 +124,7 @@ impl PagingKey {
             clustering: (flags & INSIDE != 0).then(|| state.slice_ref(clustering)),
             limit_rows: (flags & HAS_LIMIT != 0).then(|| u32::from_be_bytes(*limit)),
             partition_limit_rows: (flags & HAS_PARTITION_LIMIT != 0).then(|| u32::from_be_bytes(*partition_limit)),
+            charge_left_micros: charge_left,
         })
     }
 }
@@ -127,13 +142,15 @@ mod tests {
             prop::option::of(bytes()),
             any::<Option<u32>>(),
             any::<Option<u32>>(),
+            any::<u16>(),
         )
             .prop_map(
-                |(partition_key, clustering, limit_rows, partition_limit_rows)| Position {
+                |(partition_key, clustering, limit_rows, partition_limit_rows, charge_left_micros)| Position {
                     partition_key,
                     clustering,
                     limit_rows,
                     partition_limit_rows,
+                    charge_left_micros,
                 },
             )
     }
@@ -168,6 +185,7 @@ mod tests {
             clustering: None,
             limit_rows: None,
             partition_limit_rows: None,
+            charge_left_micros: 0,
         };
         let state = key.seal([1; 8], &position);
         assert!(key.open([2; 8], &state).is_err());

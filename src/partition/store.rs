@@ -3,7 +3,7 @@
 pub use crate::storage::key;
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{
-    Batch, Both, Cell, CellState, ColumnId, Deletion, Deletions, Derivation, Derivations, Durability, Entries, Error,
-    Expiry, KeyRange, Marker, Options, Order, RangeTombstone, Result, Row, RowView, Snapshot, Space, Store, Swept,
-    TableId, Url, deletion, split_entry,
+    Batch, Both, Cell, CellState, ColumnId, Committed, Deletion, Deletions, Derivation, Derivations, Durability,
+    Entries, Error, Expiry, KeyRange, Marker, Options, Order, RangeTombstone, Result, Row, RowView, Snapshot, Space,
+    Store, Swept, TableId, Url, deletion, split_entry,
 };

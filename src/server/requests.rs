@@ -343,6 +343,7 @@ fn query_params(params: Params<'_>) -> QueryParams {
         keyspace: params.keyspace.map(Arc::from),
         now_seconds: params.now_in_seconds,
         trace: None,
+        payload: Vec::new(),
     }
 }
 

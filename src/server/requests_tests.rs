@@ -19,6 +19,7 @@ pub(in crate::server) async fn memory() -> Database {
         node: NodeInfo::single(Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails: crate::planner::Guardrails::default(),
+        prices: crate::throughput::Coefficients::default(),
         profile: crate::profile::Profile::default(),
     };
     Database::open(options).await.unwrap()

@@ -171,6 +171,7 @@ async fn open(
         node,
         page_bytes_max: executor::Options::PAGE_BYTES_MAX,
         guardrails: config.guardrails.clone(),
+        prices: config.prices,
         profile: config.profile,
     };
     Database::open(options).await.map_err(|source| RunError::Open {

@@ -46,6 +46,7 @@ mod options;
 pub mod row;
 mod sizes;
 mod sweep;
+mod written;
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -64,6 +65,7 @@ pub use options::{Durability, FaultPoint, Faults, Options};
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
 pub use sweep::Swept;
+pub use written::{Committed, Written};
 
 use crate::clock::Clock;
 
@@ -256,11 +258,19 @@ impl Store {
     /// When the medium takes no writes: the batch may or may not take effect. It did not with [`Error::BatchTooLarge`],
     /// [`Error::KeyTooLarge`] and [`Error::WritesRefused`].
     pub async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+        self.commit_rows(batch).await.map(|committed| committed.seq)
+    }
+
+    /// As [`Store::commit`]; tells what became of the rows that the engine looked at.
+    ///
+    /// # Errors
+    /// As [`Store::commit`].
+    pub async fn commit_rows(&self, batch: Batch) -> Result<Committed> {
         batch.check()?;
         match self {
             Self::Memory(store) => store.commit(batch),
             Self::Fjall(store) => store.commit(batch).await,
-            Self::Slate(store) => Box::pin(store.commit(batch)).await,
+            Self::Slate(store) => Box::pin(store.commit(batch)).await.map(Committed::from),
         }
     }
 

@@ -15,12 +15,16 @@
 //! **Invariants.** Over any time a budget admits no more than its units a second times that time, one second's worth, what was banked,
 //! and the debt that is left at the end. Memory: some 200 bytes for each physical partition of a table with throughput.
 //!
-//! The charges are those published for Azure Cosmos DB at their anchor points (1 KiB read 1, 1 KiB write 5), straight lines between.
+//! [`Charges`] are what one statement is charged, by physical partition and by [`Stage`], at the prices of the [`Coefficients`]: by default
+//! those published for Azure Cosmos DB at their anchor points (1 KiB read 1, 1 KiB written 5), straight lines between.
+//!
 //! Deliberately absent: clocks, queues (who waits, and for how long), tables' names.
 //! Sources: Azure Cosmos DB's documentation of throughput, burst capacity and limits; answers of its people on how 429 comes about.
 
 mod account;
 mod budget;
+mod charges;
+mod coefficients;
 mod offer;
 mod refusal;
 mod table;
@@ -29,8 +33,10 @@ mod usage;
 
 pub use account::{Account, AccountFigures, Held, Refusal, admit_all};
 pub use budget::{Admission, BURST_PER_SECOND, Budget};
+pub use charges::{Charge, Charges, Mark, PartitionRef, RowWrite, Stage};
+pub use coefficients::{Coefficients, PriceError};
 pub use offer::{Footing, UNITS_MAX, autoscale_current};
 pub use refusal::{REFUSED_CHARGE, refusal_text, retry_after_millis};
 pub use table::{Grant, PARTITION_PER_SECOND_MAX, Slice, TableBudget};
-pub use units::{RequestUnits, read_charge, scan_charge, write_charge};
+pub use units::RequestUnits;
 pub use usage::Usage;

@@ -1,5 +1,6 @@
-//! Request units and what operations cost.
+//! Amounts of request units.
 
+use std::fmt;
 use std::iter::Sum;
 use std::ops::{Add, AddAssign, Mul};
 
@@ -27,6 +28,19 @@ impl RequestUnits {
     #[must_use]
     pub const fn in_hundredths(self) -> u64 {
         self.0
+    }
+
+    /// The amount in units, as near as a double comes to it.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "exact up to ninety million million units")]
+    pub fn as_f64(self) -> f64 {
+        self.0 as f64 / 100.0
+    }
+}
+
+impl fmt::Display for RequestUnits {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}.{:02}", self.0 / 100, self.0 % 100)
     }
 }
 
@@ -58,58 +72,16 @@ impl Sum for RequestUnits {
     }
 }
 
-const KIB: u64 = 1024;
-
-/// A straight line through `at_1_kib` hundredths at 1 KiB and ten times that at 100 KiB; never below the first.
-const fn line(at_1_kib: u64, bytes: u64) -> RequestUnits {
-    let above = bytes.saturating_sub(KIB);
-    // 9 × the first amount over 99 KiB, rounded to the nearest hundredth.
-    let slope = at_1_kib.saturating_mul(9).saturating_mul(above);
-    RequestUnits(at_1_kib + slope.saturating_add(99 * KIB / 2) / (99 * KIB))
-}
-
-/// A read of one row of so many bytes by its key: 1 at 1 KiB, 10 at 100 KiB.
-#[must_use]
-pub const fn read_charge(row_bytes: u64) -> RequestUnits {
-    line(100, row_bytes)
-}
-
-/// A write of one new row of so many bytes: 5 at 1 KiB, 50 at 100 KiB. Over an existing row it is charged twice.
-#[must_use]
-pub const fn write_charge(row_bytes: u64) -> RequestUnits {
-    line(500, row_bytes)
-}
-
-/// A read of ranges: 2.3 for each physical partition visited and 0.89 for each KiB looked at, given back or not.
-#[must_use]
-pub const fn scan_charge(partitions_visited: u64, scanned_bytes: u64) -> RequestUnits {
-    let scanned = scanned_bytes.saturating_mul(89).saturating_add(KIB / 2) / KIB;
-    RequestUnits(partitions_visited.saturating_mul(230).saturating_add(scanned))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
-    fn charges_meet_the_published_points() {
-        for (charge, hundredths) in [
-            (read_charge(10), 100),
-            (read_charge(KIB), 100),
-            (read_charge(100 * KIB), 1000),
-            (write_charge(0), 500),
-            (write_charge(KIB), 500),
-            (write_charge(100 * KIB), 5000),
-            (scan_charge(1, KIB), 319),
-            (scan_charge(5, 0), 1150),
-        ] {
-            assert_eq!(charge.in_hundredths(), hundredths);
-        }
-    }
-
-    #[test]
-    fn charges_never_overflow() {
-        assert!(read_charge(u64::MAX) >= read_charge(KIB));
-        assert!(scan_charge(u64::MAX, u64::MAX) > RequestUnits::ZERO);
+    fn amounts_are_added_exactly() {
+        let sum: RequestUnits = [RequestUnits::whole(2), RequestUnits::hundredths(19)].into_iter().sum();
+        assert_eq!(sum, RequestUnits::hundredths(219));
+        assert_eq!(sum.to_string(), "2.19");
+        assert_eq!(RequestUnits::hundredths(5).to_string(), "0.05");
+        assert!((sum.as_f64() - 2.19).abs() < 1e-9);
     }
 }

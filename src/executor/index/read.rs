@@ -16,7 +16,7 @@ use bytes::Bytes;
 use super::Indexes;
 use crate::executor::paging::Position;
 use crate::executor::read::sink::{Sink, Step};
-use crate::executor::read::source::{self, One, bring_static, covering, covers};
+use crate::executor::read::source::{self, One, Visits, bring_static, covering, covers};
 use crate::executor::{Error, storage_read};
 use crate::partition::store::{Deletions, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry};
 use crate::partition::{PhysicalPartition, TablePartitions};
@@ -67,6 +67,10 @@ pub(crate) async fn run<'a>(
             for (number, partition) in partitions.overlapping(lower, *upper).iter().enumerate() {
                 let inside = (lower.max(partition.lower), partition.upper.min(*upper));
                 let read = Read::new(indexes, partition, select, inside, sink).await?;
+                if read.is_some() || number > 0 {
+                    let is_first = source::is_first_visit(partition, resume);
+                    sink.enter(select.table.storage_id, partition, None, is_first);
+                }
                 let step = match read {
                     Some(read) => {
                         used = Some(read.probe.index.as_str());
@@ -137,14 +141,19 @@ async fn run_keys<'a>(
     if !may_seek_in_keys(select) {
         return Ok(None);
     }
-    let (keys, mut inside) = source::keys_left(keys, resume)?;
+    let (left, mut inside) = source::keys_left(keys, resume)?;
+    let mut visits = Visits::new(partitions, keys, left, inside.is_some());
     let mut used = None;
-    for (number, partition_key) in keys.iter().enumerate() {
+    for (number, partition_key) in left.iter().enumerate() {
         let token = Token::of(partition_key);
-        let partition = partitions.of(token);
+        let (partition, is_first) = visits.of(token);
         let read = Read::new(indexes, partition, select, (token.value(), token.value()), sink).await?;
+        let read = read.filter(|read| !read.by_partition && read.ordered.is_some());
+        if read.is_some() || number > 0 {
+            sink.enter(table.storage_id, partition, Some(partition_key), is_first);
+        }
         let resume = inside.take();
-        let step = match read.filter(|read| !read.by_partition && read.ordered.is_some()) {
+        let step = match read {
             Some(mut read) => {
                 used = Some(read.probe.index.as_str());
                 let prefix = key::partition_prefix(table.storage_id, token.value(), partition_key);
@@ -591,7 +600,8 @@ impl<'a> Read<'a> {
             return Ok(Step::Continue);
         };
         let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
-        let step = sink.row(clustering, &view, covering(&current.deletions, clustering))?;
+        let row_bytes = key.len() + found.len();
+        let step = sink.row(clustering, row_bytes, &view, covering(&current.deletions, clustering))?;
         current.is_done = step == Step::SkipPartition;
         Ok(step)
     }

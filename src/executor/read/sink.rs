@@ -10,11 +10,12 @@ use bytes::Bytes;
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
 use crate::functions::{Accumulator, Context};
-use crate::partition::Consistency;
 use crate::partition::store::RowView;
+use crate::partition::{Consistency, PhysicalPartition};
 use crate::planner::bound::{Aggregate, BoundFilter, BoundPartitions, BoundRows, BoundSelect, Expression};
 use crate::planner::guardrails::{Level, Threshold};
-use crate::schema::Table;
+use crate::schema::{StorageId, Table};
+use crate::throughput::{Charges, Mark, PartitionRef};
 
 use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
@@ -87,6 +88,12 @@ struct Group {
     counts: Vec<i64>,
 }
 
+/// Whether a read looks rows up by their whole keys, rather than visiting ranges of them.
+pub(crate) fn looks_up(select: &BoundSelect) -> bool {
+    matches!(select.partitions, BoundPartitions::Keys(_))
+        && (select.table.clustering_count == 0 || matches!(select.rows, BoundRows::Keys(_)))
+}
+
 /// Takes rows in, gives a page out.
 pub(crate) struct Sink<'a> {
     table: &'a Table,
@@ -112,6 +119,13 @@ pub(crate) struct Sink<'a> {
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
+    charges: &'a mut Charges,
+    /// Rows are looked up by their whole keys.
+    looks_up: bool,
+    /// The partition was begun by a page before.
+    is_resumed: bool,
+    /// What was charged up to the last row that a group took in: what came behind it is the next page's.
+    charged_in_group: Mark,
 }
 
 /// What a sink has gathered.
@@ -133,6 +147,7 @@ impl<'a> Sink<'a> {
         context: &'a Context,
         now_seconds: i64,
         limits: Limits,
+        charges: &'a mut Charges,
     ) -> Self {
         let table = select.table.as_ref();
         let restricts_rows =
@@ -160,6 +175,49 @@ impl<'a> Sink<'a> {
             position: None,
             walked: Walked::default(),
             warnings: Vec::new(),
+            looks_up: looks_up(select),
+            is_resumed: false,
+            charged_in_group: charges.mark(),
+            charges,
+        }
+    }
+
+    /// A read comes to a physical partition, and to a logical one where it is asked for by key. `is_first`: no page before has been
+    /// there, nor this one.
+    pub(crate) fn enter(
+        &mut self,
+        table: StorageId,
+        partition: &PhysicalPartition,
+        key: Option<&Bytes>,
+        is_first: bool,
+    ) {
+        self.charges.enter(
+            PartitionRef {
+                table,
+                partition: partition.id.0,
+            },
+            key,
+        );
+        if is_first && !self.looks_up {
+            self.charges.visit();
+        }
+    }
+
+    /// A row was looked up and is not there.
+    pub(crate) fn no_row(&mut self) {
+        self.charge_row(false, 0);
+    }
+
+    /// Charges a stored row that is judged. What is not there costs only a look by its key; what a limit keeps out, nothing, since
+    /// with pages nobody would look at it.
+    fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
+        if self.partition_left == Some(0) && !self.is_grouped() {
+            return;
+        }
+        if self.looks_up {
+            self.charges.lookup(if is_there { row_bytes } else { 0 });
+        } else if is_there {
+            self.charges.scan(row_bytes);
         }
     }
 
@@ -195,17 +253,26 @@ impl<'a> Sink<'a> {
         self.partition_key.extend_from_slice(partition_key);
         self.partition_left = resumed.unwrap_or(self.select.per_partition_limit_rows);
         self.partition_had_row = resumed.is_some();
+        self.is_resumed = resumed.is_some();
         self.partition_static_is_live = false;
         self.buffer
             .begin_partition(self.table, &self.shape.layout, partition_key);
     }
 
     /// Takes the partition's static row.
-    pub(crate) fn set_static(&mut self, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
+    pub(crate) fn set_static(
+        &mut self,
+        row_bytes: usize,
+        view: &RowView<'_>,
+        shadowed_to: Option<i64>,
+    ) -> Result<(), Error> {
         let live = self
             .buffer
             .set_static(&self.shape.layout, view, shadowed_to, self.now_seconds)?;
         self.partition_static_is_live = live;
+        if live && !self.is_resumed {
+            self.charges.scan(row_bytes);
+        }
         self.walked.tombstones += self.buffer.take_dead_cells();
         Ok(())
     }
@@ -239,10 +306,11 @@ impl<'a> Sink<'a> {
         }
     }
 
-    /// Takes a stored row.
+    /// Takes a stored row; `row_bytes` are those of its key and value.
     pub(crate) fn row(
         &mut self,
         clustering: &[u8],
+        row_bytes: usize,
         view: &RowView<'_>,
         shadowed_to: Option<i64>,
     ) -> Result<Step, Error> {
@@ -250,6 +318,7 @@ impl<'a> Sink<'a> {
         self.buffer.begin_row(self.table, layout);
         let is_there = self.buffer.set_row(layout, view, shadowed_to, self.now_seconds)?;
         self.walk(is_there, view, shadowed_to)?;
+        self.charge_row(is_there, row_bytes);
         if !is_there {
             return Ok(Step::Continue);
         }
@@ -284,6 +353,9 @@ impl<'a> Sink<'a> {
                 if self.select.group_by.is_some() && self.is_full() && !partition_is_done {
                     // Whether there is another group the full page does not know: the next one, of no rows, says so.
                     self.note_position_of_group(false);
+                }
+                if self.select.group_by.is_some() && (self.position.is_some() || self.is_exhausted()) {
+                    self.charges.restore(self.charged_in_group);
                 }
             } else if !self.select.selection.aggregates.is_empty() && self.select.group_by.is_none() {
                 self.buffer = RowBuffer::new(&self.shape.layout);
@@ -377,6 +449,7 @@ impl<'a> Sink<'a> {
             clustering: clustering.map(Bytes::from),
             limit_rows: self.limits.rows,
             partition_limit_rows: self.partition_left,
+            charge_left_micros: 0,
         });
     }
 
@@ -389,6 +462,7 @@ impl<'a> Sink<'a> {
             limit_rows: self.limits.rows,
             partition_limit_rows: if goes_on { self.partition_left } else { Some(0) }
                 .filter(|_| self.select.per_partition_limit_rows.is_some()),
+            charge_left_micros: 0,
         });
     }
 
@@ -467,6 +541,9 @@ impl<'a> Sink<'a> {
         if !is_same {
             if self.group.is_some() {
                 self.flush_group()?;
+                if self.is_full() || self.is_exhausted() {
+                    self.charges.restore(self.charged_in_group);
+                }
                 if self.is_full() {
                     // The page ends behind the rows of the finished group.
                     let same_partition = self.last_partition_key == self.partition_key;
@@ -478,6 +555,7 @@ impl<'a> Sink<'a> {
                 }
             }
             if self.partition_left == Some(0) {
+                self.charges.restore(self.charged_in_group);
                 return Ok(Step::SkipPartition);
             }
             if let Some(left) = &mut self.partition_left {
@@ -487,6 +565,7 @@ impl<'a> Sink<'a> {
         }
         self.last_partition_key.clone_from(&self.partition_key);
         self.last_clustering = clustering.map(<[u8]>::to_vec);
+        self.charged_in_group = self.charges.mark();
         self.feed_group()?;
         Ok(if self.select.distinct {
             Step::SkipPartition

@@ -10,7 +10,7 @@ use crate::executor::{Error, storage_read};
 use crate::partition::store::{
     Deletions, KeyRange, Order, RangeTombstone, RowView, Snapshot, Space, Store, deletion, key,
 };
-use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
+use crate::partition::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, ClusteringRange};
 use crate::schema::Table;
 use crate::token::Token;
@@ -72,6 +72,12 @@ pub(crate) async fn run(
             let mut moments = Moments::default();
             let mut visited = 0;
             for partition in partitions.overlapping(from.max(*lower), *upper) {
+                sink.enter(
+                    select.table.storage_id,
+                    partition,
+                    None,
+                    is_first_visit(partition, resume),
+                );
                 let (lower, upper) = (from.max(*lower).max(partition.lower), partition.upper.min(*upper));
                 let at = moments.of(partition);
                 visited += 1;
@@ -82,6 +88,39 @@ pub(crate) async fn run(
             }
             Ok(visited)
         }
+    }
+}
+
+/// Whether no page before has come to a physical partition. Where the ring is read in its order, one has come to that of its last row.
+pub(crate) fn is_first_visit(partition: &PhysicalPartition, resume: Option<&Position>) -> bool {
+    resume.is_none_or(|position| {
+        let token = Token::of(&position.partition_key).value();
+        !(partition.lower..=partition.upper).contains(&token)
+    })
+}
+
+/// The physical partitions that reads of several keys come to.
+pub(crate) struct Visits<'a> {
+    partitions: &'a TablePartitions,
+    seen: BTreeSet<PhysicalPartitionId>,
+}
+
+impl<'a> Visits<'a> {
+    /// Before the first of the keys that are `left` of all; the pages before have come to where the others lie. `inside`: one has ended
+    /// inside the first.
+    pub(crate) fn new(partitions: &'a TablePartitions, keys: &[Bytes], left: &[Bytes], inside: bool) -> Self {
+        let passed = keys.len() - left.len() + usize::from(inside);
+        let passed = keys.iter().take(passed);
+        Self {
+            partitions,
+            seen: passed.map(|key| partitions.of(Token::of(key)).id).collect(),
+        }
+    }
+
+    /// The physical partition of a key, and whether the read comes to it for the first time.
+    pub(crate) fn of(&mut self, token: Token) -> (&'a PhysicalPartition, bool) {
+        let partition = self.partitions.of(token);
+        (partition, self.seen.insert(partition.id))
     }
 }
 
@@ -129,14 +168,15 @@ async fn run_keys(
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
 ) -> Result<usize, Error> {
-    let (keys, resume) = keys_left(keys, resume)?;
-    let mut visited = BTreeSet::new();
-    for (number, partition_key) in keys.iter().enumerate() {
+    let (left, resume) = keys_left(keys, resume)?;
+    let mut visits = Visits::new(partitions, keys, left, resume.is_some());
+    let mut visited = 0;
+    for (number, partition_key) in left.iter().enumerate() {
         let token = Token::of(partition_key);
-        let PhysicalPartition { id, store, .. } = partitions.of(token);
-        if keys.len() > 1 {
-            visited.insert(*id);
-        }
+        let (partition, is_first) = visits.of(token);
+        visited += usize::from(is_first || number == 0);
+        sink.enter(select.table.storage_id, partition, Some(partition_key), is_first);
+        let store = &partition.store;
         let inside = if number == 0 { resume } else { None };
         let step = One {
             store,
@@ -152,7 +192,7 @@ async fn run_keys(
             break;
         }
     }
-    Ok(visited.len().max(keys.len().min(1)))
+    Ok(visited)
 }
 
 /// One logical partition being read.
@@ -267,9 +307,13 @@ impl One<'_> {
             .get(Space::Rows, &key, self.at)
             .await
             .map_err(|error| storage_read(&error))?;
-        let Some(found) = found else { return Ok(Step::Continue) };
+        let Some(found) = found else {
+            sink.no_row();
+            return Ok(Step::Continue);
+        };
         let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
-        sink.row(clustering, &view, deletions.timestamp_covering(clustering))
+        let row_bytes = key.len() + found.len();
+        sink.row(clustering, row_bytes, &view, deletions.timestamp_covering(clustering))
     }
 
     async fn scan(
@@ -304,7 +348,10 @@ impl One<'_> {
                     let clustering = key.get(prefix.len() + 1..).unwrap_or_default();
                     outcome = RowView::parse(value)
                         .map_err(|error| storage_read(&error))
-                        .and_then(|view| sink.row(clustering, &view, covering(deletions, clustering)));
+                        .and_then(|view| {
+                            let row_bytes = key.len() + value.len();
+                            sink.row(clustering, row_bytes, &view, covering(deletions, clustering))
+                        });
                     if matches!(outcome, Ok(Step::Continue)) {
                         ControlFlow::Continue(())
                     } else {
@@ -361,7 +408,8 @@ pub(crate) async fn bring_static(
         .map_err(|error| storage_read(&error))?;
     if let Some(found) = found {
         let view = RowView::parse(&found).map_err(|error| storage_read(&error))?;
-        sink.set_static(&view, deletions.timestamp_covering_static())?;
+        let row_bytes = key.len() + found.len();
+        sink.set_static(row_bytes, &view, deletions.timestamp_covering_static())?;
     }
     Ok(())
 }
@@ -536,18 +584,21 @@ impl<'a> Ring<'a> {
         let (kind, clustering) = key::split_row(key, prefix.len()).ok_or_else(malformed)?;
         if kind == key::RowKind::Static {
             if sink.wants_static() {
-                sink.set_static(&view, deletions.timestamp_covering_static())?;
+                sink.set_static(key.len() + value.len(), &view, deletions.timestamp_covering_static())?;
             }
             return Ok(None);
         }
         if !covers(&self.select.rows, clustering) {
             return Ok(None);
         }
-        Ok(match sink.row(clustering, &view, covering(deletions, clustering))? {
-            Step::Continue => None,
-            Step::SkipPartition => Some(Pause::NextPartition(prefix.clone())),
-            Step::Stop => Some(Pause::Stop),
-        })
+        let row_bytes = key.len() + value.len();
+        Ok(
+            match sink.row(clustering, row_bytes, &view, covering(deletions, clustering))? {
+                Step::Continue => None,
+                Step::SkipPartition => Some(Pause::NextPartition(prefix.clone())),
+                Step::Stop => Some(Pause::Stop),
+            },
+        )
     }
 
     async fn load_deletions(&mut self, from: Vec<u8>) -> Result<(), Error> {

@@ -21,6 +21,7 @@ use crate::partition::PhysicalPartition;
 use crate::partition::store::{Deletions, Order, RowView, Snapshot, Space, key};
 use crate::planner::bound::{BoundCondition, BoundFilter, BoundModification, BoundTarget, FilterTarget, ResultColumn};
 use crate::schema::{ColumnKind, Table};
+use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
@@ -52,6 +53,7 @@ impl WriteRoom {
         request: &WriteRequest,
         context: &Context,
         is_batch: bool,
+        charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
@@ -81,6 +83,14 @@ impl WriteRoom {
             context,
         )
         .await?;
+        charges.enter(
+            PartitionRef {
+                table: first.table().storage_id,
+                partition: partition.id.0,
+            },
+            first.modification.partition_keys.first(),
+        );
+        current.charge(charges);
         for routed in modifications {
             if !current.allows(routed.modification)? {
                 return current.refusal(modifications, is_batch);
@@ -107,9 +117,9 @@ impl WriteRoom {
                 modification,
                 ..*routed
             };
-            self.stage(&routed, timestamp, request, &mut staged).await?;
+            self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
-        staged.commit(request).await?;
+        staged.commit(request, charges).await?;
         Ok(applied(first.table()))
     }
 }
@@ -348,6 +358,21 @@ impl<'a> Current<'a> {
         scanned.await.map_err(|error| storage_read(&error))?;
         self.rows.extend(found);
         outcome
+    }
+
+    /// Charges the rows that were looked at, each as one that is read by its key; at least one is.
+    fn charge(&self, charges: &mut Charges) {
+        let of_static = self.static_row.as_ref().map(Bytes::len);
+        let rows = self.rows.iter();
+        let rows = rows.map(|(clustering, row)| row.as_ref().map_or(0, |row| clustering.len() + row.len()));
+        let mut looked_at = 0;
+        for bytes in rows.chain(of_static) {
+            looked_at += 1;
+            charges.look_before_write(bytes);
+        }
+        if looked_at == 0 {
+            charges.look_before_write(0);
+        }
     }
 
     /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is there.

@@ -12,11 +12,12 @@ pub(crate) mod size;
 use bytes::Bytes;
 
 use crate::executor::{Error, storage_read, storage_write};
-use crate::partition::store::{Batch, RangeTombstone, Row, Space, Store, key};
+use crate::partition::store::{Batch, CellState, Committed, RangeTombstone, Row, Space, Store, key};
 use crate::partition::{Consistency, Held, PhysicalPartition, StoreId, Stripes, TablePartitions};
 use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
-use crate::planner::guardrails::Threshold;
-use crate::schema::{ColumnKind, Table};
+use crate::planner::guardrails::{CELL_BYTES, Threshold};
+use crate::schema::{Column, ColumnKind, Table};
+use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
 
 use clock::{ListKeys, WriteClock};
@@ -70,10 +71,32 @@ impl Routed<'_> {
     }
 }
 
+/// What a change of a batch is charged as.
+struct Marked {
+    partition: PartitionRef,
+    partition_key: Bytes,
+    how: RowWrite,
+    /// Bytes of what the write says, for engines that do not look at the row.
+    fragment_bytes: usize,
+    /// Indexed columns that it touches.
+    indexed: usize,
+    /// It is charged.
+    is_done: bool,
+}
+
+/// Changes of one store.
+struct StagedStore {
+    id: StoreId,
+    store: Store,
+    batch: Batch,
+    /// One for each change of the batch.
+    marked: Vec<Marked>,
+}
+
 /// Changes on their way to their stores.
 #[derive(Default)]
 pub(crate) struct Staged {
-    stores: Vec<(StoreId, Store, Batch)>,
+    stores: Vec<StagedStore>,
     /// Rows that were read before written: what later members of a batch must see.
     read_rows: Vec<(Vec<u8>, Row)>,
     /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
@@ -84,27 +107,64 @@ pub(crate) struct Staged {
 }
 
 impl Staged {
-    fn batch(&mut self, partition: &PhysicalPartition) -> &mut Batch {
-        let found = self.stores.iter().position(|(id, ..)| *id == partition.store_id);
+    /// The batch to which one change is to be added, which is charged as marked.
+    fn batch(&mut self, partition: &PhysicalPartition, marked: Marked) -> &mut Batch {
+        let found = self.stores.iter().position(|staged| staged.id == partition.store_id);
         let place = found.unwrap_or_else(|| {
-            self.stores
-                .push((partition.store_id, partition.store.clone(), Batch::new()));
+            self.stores.push(StagedStore {
+                id: partition.store_id,
+                store: partition.store.clone(),
+                batch: Batch::new(),
+                marked: Vec::with_capacity(1),
+            });
             self.stores.len() - 1
         });
         #[expect(clippy::expect_used, reason = "found or pushed just before")]
-        let (.., batch) = self.stores.get_mut(place).expect("the store is there");
-        batch
+        let staged = self.stores.get_mut(place).expect("the store is there");
+        staged.marked.push(marked);
+        &mut staged.batch
     }
 
     /// Commits what was staged; durable when it returns.
-    pub(crate) async fn commit(self, request: &WriteRequest) -> Result<(), Error> {
-        for (_, store, batch) in self.stores {
+    pub(crate) async fn commit(self, request: &WriteRequest, charges: &mut Charges) -> Result<(), Error> {
+        for StagedStore {
+            store, batch, marked, ..
+        } in self.stores
+        {
             if !batch.is_empty() {
-                let committed = store.commit(batch).await;
-                committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                let committed = store.commit_rows(batch).await;
+                let committed =
+                    committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                charge(&committed, marked, charges);
             }
         }
         Ok(())
+    }
+}
+
+/// Charges a commit: by what the committer found where it looked, which it must to merge; elsewhere, as in SlateDB, where fragments are
+/// written unseen, INSERT counts as new, and what the write says as the row.
+fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges) {
+    for written in committed.rows() {
+        let Some(marked) = marked.get_mut(written.change) else {
+            continue;
+        };
+        let row_bytes = match marked.how {
+            RowWrite::Delete => written.before_bytes.unwrap_or(0),
+            RowWrite::Insert | RowWrite::Update => written.after_bytes.unwrap_or(0),
+        };
+        marked.charge(row_bytes, written.before_bytes.is_some(), charges);
+    }
+    for marked in marked.iter_mut().filter(|marked| !marked.is_done) {
+        marked.charge(marked.fragment_bytes, false, charges);
+    }
+}
+
+impl Marked {
+    fn charge(&mut self, row_bytes: usize, existed: bool, charges: &mut Charges) {
+        self.is_done = true;
+        charges.enter(self.partition, Some(&self.partition_key));
+        charges.write(self.how, row_bytes, existed, self.indexed);
     }
 }
 
@@ -119,6 +179,7 @@ impl WriteRoom {
         modifications: &[Routed<'_>],
         request: &WriteRequest,
         size: Option<&Threshold>,
+        charges: &mut Charges,
     ) -> Result<Option<String>, Error> {
         let mut staged = Staged {
             size: size.map(|_| BatchSize::default()),
@@ -144,7 +205,7 @@ impl WriteRoom {
                 modification,
                 ..*routed
             };
-            self.stage(&routed, timestamp, request, &mut staged).await?;
+            self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
         let warning = match (size, staged.size.take()) {
             (Some(threshold), Some(size)) => {
@@ -153,7 +214,7 @@ impl WriteRoom {
             }
             _ => None,
         };
-        staged.commit(request).await?;
+        staged.commit(request, charges).await?;
         Ok(warning)
     }
 
@@ -171,6 +232,7 @@ impl WriteRoom {
         timestamp_micros: i64,
         request: &WriteRequest,
         staged: &mut Staged,
+        charges: &mut Charges,
     ) -> Result<(), Error> {
         let modification = routed.modification;
         let ttl = modification
@@ -194,7 +256,7 @@ impl WriteRoom {
                 token,
                 stamp,
             };
-            one.stage(staged).await?;
+            one.stage(staged, charges).await?;
         }
         Ok(())
     }
@@ -228,7 +290,7 @@ struct OnePartition<'a> {
 }
 
 impl OnePartition<'_> {
-    async fn stage(&self, staged: &mut Staged) -> Result<(), Error> {
+    async fn stage(&self, staged: &mut Staged, charges: &mut Charges) -> Result<(), Error> {
         let modification = self.routed.modification;
         let table = self.routed.table();
         let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
@@ -238,7 +300,8 @@ impl OnePartition<'_> {
         match &modification.target {
             BoundTarget::Partition => {
                 let deletion = self.stamp(staged).deletion();
-                staged.batch(self.partition).put_partition_deletion(
+                let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
+                staged.batch(self.partition, marked).put_partition_deletion(
                     table.storage_id,
                     self.token.value(),
                     self.partition_key,
@@ -251,7 +314,8 @@ impl OnePartition<'_> {
                     if let Some(size) = &mut staged.size {
                         size.range(table, self.partition_key, range);
                     }
-                    staged.batch(self.partition).put_range_tombstone(
+                    let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
+                    staged.batch(self.partition, marked).put_range_tombstone(
                         table.storage_id,
                         self.token.value(),
                         self.partition_key,
@@ -261,13 +325,13 @@ impl OnePartition<'_> {
             }
             BoundTarget::Static => {
                 let prefix = self.prefix();
-                self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged)
+                self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged, charges)
                     .await?;
             }
             BoundTarget::Rows(rows) => {
                 let prefix = self.prefix();
                 if self.operations(true).next().is_some() {
-                    self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged)
+                    self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged, charges)
                         .await?;
                 }
                 for clustering in rows {
@@ -277,7 +341,7 @@ impl OnePartition<'_> {
                     } else if modification.kind == ModificationKind::Insert && !table.is_counter {
                         row.marker = Some(self.stamp.marker());
                     }
-                    self.stage_row(key::row_key(&prefix, clustering), false, row, staged)
+                    self.stage_row(key::row_key(&prefix, clustering), false, row, staged, charges)
                         .await?;
                 }
             }
@@ -298,7 +362,7 @@ impl OnePartition<'_> {
         key::partition_prefix(self.routed.table().storage_id, self.token.value(), self.partition_key)
     }
 
-    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&crate::schema::Column, &BoundOperation)> {
+    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &BoundOperation)> {
         let table = self.routed.table();
         self.routed
             .modification
@@ -310,10 +374,61 @@ impl OnePartition<'_> {
             })
     }
 
-    async fn stage_row(&self, key: Vec<u8>, of_static: bool, mut row: Row, staged: &mut Staged) -> Result<(), Error> {
+    /// How a change of this modification is charged.
+    fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> Marked {
+        Marked {
+            partition: PartitionRef {
+                table: self.routed.table().storage_id,
+                partition: self.partition.id.0,
+            },
+            partition_key: self.partition_key.clone(),
+            how,
+            fragment_bytes,
+            indexed,
+            is_done: false,
+        }
+    }
+
+    /// How the write of one row is charged. A new or deleted row touches what indexes keep of its key as well.
+    fn marked_row(&self, key: &[u8], of_static: bool, row: &Row) -> Marked {
+        let modification = self.routed.modification;
+        let table = self.routed.table();
+        let how = match modification.kind {
+            ModificationKind::Delete if modification.operations.is_empty() => RowWrite::Delete,
+            ModificationKind::Insert if !table.is_counter => RowWrite::Insert,
+            _ => RowWrite::Update,
+        };
+        let indexed = if table.indexes.is_empty() {
+            0
+        } else if how == RowWrite::Delete {
+            all_indexes(table)
+        } else {
+            let is_written = |column: &Column| match column.kind {
+                ColumnKind::PartitionKey | ColumnKind::Clustering => how == RowWrite::Insert && !of_static,
+                ColumnKind::Static | ColumnKind::Regular => {
+                    self.operations(of_static).any(|(written, _)| written.id == column.id)
+                }
+            };
+            indexed_columns(table).filter(|column| is_written(column)).count()
+        };
+        let values = row.cells.iter().map(|cell| match &cell.state {
+            CellState::Live { value, .. } => CELL_BYTES + value.len(),
+            CellState::Tombstone { .. } => CELL_BYTES,
+        });
+        self.marked(how, key.len() + values.sum::<usize>(), indexed)
+    }
+
+    async fn stage_row(
+        &self,
+        key: Vec<u8>,
+        of_static: bool,
+        mut row: Row,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
         let must_read = self.operations(of_static).any(|(_, operation)| reads_before(operation));
         let stored = if must_read {
-            self.read(&key, of_static, staged).await?
+            self.read(&key, of_static, staged, charges).await?
         } else {
             None
         };
@@ -341,12 +456,19 @@ impl OnePartition<'_> {
             let clustering = key.get(self.prefix().len() + 1..).filter(|_| !of_static);
             size.row(self.routed.table(), &key, clustering, &row);
         }
-        staged.batch(self.partition).upsert(key, row);
+        let marked = self.marked_row(&key, of_static, &row);
+        staged.batch(self.partition, marked).upsert(key, row);
         Ok(())
     }
 
     /// The row as it is stored, with what this batch has already said about it.
-    async fn read(&self, key: &[u8], of_static: bool, staged: &Staged) -> Result<Option<Row>, Error> {
+    async fn read(
+        &self,
+        key: &[u8],
+        of_static: bool,
+        staged: &Staged,
+        charges: &mut Charges,
+    ) -> Result<Option<Row>, Error> {
         let store = &self.partition.store;
         let at = store.snapshot();
         let table = self.routed.table().storage_id;
@@ -354,6 +476,12 @@ impl OnePartition<'_> {
             .get(Space::Rows, key, &at)
             .await
             .map_err(|error| storage_read(&error))?;
+        // The look that an increment takes is in its price, as in that of any change.
+        if !self.routed.table().is_counter {
+            let partition = self.marked(RowWrite::Update, 0, 0).partition;
+            charges.enter(partition, Some(self.partition_key));
+            charges.look_before_write(found.as_ref().map_or(0, |row| key.len() + row.len()));
+        }
         let mut row = match found {
             Some(bytes) => Some(Row::decode(&bytes).map_err(|error| storage_read(&error))?),
             None => None,
@@ -377,6 +505,21 @@ impl OnePartition<'_> {
             .filter(|(at, _)| at == key)
             .map(|(_, row)| row.clone());
         Ok(said.fold(row, |row, said| Some(Row::merge(row.unwrap_or_default(), said))))
+    }
+}
+
+/// Columns that an index keeps something of.
+fn indexed_columns(table: &Table) -> impl Iterator<Item = &Column> {
+    let indexes = table.indexes.values().filter(|index| index.storage_id != 0);
+    let columns = indexes.filter_map(|index| table.column(&index.target_column()?.1));
+    columns.map(|(_, column)| column.as_ref())
+}
+
+fn all_indexes(table: &Table) -> usize {
+    if table.indexes.is_empty() {
+        0
+    } else {
+        indexed_columns(table).count()
     }
 }
 

@@ -39,7 +39,7 @@ use crate::storage::derivation::Derivations;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
-use crate::storage::{CommitSeq, Error, Result};
+use crate::storage::{CommitSeq, Committed, Error, Result};
 
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
 const RANGE_STEP_KEYS: usize = 4096;
@@ -69,7 +69,7 @@ pub(super) enum Command {
 pub(super) struct Request {
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
-    pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
+    pub(super) answer: oneshot::Sender<Result<Committed>>,
     /// Its place in the queue's bounds, given back when it is answered.
     pub(super) room: Option<OwnedSemaphorePermit>,
 }
@@ -260,7 +260,8 @@ impl Committer {
         }
         let began = self.clock.monotonic();
         let (group, refusals) = self.stage(&requests);
-        let (group, jobs) = self.stage_ranges(group, &requests, &refusals);
+        let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
+        let mut told = std::mem::take(&mut group.told).into_iter();
         let written = self.write(group);
         if written.is_ok() {
             metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
@@ -272,6 +273,7 @@ impl Committer {
         }
         let mut jobs = jobs.into_iter();
         for (request, refusal) in requests.into_iter().zip(refusals) {
+            let told = told.next().unwrap_or_default();
             let ranges = if has_ranges(&request) && refusal.is_none() {
                 jobs.next()
             } else {
@@ -280,7 +282,7 @@ impl Committer {
             match (&written, refusal, ranges) {
                 (_, Some(refusal), _) => request.answer(Err(refusal)),
                 (Err(error), None, _) => request.answer(Err(error.clone())),
-                (Ok(seq), None, None) => request.answer(Ok(*seq)),
+                (Ok(seq), None, None) => request.answer(Ok(told.at(*seq))),
                 // Answered when the last of its ranges is empty.
                 (Ok(_), None, Some(ranges)) => self.jobs.push_back(RangeJob {
                     ranges,
@@ -296,7 +298,7 @@ impl Committer {
         // A refused batch may have left part of itself in the group; that is rare enough to begin again without it.
         let derivations = self.shared.derivations.load_full();
         loop {
-            match self.stage_changes(&placed(requests, &refusals), &derivations) {
+            match self.stage_changes(requests.len(), &placed(requests, &refusals), &derivations) {
                 Ok(group) => return (group, refusals),
                 Err((request, error)) => match refusals.get_mut(request) {
                     Some(refusal) => *refusal = Some(error),
@@ -308,11 +310,13 @@ impl Committer {
 
     fn stage_changes<'a>(
         &mut self,
+        requests: usize,
         placed: &[Placed<'a>],
         derivations: &Derivations,
     ) -> Result<Group<'a>, (usize, Error)> {
         let mut group = Group::default();
         group.pending.reserve(placed.len());
+        group.told.resize(requests, Committed::default());
         for run in runs(placed) {
             let Some(first) = run.first() else { continue };
             let old = match first.space {
@@ -441,7 +445,7 @@ impl Committer {
 
     fn finish_range_job(&mut self, answer: Result<CommitSeq>) {
         if let Some(request) = self.jobs.pop_front().and_then(|job| job.request) {
-            request.answer(answer);
+            request.answer(answer.map(Committed::from));
         }
     }
 
@@ -741,7 +745,7 @@ enum Next {
 }
 
 impl Request {
-    fn answer(self, answer: Result<CommitSeq>) {
+    fn answer(self, answer: Result<Committed>) {
         drop(self.room);
         // Whoever asked may have gone away; the batch took effect nevertheless.
         drop(self.answer.send(answer));
@@ -758,7 +762,7 @@ fn give_room_back(requests: &mut [Request]) {
     }
 }
 
-fn answer_all(requests: Vec<Request>, answer: &Result<CommitSeq>) {
+fn answer_all(requests: Vec<Request>, answer: &Result<Committed>) {
     for request in requests {
         request.answer(answer.clone());
     }

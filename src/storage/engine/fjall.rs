@@ -38,7 +38,7 @@ use crate::storage::derivation::Derivations;
 use crate::storage::key::KeyRange;
 use crate::storage::options::Options;
 use crate::storage::sizes::Sizes;
-use crate::storage::{CommitSeq, Error, Result};
+use crate::storage::{CommitSeq, Committed, Error, Result};
 
 /// What the format file of such a store says.
 pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
@@ -158,7 +158,7 @@ impl Store {
         self.0.shared.derivations.store(Arc::new(derivations));
     }
 
-    pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+    pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
         let bytes = batch.bytes();
         if bytes > self.0.batch_bytes_max {
             return Err(Error::BatchTooLarge {

@@ -9,7 +9,8 @@ use super::committer::Request;
 use crate::storage::batch::{Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
-use crate::storage::{Error, Result};
+use crate::storage::written::is_there;
+use crate::storage::{Committed, Error, Result, Written};
 
 /// Values up to this long are copied beside their keys; longer ones would cost more than they gain.
 const COPIED_BYTES_MAX: usize = 16 * 1024;
@@ -25,6 +26,8 @@ pub(super) struct Placed<'a> {
     order: usize,
     /// Whose it is among the requests.
     request: usize,
+    /// Its place in its batch.
+    number: usize,
     change: &'a Change,
 }
 
@@ -47,7 +50,7 @@ pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) ->
         .enumerate()
         .filter(|(_, (_, no))| no.is_none())
     {
-        for change in &of.changes {
+        for (number, change) in of.changes.iter().enumerate() {
             let (space, key) = match change {
                 Change::Put { space, key, .. }
                 | Change::Delete { space, key }
@@ -62,6 +65,7 @@ pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) ->
                 key,
                 order: placed.len(),
                 request,
+                number,
                 change,
             });
         }
@@ -114,6 +118,8 @@ pub(super) struct Group<'a> {
     derived: Vec<Pending<'a>>,
     /// Records of the store's own: value, or `None` to remove.
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
+    /// What each request is told of its rows, by its place.
+    pub(super) told: Vec<Committed>,
 }
 
 impl<'a> Group<'a> {
@@ -154,6 +160,16 @@ impl<'a> Group<'a> {
                 }
                 Change::Replace { .. } | Change::DeleteRange { .. } => continue,
             };
+            if space == Space::Rows
+                && let Some(told) = self.told.get_mut(placed.request)
+            {
+                let there = current.filter(|row| is_there(row));
+                told.add(Written {
+                    change: placed.number,
+                    before_bytes: there.map(|row| key.len() + row.len()),
+                    after_bytes: next.as_deref().map(|row| key.len() + row.len()),
+                });
+            }
             new = Some(next);
         }
         if space == Space::Rows

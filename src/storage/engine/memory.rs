@@ -13,7 +13,8 @@ use crate::storage::batch::{Batch, Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
 use crate::storage::sizes::Sizes;
-use crate::storage::{CommitSeq, Result};
+use crate::storage::written::is_there;
+use crate::storage::{CommitSeq, Committed, Result, Written};
 
 type Map = OrdMap<Arc<[u8]>, Bytes>;
 
@@ -43,17 +44,18 @@ impl Store {
         self.0.state.load_full()
     }
 
-    pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<CommitSeq> {
+    pub(in crate::storage) fn commit(&self, batch: Batch) -> Result<Committed> {
         let _writing = self.0.writer.lock().unwrap_or_else(PoisonError::into_inner);
         let mut next = State::clone(&self.0.state.load());
         let derivations = self.0.derivations.load();
-        for change in batch.into_changes() {
-            next.apply(change, &derivations)?;
+        let mut committed = Committed::default();
+        for (number, change) in batch.into_changes().into_iter().enumerate() {
+            next.apply(number, change, &derivations, &mut committed)?;
         }
         next.seq = CommitSeq(next.seq.0 + 1);
         let seq = next.seq;
         self.0.state.store(Arc::new(next));
-        Ok(seq)
+        Ok(committed.at(seq))
     }
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
@@ -116,15 +118,31 @@ impl State {
         }
     }
 
-    fn apply(&mut self, change: Change, derivations: &Derivations) -> Result<()> {
+    /// `number` is the change's place in its batch.
+    fn apply(
+        &mut self,
+        number: usize,
+        change: Change,
+        derivations: &Derivations,
+        committed: &mut Committed,
+    ) -> Result<()> {
         match change {
             Change::Put { space, key, value } => self.set(space, key, Some(value), derivations),
             Change::Delete { space, key } => self.set(space, key, None, derivations),
             Change::Merge { space, key, value } => {
-                let value = match self.map(space).get(key.as_slice()) {
+                let old = self.map(space).get(key.as_slice());
+                let value = match old {
                     Some(old) => merge_values(space, old, &value)?,
                     None => value,
                 };
+                if space == Space::Rows {
+                    let there = old.filter(|old| is_there(old));
+                    committed.add(Written {
+                        change: number,
+                        before_bytes: there.map(|old| key.len() + old.len()),
+                        after_bytes: Some(key.len() + value.len()),
+                    });
+                }
                 self.set(space, key, Some(value), derivations);
             }
             Change::Replace {

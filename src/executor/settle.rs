@@ -1,0 +1,72 @@
+//! Where every statement that was carried out is settled, whatever came of it: the one place that knows what it has cost.
+//!
+//! A statement's [`Charges`] are gathered while it runs, by reads as rows are judged ([`super::read::sink`]) and by writes when their commit
+//! tells what became of rows ([`super::write`]). Whoever holds anybody to account by them (budgets, heat, hot keys, logs) is
+//! told here, by `Database::settle`, and nowhere else.
+//!
+//! A statement that failed is charged what it did until then. One that could not be planned or bound did nothing.
+
+use super::answer::Answer;
+use super::database::{Database, Request};
+use super::error::Error;
+use super::plans::PlannedAt;
+use crate::planner::bound::BoundBatch;
+use crate::throughput::{Charges, Stage};
+
+/// What was carried out.
+#[derive(Clone, Copy)]
+#[expect(dead_code, reason = "what is told to logs and budgets is not kept yet")]
+pub(super) enum Done<'a> {
+    /// A statement, prepared or not.
+    Statement(&'a PlannedAt),
+    /// A batch that came as a message.
+    Batch(&'a BoundBatch),
+}
+
+impl Database {
+    /// Charges that are empty yet, at this database's prices.
+    pub(super) fn charges(&self) -> Charges {
+        Charges::new(*self.prices(), 1)
+    }
+
+    /// Settles a statement that has been carried out, successful or not. The only place that is told what a statement has cost.
+    pub(super) fn settle(
+        &self,
+        request: &Request<'_>,
+        done: Done<'_>,
+        charges: &Charges,
+        mut outcome: Result<Answer, Error>,
+    ) -> Result<Answer, Error> {
+        let _ = done;
+        if let Ok(answer) = &mut outcome {
+            answer.charge = charges.total();
+            if request.is_traced() {
+                answer.notes.push(note(charges));
+            }
+        }
+        outcome
+    }
+}
+
+/// What a trace says of charges.
+fn note(charges: &Charges) -> String {
+    let stages = Stage::ALL.into_iter().map(|stage| (stage.name(), charges.of(stage)));
+    let stages: Vec<String> = stages
+        .filter(|(_, units)| units.in_hundredths() > 0)
+        .map(|(name, units)| format!("{name} {units}"))
+        .collect();
+    let mut places: Vec<u64> = charges.partitions().map(|charge| charge.partition.partition).collect();
+    places.sort_unstable();
+    places.dedup();
+    let places = match places.as_slice() {
+        [] => String::new(),
+        [place] => format!(", to physical partition {place}"),
+        places => format!(", to {} physical partitions", places.len()),
+    };
+    let colon = if stages.is_empty() { "" } else { ": " };
+    format!(
+        "Charged {} request units{colon}{}{places}",
+        charges.total(),
+        stages.join(", ")
+    )
+}

@@ -1,0 +1,422 @@
+//! What one statement is charged: where, for which logical partition, and for what.
+//!
+//! A [`Charges`] begins empty with its [`Coefficients`], is added to while the statement runs, and is settled once. Everything is
+//! counted in millionths of a unit, each amount rounded by itself, so that sums do not depend on their order or grouping; only
+//! the total is rounded, to hundredths, as clients are told it.
+//!
+//! **Pages.** What a read is charged for, it is charged for once however it is cut into pages: a row in the page that takes it in, a
+//! visit of a physical partition in the page that comes to it first. The fraction of a hundredth that a page leaves goes with its paging
+//! state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of the same read in one piece, exactly.
+
+use bytes::Bytes;
+
+use super::coefficients::Coefficients;
+use super::units::RequestUnits;
+
+/// Millionths of a unit in a hundredth.
+const MICROS_IN_HUNDREDTH: u64 = 10_000;
+
+/// A physical partition, by the number of its table in the store and its own among its table's.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct PartitionRef {
+    /// The table's number in the store.
+    pub table: u32,
+    /// The partition's number.
+    pub partition: u64,
+}
+
+/// What a charge is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Stage {
+    /// Rows looked up by their whole key.
+    Lookup,
+    /// Physical partitions visited by reads of ranges.
+    Visit,
+    /// Rows looked at in ranges, given back or not.
+    Scan,
+    /// Rows given back.
+    Return,
+    /// Rows written.
+    Write,
+    /// Indexed columns written.
+    Index,
+    /// The other replicas of reads that ask more than one.
+    Replicas,
+    /// System tables and the schema.
+    Metadata,
+}
+
+impl Stage {
+    /// All, in the order in which they are told.
+    pub const ALL: [Self; 8] = [
+        Self::Lookup,
+        Self::Visit,
+        Self::Scan,
+        Self::Return,
+        Self::Write,
+        Self::Index,
+        Self::Replicas,
+        Self::Metadata,
+    ];
+
+    /// Its name, for people.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Lookup => "key lookup",
+            Self::Visit => "partitions visited",
+            Self::Scan => "rows scanned",
+            Self::Return => "rows returned",
+            Self::Write => "rows written",
+            Self::Index => "index writes",
+            Self::Replicas => "replicas",
+            Self::Metadata => "metadata",
+        }
+    }
+}
+
+/// How a row was written, as far as its price depends on it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum RowWrite {
+    /// INSERT.
+    Insert,
+    /// UPDATE, or DELETE of columns.
+    Update,
+    /// DELETE of the row.
+    Delete,
+}
+
+/// What one logical partition, or all that a scan met in one physical partition, is charged.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Charge {
+    /// Where.
+    pub partition: PartitionRef,
+    /// The partition key; `None`: a scan of many.
+    pub key: Option<Bytes>,
+    /// Millionths of a unit.
+    micros: u64,
+}
+
+impl Charge {
+    /// Rounded to hundredths.
+    #[must_use]
+    pub const fn units(&self) -> RequestUnits {
+        rounded(self.micros)
+    }
+
+    /// Exactly, in millionths of a unit.
+    #[must_use]
+    pub const fn micros(&self) -> u64 {
+        self.micros
+    }
+}
+
+/// What one statement is charged; see the module's header.
+#[derive(Clone, Debug)]
+pub struct Charges {
+    prices: Coefficients,
+    /// How many replicas a read asks, each at the full price.
+    read_factor: u32,
+    /// The last partition, apart from the others, since most statements have one.
+    last: Option<Charge>,
+    before: Vec<Charge>,
+    stages: [u64; Stage::ALL.len()],
+    /// The fraction of a hundredth that the page before left.
+    carried_micros: u64,
+    /// More pages follow: what is left of a hundredth is theirs.
+    goes_on: bool,
+}
+
+/// A state of [`Charges`] to go back to.
+#[derive(Clone, Copy, Debug)]
+pub struct Mark {
+    entries: usize,
+    last_micros: u64,
+    stages: [u64; Stage::ALL.len()],
+}
+
+const fn rounded(micros: u64) -> RequestUnits {
+    RequestUnits::hundredths(micros.saturating_add(MICROS_IN_HUNDREDTH / 2) / MICROS_IN_HUNDREDTH)
+}
+
+impl Charges {
+    /// Nothing yet. `read_factor` is how many replicas a read asks, each at the full price.
+    #[must_use]
+    pub const fn new(prices: Coefficients, read_factor: u32) -> Self {
+        Self {
+            prices,
+            read_factor,
+            last: None,
+            before: Vec::new(),
+            stages: [0; Stage::ALL.len()],
+            carried_micros: 0,
+            goes_on: false,
+        }
+    }
+
+    /// What follows is charged to this physical partition, and to this logical one if it is known.
+    pub fn enter(&mut self, partition: PartitionRef, key: Option<&Bytes>) {
+        if let Some(last) = &self.last {
+            if last.partition == partition && last.key.as_ref() == key {
+                return;
+            }
+            self.before.extend(self.last.take());
+        }
+        self.last = Some(Charge {
+            partition,
+            key: key.cloned(),
+            micros: 0,
+        });
+    }
+
+    fn add(&mut self, stage: Stage, micros: u64) {
+        if let Some(sum) = self.stages.get_mut(stage as usize) {
+            *sum = sum.saturating_add(micros);
+        }
+        if let Some(last) = &mut self.last {
+            last.micros = last.micros.saturating_add(micros);
+        }
+    }
+
+    fn add_read(&mut self, stage: Stage, micros: u64) {
+        self.add(stage, micros);
+        if self.read_factor > 1 {
+            let others = micros.saturating_mul(u64::from(self.read_factor) - 1);
+            self.add(Stage::Replicas, others);
+        }
+    }
+
+    /// A row looked up by its whole key; 0 bytes where there is none.
+    pub fn lookup(&mut self, row_bytes: usize) {
+        self.add_read(Stage::Lookup, self.prices.lookup_micros(row_bytes));
+    }
+
+    /// A read of a range comes to a physical partition.
+    pub fn visit(&mut self) {
+        self.add_read(Stage::Visit, self.prices.visit_micros());
+    }
+
+    /// A row looked at in a range.
+    pub fn scan(&mut self, row_bytes: usize) {
+        self.add_read(Stage::Scan, self.prices.scan_micros(row_bytes));
+    }
+
+    /// A row given back.
+    pub fn give_back(&mut self, result_bytes: usize) {
+        self.add(Stage::Return, self.prices.return_micros(result_bytes));
+    }
+
+    /// The row that a condition, or an operation on a list, looks at before the write. Where the row is written: the same at
+    /// every level.
+    pub fn look_before_write(&mut self, row_bytes: usize) {
+        self.add(Stage::Lookup, self.prices.lookup_micros(row_bytes));
+    }
+
+    /// A row written. `row_bytes` are those of the row as it is then, or, of a deleted one, as it was; `existed` whether there was one
+    /// before; `indexed` how many indexed columns are touched.
+    pub fn write(&mut self, how: RowWrite, row_bytes: usize, existed: bool, indexed: usize) {
+        self.add(Stage::Write, self.prices.write_micros(how, row_bytes, existed));
+        if indexed > 0 {
+            self.add(Stage::Index, self.prices.index_micros(indexed));
+        }
+    }
+
+    /// A statement on system tables or on the schema: one price for all.
+    pub fn metadata(&mut self) {
+        self.add(Stage::Metadata, self.prices.metadata_micros());
+    }
+
+    /// The state as it is now, to go back to by [`Charges::restore`].
+    #[must_use]
+    pub fn mark(&self) -> Mark {
+        Mark {
+            entries: self.before.len() + usize::from(self.last.is_some()),
+            last_micros: self.last.as_ref().map_or(0, Charge::micros),
+            stages: self.stages,
+        }
+    }
+
+    /// Takes back what was charged since a mark: it will be charged again by the page that takes it in. What follows is still
+    /// charged to the partition entered last.
+    pub fn restore(&mut self, mark: Mark) {
+        let current = self.last.take();
+        self.before.extend(current.clone());
+        self.before.truncate(mark.entries);
+        self.last = self.before.pop();
+        if let Some(last) = &mut self.last {
+            last.micros = mark.last_micros;
+        }
+        self.stages = mark.stages;
+        if let Some(current) = current {
+            self.enter(current.partition, current.key.as_ref());
+        }
+    }
+
+    /// Ends a page: `carried_micros` is what the page before has left, and what this one leaves to the next is given back, if
+    /// there is one.
+    pub fn end_page(&mut self, carried_micros: u16, goes_on: bool) -> u16 {
+        self.carried_micros = u64::from(carried_micros);
+        self.goes_on = goes_on;
+        let left = self.micros().saturating_add(self.carried_micros) % MICROS_IN_HUNDREDTH;
+        if goes_on { u16::try_from(left).unwrap_or(0) } else { 0 }
+    }
+
+    /// All of it, exactly, in millionths of a unit; what a page before has left is not in it.
+    #[must_use]
+    pub fn micros(&self) -> u64 {
+        self.stages.iter().fold(0, |sum, stage| sum.saturating_add(*stage))
+    }
+
+    /// All of it, as clients are told: in hundredths, rounded by the last page.
+    #[must_use]
+    pub fn total(&self) -> RequestUnits {
+        let micros = self.micros().saturating_add(self.carried_micros);
+        if self.goes_on {
+            RequestUnits::hundredths(micros / MICROS_IN_HUNDREDTH)
+        } else {
+            rounded(micros)
+        }
+    }
+
+    /// What one stage is charged, rounded.
+    #[must_use]
+    pub fn of(&self, stage: Stage) -> RequestUnits {
+        rounded(self.stages.get(stage as usize).copied().unwrap_or(0))
+    }
+
+    /// What partitions are charged, in the order in which the statement came to them. A physical partition may come several times, with
+    /// different keys or again with one. What is charged for metadata is nobody's.
+    pub fn partitions(&self) -> impl Iterator<Item = &Charge> {
+        let all = self.before.iter().chain(&self.last);
+        all.filter(|charge| charge.micros > 0)
+    }
+
+    /// Whether anything was charged at all.
+    #[must_use]
+    pub fn is_nothing(&self) -> bool {
+        self.stages.iter().all(|stage| *stage == 0)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const HERE: PartitionRef = PartitionRef { table: 1, partition: 0 };
+    const KIB: usize = 1024;
+
+    fn charges() -> Charges {
+        let mut charges = Charges::new(Coefficients::default(), 1);
+        charges.enter(HERE, None);
+        charges
+    }
+
+    fn hundredths(charge: impl FnOnce(&mut Charges)) -> u64 {
+        let mut charges = charges();
+        charge(&mut charges);
+        charges.total().in_hundredths()
+    }
+
+    #[test]
+    fn charges_meet_the_published_points() {
+        for (charged, expected) in [
+            (hundredths(|c| c.lookup(0)), 100),
+            (hundredths(|c| c.lookup(KIB)), 100),
+            (hundredths(|c| c.lookup(100 * KIB)), 1000),
+            (hundredths(|c| c.write(RowWrite::Insert, 10, false, 0)), 500),
+            (hundredths(|c| c.write(RowWrite::Insert, KIB, false, 0)), 500),
+            (hundredths(|c| c.write(RowWrite::Insert, 100 * KIB, false, 0)), 5000),
+            (hundredths(|c| c.write(RowWrite::Insert, KIB, true, 0)), 1000),
+            (hundredths(|c| c.write(RowWrite::Update, KIB, false, 0)), 1000),
+            (hundredths(|c| c.write(RowWrite::Delete, 0, false, 0)), 500),
+            (hundredths(|c| c.write(RowWrite::Delete, 100 * KIB, true, 0)), 5000),
+            (hundredths(|c| c.write(RowWrite::Insert, KIB, false, 6)), 800),
+            (hundredths(Charges::visit), 230),
+            (hundredths(|c| [c.visit(), c.scan(KIB)].into_iter().collect()), 319),
+            (hundredths(|c| (0..1000).for_each(|_| c.scan(KIB))), 89_000),
+            (hundredths(Charges::metadata), 100),
+        ] {
+            assert_eq!(charged, expected);
+        }
+    }
+
+    #[test]
+    fn a_second_replica_doubles_reads_and_nothing_else() {
+        let mut charges = Charges::new(Coefficients::default(), 2);
+        charges.enter(HERE, None);
+        charges.lookup(KIB);
+        charges.write(RowWrite::Insert, KIB, false, 0);
+        assert_eq!(charges.total(), RequestUnits::whole(7));
+        assert_eq!(charges.of(Stage::Replicas), RequestUnits::whole(1));
+    }
+
+    #[test]
+    fn partitions_add_up_to_the_whole() {
+        let mut charges = charges();
+        let there = PartitionRef { table: 1, partition: 7 };
+        let key = Bytes::from_static(b"k");
+        charges.visit();
+        charges.enter(there, Some(&key));
+        charges.scan(KIB);
+        charges.enter(there, Some(&key));
+        charges.scan(KIB);
+        let of: Vec<(u64, u64)> = charges
+            .partitions()
+            .map(|charge| (charge.partition.partition, charge.micros()))
+            .collect();
+        assert_eq!(of, [(0, 2_300_000), (7, 1_780_000)]);
+        assert_eq!(charges.micros(), 4_080_000);
+    }
+
+    #[test]
+    fn what_is_taken_back_is_gone() {
+        let mut charges = charges();
+        charges.scan(KIB);
+        let mark = charges.mark();
+        charges.scan(KIB);
+        charges.enter(PartitionRef { table: 1, partition: 1 }, None);
+        charges.visit();
+        charges.restore(mark);
+        assert_eq!(charges.micros(), 890_000);
+        assert_eq!(charges.partitions().count(), 1);
+        let empty = Charges::new(Coefficients::default(), 1);
+        let mark = empty.mark();
+        charges.restore(mark);
+        assert!(charges.is_nothing() && charges.partitions().next().is_none());
+    }
+
+    #[test]
+    fn charges_never_overflow() {
+        let mut charges = charges();
+        for _ in 0..3 {
+            charges.lookup(usize::MAX);
+            charges.scan(usize::MAX);
+            charges.write(RowWrite::Update, usize::MAX, true, usize::MAX);
+        }
+        assert!(charges.total() > RequestUnits::whole(1));
+    }
+
+    proptest! {
+        #[test]
+        fn pages_add_up_to_the_whole(rows in prop::collection::vec(0_usize..5000, 0..60), page in 1_usize..10) {
+            let mut whole = charges();
+            whole.visit();
+            rows.iter().for_each(|bytes| whole.scan(*bytes));
+            let mut sum = RequestUnits::ZERO;
+            let mut left = 0;
+            let pages: Vec<&[usize]> = if rows.is_empty() { vec![&[]] } else { rows.chunks(page).collect() };
+            for (number, rows) in pages.iter().enumerate() {
+                let mut charges = charges();
+                if number == 0 {
+                    charges.visit();
+                }
+                rows.iter().for_each(|bytes| charges.scan(*bytes));
+                left = charges.end_page(left, number + 1 < pages.len());
+                sum += charges.total();
+            }
+            prop_assert_eq!(sum, whole.total());
+        }
+    }
+}
