@@ -19,6 +19,8 @@ enum Source {
     Manual {
         micros: Arc<AtomicI64>,
         started_micros: i64,
+        /// How far wall time has been set from where it would be.
+        set_micros: Arc<AtomicI64>,
     },
 }
 
@@ -36,6 +38,7 @@ impl Clock {
         Self(Source::Manual {
             micros: Arc::new(AtomicI64::new(micros)),
             started_micros: micros,
+            set_micros: Arc::default(),
         })
     }
 
@@ -48,7 +51,9 @@ impl Clock {
                 Ok(since) => i64::try_from(since.as_micros()).unwrap_or(i64::MAX),
                 Err(before) => i64::try_from(before.duration().as_micros()).map_or(i64::MIN, |micros| -micros),
             },
-            Source::Manual { micros, .. } => micros.load(Ordering::SeqCst),
+            Source::Manual { micros, set_micros, .. } => micros
+                .load(Ordering::SeqCst)
+                .saturating_add(set_micros.load(Ordering::SeqCst)),
         }
     }
 
@@ -63,7 +68,9 @@ impl Clock {
     pub fn monotonic(&self) -> Duration {
         match &self.0 {
             Source::System { origin } => origin.elapsed(),
-            Source::Manual { micros, started_micros } => {
+            Source::Manual {
+                micros, started_micros, ..
+            } => {
                 let passed = micros.load(Ordering::SeqCst).saturating_sub(*started_micros);
                 Duration::from_micros(u64::try_from(passed).unwrap_or(0))
             }
@@ -76,11 +83,27 @@ impl Clock {
             micros.fetch_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
         }
     }
+
+    /// Sets the wall time of a manual clock forward, or back, as somebody might set a machine's; monotonic time goes on as it was.
+    /// Does nothing to the system's clock.
+    pub fn set_wall_by(&self, by_micros: i64) {
+        if let Source::Manual { set_micros, .. } = &self.0 {
+            set_micros.fetch_add(by_micros, Ordering::SeqCst);
+        }
+    }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn setting_the_wall_leaves_monotonic_time() {
+        let clock = Clock::manual(5_000_000);
+        clock.advance(Duration::from_secs(2));
+        clock.set_wall_by(-3_000_000);
+        assert_eq!((clock.wall_seconds(), clock.monotonic()), (4, Duration::from_secs(2)));
+    }
 
     #[test]
     fn manual_clock_moves_only_when_told() {

@@ -41,6 +41,7 @@ pub mod consistency;
 pub mod executor;
 pub mod functions;
 pub mod metrics;
+pub mod mutant;
 pub mod partition;
 pub mod planner;
 pub mod profile;

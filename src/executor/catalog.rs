@@ -6,6 +6,7 @@
 //! !host_id            16 bytes, drawn at the first start
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
+//! !last_ballot        i64, µs: no conditional write was given a timestamp above it (write::clock)
 //! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
@@ -41,7 +42,9 @@ use crate::executor::index::change::{Difference, renumbered};
 use crate::executor::index::{self, Indexes, Progress, Record};
 use crate::executor::paging::PagingKey;
 use crate::executor::probe::PROBE;
+use crate::executor::write::clock::LAST_BALLOT;
 use crate::executor::{Error, storage_read, storage_write};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
@@ -95,6 +98,8 @@ pub(crate) struct Catalog {
     pub(crate) paging_key: PagingKey,
     /// How far each index is.
     pub(crate) indexes: Arc<Indexes>,
+    /// µs, as it was recorded when the catalog was opened; `None`: never.
+    pub(crate) last_ballot: Option<i64>,
 }
 
 /// What only changes of the schema touch.
@@ -113,6 +118,7 @@ struct Found {
     host_id: Option<[u8; 16]>,
     paging_key: Option<[u8; 16]>,
     next_storage_id: Option<u32>,
+    last_ballot: Option<i64>,
     garbage: Vec<StorageId>,
     indexes: BTreeMap<StorageId, Record>,
     partitions: BTreeMap<StorageId, Bytes>,
@@ -133,6 +139,8 @@ impl Found {
             } else if let Some(id) = key.strip_prefix(index::RECORD) {
                 let id = id.try_into().ok().map(u32::from_be_bytes);
                 found.indexes.extend(id.map(|id| (id, Record::decode(value))));
+            } else if key == LAST_BALLOT {
+                found.last_ballot = value.try_into().ok().map(i64::from_be_bytes);
             } else if key == PROBE {
                 // Says nothing.
             } else if let Some(id) = key.strip_prefix(PARTITIONS) {
@@ -213,6 +221,7 @@ impl Catalog {
             host_id: Uuid::from_bytes(host_id),
             paging_key: PagingKey(paging_key),
             indexes: Arc::default(),
+            last_ballot: found.last_ballot,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         for id in found.garbage {
@@ -271,6 +280,16 @@ impl Catalog {
     /// # Errors
     /// When the statement is refused or the store fails; nothing has changed then.
     pub(crate) async fn change(
+        self: &Arc<Self>,
+        statement: &grammar::ast::Statement,
+        session_keyspace: Option<&str>,
+    ) -> Result<DdlOutcome, Error> {
+        let catalog = Arc::clone(self);
+        let (statement, keyspace) = (statement.clone(), session_keyspace.map(str::to_owned));
+        to_the_end(async move { catalog.change_in_order(&statement, keyspace.as_deref()).await }).await
+    }
+
+    async fn change_in_order(
         &self,
         statement: &grammar::ast::Statement,
         session_keyspace: Option<&str>,
@@ -313,7 +332,13 @@ impl Catalog {
     ///
     /// # Errors
     /// When the table is gone or the store fails.
-    pub(crate) async fn truncate(&self, keyspace: &str, name: &str) -> Result<(), Error> {
+    pub(crate) async fn truncate(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
+        to_the_end(async move { catalog.truncate_in_order(&keyspace, &name).await }).await
+    }
+
+    async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
         let before = Arc::clone(&self.current.load().schema);
         let table = before
@@ -338,9 +363,13 @@ impl Catalog {
     ///
     /// # Errors
     /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
-    pub(crate) async fn repartition(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
-        let _changing = self.changing.lock().await;
-        self.put_partitions_in_force(table, change).await
+    pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(async move {
+            let _changing = catalog.changing.lock().await;
+            catalog.put_partitions_in_force(table, change).await
+        })
+        .await
     }
 
     /// [`Catalog::repartition`] of somebody who may change the catalog. The generation stays: plans know nothing of partitions.
@@ -357,7 +386,9 @@ impl Catalog {
         let next = next.map_err(|error| Error::Invalid(error.to_string()))?;
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
-        commit(&self.store, batch).await?;
+        if !mutant::is_on(Mutant::ChangeNotPersisted) {
+            commit(&self.store, batch).await?;
+        }
         let mut partitions = current.partitions.clone();
         partitions.insert(table, Arc::new(next));
         self.current.store(Arc::new(Snapshot {
@@ -462,6 +493,18 @@ impl Catalog {
         let node: [u8; 6] = node.first_chunk().copied().unwrap_or_default();
         Uuid::new_v1(timestamp, &node)
     }
+}
+
+/// Carries out a change of the catalog to its end, also when whoever asked for it goes away: between the record and the snapshot in
+/// force nobody may stop, or what is written meanwhile goes where the next start does not look.
+async fn to_the_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    if mutant::is_on(Mutant::ChangeStopsAtCancel) {
+        return change.await;
+    }
+    let outcome = tokio::spawn(change).await;
+    outcome.unwrap_or_else(|error| Err(Error::Server(error.to_string())))
 }
 
 async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {

@@ -20,10 +20,11 @@ use super::read::sink::{Limits, Page, Shape, Sink};
 use super::read::{source, virtual_rows};
 use super::settle::Done;
 use super::value;
-use super::write::clock::{ListKeys, WriteClock};
+use super::write::clock::{Ballots, ListKeys, WriteClock};
 use super::write::{Routed, WriteRequest, WriteRoom, size};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Store, Url};
 use crate::partition::{Consistency, Stripes};
 use crate::planner::bound::{
@@ -80,7 +81,7 @@ pub enum Member {
 
 /// A database: schema, stores and everything that answers statements.
 pub struct Database {
-    catalog: Catalog,
+    catalog: Arc<Catalog>,
     store: Store,
     writes: WriteRoom,
     plans: PlanCache,
@@ -143,11 +144,13 @@ impl Database {
         let watch = Watch::new(options.clock.clone());
         let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers).await?;
         node.host_id = catalog.host_id;
+        let ballots = Ballots::new(store.clone(), catalog.last_ballot);
         Ok(Self {
-            catalog,
+            catalog: Arc::new(catalog),
             store,
             writes: WriteRoom {
                 clock: WriteClock::new(options.clock),
+                ballots,
                 list_keys,
                 stripes: Stripes::default(),
             },
@@ -201,7 +204,7 @@ impl Database {
     }
 
     /// What is defined, where it is, and who changes it.
-    pub(super) const fn catalog(&self) -> &Catalog {
+    pub(super) const fn catalog(&self) -> &Arc<Catalog> {
         &self.catalog
     }
 
@@ -720,7 +723,11 @@ impl Database {
                 .apply_conditionally(&routed, &write, &request.context, false, charges)
                 .await?
         } else {
-            self.writes.apply(&routed, &write, None, charges).await?;
+            let mut applied = self.writes.apply(&routed, &write, None, charges).await;
+            if mutant::is_on(Mutant::RetryCounter) && is_counter && applied.is_err() {
+                applied = self.writes.apply(&routed, &write, None, charges).await;
+            }
+            applied?;
             Answer::new(AnswerKind::Void)
         };
         answer.warnings.extend(warnings);

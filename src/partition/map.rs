@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use super::replicas::ReplicaSet;
 use super::store::Store;
+use crate::mutant::{self, Mutant};
 use crate::token::Token;
 
 /// The number of a physical partition among its table's; never used again in the table.
@@ -190,7 +191,8 @@ impl TablePartitions {
             return Err(MapError::TooMany);
         }
         let left = self.child(parent, 0, parent.lower, at - 1);
-        let right = self.child(parent, 1, at, parent.upper);
+        let lower = at + i64::from(mutant::is_on(Mutant::SplitOffByOne));
+        let right = self.child(parent, 1, lower, parent.upper);
         Ok(self.with(place..=place, vec![left, right]))
     }
 
@@ -213,7 +215,12 @@ impl TablePartitions {
         if lower.store_id != higher.store_id {
             return Err(MapError::Apart { left, right });
         }
-        let both = self.child(lower, 0, lower.lower, higher.upper);
+        let upper = if mutant::is_on(Mutant::MergeLosesRight) {
+            lower.upper
+        } else {
+            higher.upper
+        };
+        let both = self.child(lower, 0, lower.lower, upper);
         Ok(self.with(place..=next, vec![both]))
     }
 

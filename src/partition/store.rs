@@ -7,3 +7,5 @@ pub use crate::storage::{
     Entries, Error, Expiry, KeyRange, Marker, Options, Order, RangeTombstone, Result, Row, RowView, Snapshot, Space,
     Store, Swept, TableId, Url, deletion, split_entry,
 };
+#[cfg(feature = "simulation")]
+pub use crate::storage::{Medium, MediumFaults};

@@ -57,6 +57,10 @@ pub use batch::{Batch, KEY_BYTES_MAX, Space};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, split_entry};
 pub use engine::Order;
+#[cfg(feature = "simulation")]
+use engine::simulated;
+#[cfg(feature = "simulation")]
+pub use engine::simulated::{Medium, MediumFaults};
 use engine::{fjall, memory, slate};
 pub use error::{Error, Result};
 pub use key::{KeyRange, TableId};
@@ -93,6 +97,9 @@ pub enum Store {
     Fjall(fjall::Store),
     /// `slate+file:DIR` and `slate+memory:`
     Slate(slate::Store),
+    /// `memory:` on a simulated medium
+    #[cfg(feature = "simulation")]
+    Simulated(simulated::Store),
 }
 
 /// Everything in a store at one moment. Cheap to clone. While it lives the engine keeps what it shows, so hold it for one request.
@@ -148,6 +155,10 @@ impl Store {
     /// # Errors
     /// When another process has it, its format is newer than this version's, it is damaged, or the medium fails.
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
+        #[cfg(feature = "simulation")]
+        if let (Url::Memory, Some(medium)) = (url, &options.medium) {
+            return Ok(Self::Simulated(medium.open()));
+        }
         match url {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
@@ -162,6 +173,8 @@ impl Store {
             Self::Memory(store) => Snapshot(View::Memory(store.snapshot())),
             Self::Fjall(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Fjall)),
             Self::Slate(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Slate)),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => Snapshot(View::Memory(store.snapshot())),
         }
     }
 
@@ -181,6 +194,11 @@ impl Store {
                 Space::Rows => Box::pin(published.get_row(key, store.cache())).await,
                 _ => Box::pin(published.get(space, key)).await,
             },
+            #[cfg(feature = "simulation")]
+            (Self::Simulated(store), View::Memory(state)) => {
+                store.wait().await;
+                Ok(state.get(space, key))
+            }
             (_, view) => Err(view.refusal()),
         }
     }
@@ -235,7 +253,13 @@ impl Store {
         let mut rest = None;
         loop {
             let range = rest.as_ref().unwrap_or(range);
+            #[cfg(feature = "simulation")]
+            if let Self::Simulated(store) = self {
+                store.wait().await;
+            }
             let stride = match (self, &at.0) {
+                #[cfg(feature = "simulation")]
+                (Self::Simulated(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
                 (Self::Memory(_), View::Memory(state)) => state.scan(space, range, order, &mut visit)?,
                 (Self::Fjall(_), View::Fjall(published)) => published.scan(space, range, order, &mut visit)?,
                 (Self::Slate(_), View::Slate(published)) => {
@@ -271,6 +295,8 @@ impl Store {
             Self::Memory(store) => store.commit(batch),
             Self::Fjall(store) => store.commit(batch).await,
             Self::Slate(store) => Box::pin(store.commit(batch)).await.map(Committed::from),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => store.commit(batch).await,
         }
     }
 
@@ -281,6 +307,8 @@ impl Store {
             Self::Memory(store) => store.set_derivations(derivations),
             Self::Fjall(store) => store.set_derivations(derivations),
             Self::Slate(store) => store.set_derivations(derivations),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => store.set_derivations(derivations),
         }
     }
 
@@ -294,6 +322,8 @@ impl Store {
                 .snapshot()
                 .map(|published| published.sizes.estimate(range))
                 .unwrap_or_default(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => store.snapshot().sizes.estimate(range),
         }
     }
 
@@ -302,6 +332,8 @@ impl Store {
     pub fn figures(&self) -> Figures {
         let cache = match self {
             Self::Memory(_) => return Figures::default(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => return Figures::default(),
             Self::Fjall(store) => store.cache(),
             Self::Slate(store) => store.cache(),
         };
@@ -322,6 +354,8 @@ impl Store {
             Self::Memory(_) => Ok(()),
             Self::Fjall(store) => store.flush().await,
             Self::Slate(store) => store.flush().await,
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => Ok(()),
         }
     }
 
@@ -334,6 +368,8 @@ impl Store {
             Self::Memory(_) => Ok(()),
             Self::Fjall(store) => store.close().await,
             Self::Slate(store) => store.close().await,
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => Ok(()),
         }
     }
 }

@@ -83,6 +83,9 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
+    /// The simulated medium that `memory:` is kept on; `None`: memory itself.
+    #[cfg(feature = "simulation")]
+    pub medium: Option<super::Medium>,
 }
 
 impl Default for Options {
@@ -98,6 +101,8 @@ impl Default for Options {
             commit_group_bytes_max: 4 * MIB,
             batch_bytes_max: 64 * MIB,
             faults: None,
+            #[cfg(feature = "simulation")]
+            medium: None,
         }
     }
 }

@@ -7,6 +7,7 @@ use bytes::Bytes;
 
 use crate::executor::paging::Position;
 use crate::executor::{Error, storage_read};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{
     Deletions, KeyRange, Order, RangeTombstone, RowView, Snapshot, Space, Store, deletion, key,
 };
@@ -27,7 +28,7 @@ struct Moments(Vec<(StoreId, Snapshot)>);
 impl Moments {
     fn of(&mut self, partition: &PhysicalPartition) -> Snapshot {
         let found = self.0.iter().find(|(id, _)| *id == partition.store_id);
-        if let Some((_, at)) = found {
+        if let Some((_, at)) = found.filter(|_| !mutant::is_on(Mutant::ScanAtManyMoments)) {
             return at.clone();
         }
         let at = partition.store.snapshot();
@@ -377,10 +378,19 @@ impl One<'_> {
                     end = Bound::Excluded(after);
                 }
             } else if after >= range.start.as_slice() {
-                start = Bound::Excluded(after);
+                start = behind(after);
             }
         }
         key::clustering_range(prefix, start, end)
+    }
+}
+
+/// Where a page goes on when the one before ended with this row.
+fn behind<K>(last: K) -> Bound<K> {
+    if mutant::is_on(Mutant::PageRepeatsRow) {
+        Bound::Included(last)
+    } else {
+        Bound::Excluded(last)
     }
 }
 
@@ -525,7 +535,7 @@ impl<'a> Ring<'a> {
         if sink.wants_static() {
             bring_static(self.store, &self.at, &prefix, &deletions, sink).await?;
         }
-        self.range.start = Bound::Excluded(key::row_key(&prefix, clustering));
+        self.range.start = behind(key::row_key(&prefix, clustering));
         Ok(Some((prefix, deletions)))
     }
 

@@ -3,8 +3,13 @@
 use std::sync::atomic::{AtomicI64, Ordering};
 
 use bytes::Bytes;
+use tokio::sync::Mutex;
 
+use super::WriteRequest;
 use crate::clock::Clock;
+use crate::executor::{Error, storage_write};
+use crate::mutant::{self, Mutant};
+use crate::partition::store::{Batch, Space, Store};
 
 /// Gives µs timestamps that never repeat and never go back.
 #[derive(Debug)]
@@ -32,6 +37,11 @@ impl WriteClock {
         now.max(last.saturating_add(1))
     }
 
+    /// From now on every timestamp is above this one.
+    fn raise(&self, above: i64) {
+        self.last.fetch_max(above, Ordering::Relaxed);
+    }
+
     /// µs since 1970-01-01 UTC, for reading.
     pub(crate) fn now_micros(&self) -> i64 {
         self.clock.wall_micros()
@@ -40,6 +50,73 @@ impl WriteClock {
     /// Seconds since 1970-01-01 UTC.
     pub(crate) fn now_seconds(&self) -> i64 {
         self.clock.wall_seconds()
+    }
+}
+
+/// The catalog's record of [`Ballots`]: µs as i64, big-endian.
+pub(crate) const LAST_BALLOT: &[u8] = b"!last_ballot";
+
+/// How far ahead of the timestamps given the record is: once in so many µs somebody waits for it to be written. After a crash the
+/// first conditional write may be dated so much into the future, so it must be short.
+const RECORDED_AHEAD_MICROS: i64 = 100_000;
+
+/// Gives the timestamps of conditional writes: each above all before it, also when the server was started again since and the
+/// machine's clock was set back. A condition that was met decides about what is stored, so what it writes must be the newest
+/// (Cassandra's ballots keep the same order through what Paxos remembers).
+///
+/// No timestamp is given before a record is durable that is not below it; the next start begins behind the record.
+#[derive(Debug)]
+pub(crate) struct Ballots {
+    last: AtomicI64,
+    /// Durable.
+    recorded: AtomicI64,
+    /// Held by who writes the record.
+    recording: Mutex<()>,
+    store: Store,
+}
+
+impl Ballots {
+    /// `recorded` is what the record in this store holds.
+    pub(crate) fn new(store: Store, recorded: Option<i64>) -> Self {
+        let recorded = recorded.unwrap_or(i64::MIN);
+        let begins = if mutant::is_on(Mutant::ForgetLastTimestamp) {
+            i64::MIN
+        } else {
+            recorded
+        };
+        Self {
+            last: AtomicI64::new(begins),
+            recorded: AtomicI64::new(recorded),
+            recording: Mutex::default(),
+            store,
+        }
+    }
+
+    /// The next timestamp; those that the node gives to other writes afterwards are above it.
+    ///
+    /// # Errors
+    /// When the store takes no record.
+    pub(crate) async fn next(&self, clock: &WriteClock, request: &WriteRequest) -> Result<i64, Error> {
+        let now = clock.next_micros();
+        let taken = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+            Some(now.max(last.saturating_add(1)))
+        });
+        let (Ok(last) | Err(last)) = taken;
+        let next = now.max(last.saturating_add(1));
+        clock.raise(next);
+        if next > self.recorded.load(Ordering::Acquire) {
+            let _alone = self.recording.lock().await;
+            if next > self.recorded.load(Ordering::Acquire) {
+                let record = next.saturating_add(RECORDED_AHEAD_MICROS);
+                let mut batch = Batch::new();
+                let value = Bytes::copy_from_slice(&record.to_be_bytes());
+                batch.put(Space::Catalog, LAST_BALLOT.to_vec(), value);
+                let committed = self.store.commit(batch).await;
+                committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                self.recorded.store(record, Ordering::Release);
+            }
+        }
+        Ok(next)
     }
 }
 

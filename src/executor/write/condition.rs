@@ -17,6 +17,7 @@ use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
 use crate::executor::{Error, storage_read, value};
 use crate::functions::Context;
+use crate::mutant::{self, Mutant};
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{Deletions, Order, RowView, Snapshot, Space, key};
 use crate::planner::bound::{BoundCondition, BoundFilter, BoundModification, BoundTarget, FilterTarget, ResultColumn};
@@ -60,7 +61,11 @@ impl WriteRoom {
         let token = Token::of(partition_key);
         let partition = first.partitions.of(token);
         partition.replicas.admit(request.consistency)?;
-        let _held = self.lock(modifications).await;
+        let held = if mutant::is_on(Mutant::SkipStripe) {
+            None
+        } else {
+            Some(self.lock(modifications).await)
+        };
         let mut stored = Vec::with_capacity(modifications.len());
         for routed in modifications {
             stored.push(forms::as_stored(routed).await?);
@@ -96,7 +101,7 @@ impl WriteRoom {
                 return current.refusal(modifications, is_batch);
             }
         }
-        let timestamp = self.clock.next_micros();
+        let timestamp = self.ballots.next(&self.clock, request).await?;
         let mut staged = Staged {
             deletes_just_before: true,
             ..Staged::default()
@@ -119,7 +124,7 @@ impl WriteRoom {
             };
             self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
-        staged.commit(request, charges).await?;
+        staged.commit(request, held, charges).await?;
         Ok(applied(first.table()))
     }
 }

@@ -12,6 +12,7 @@ pub(crate) mod size;
 use bytes::Bytes;
 
 use crate::executor::{Error, storage_read, storage_write};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, CellState, Committed, RangeTombstone, Row, Space, Store, key};
 use crate::partition::{Consistency, Held, PhysicalPartition, StoreId, Stripes, TablePartitions};
 use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
@@ -20,7 +21,7 @@ use crate::schema::{Column, ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
 
-use clock::{ListKeys, WriteClock};
+use clock::{Ballots, ListKeys, WriteClock};
 use fragment::{FragmentWriter, Stamp, reads_before};
 use size::BatchSize;
 
@@ -28,6 +29,7 @@ use size::BatchSize;
 #[derive(Debug)]
 pub(crate) struct WriteRoom {
     pub(crate) clock: WriteClock,
+    pub(crate) ballots: Ballots,
     pub(crate) list_keys: ListKeys,
     pub(crate) stripes: Stripes,
 }
@@ -109,7 +111,8 @@ pub(crate) struct Staged {
 impl Staged {
     /// The batch to which one change is to be added, which is charged as marked.
     fn batch(&mut self, partition: &PhysicalPartition, marked: Marked) -> &mut Batch {
-        let found = self.stores.iter().position(|staged| staged.id == partition.store_id);
+        let mut stores = self.stores.iter();
+        let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
         let place = found.unwrap_or_else(|| {
             self.stores.push(StagedStore {
                 id: partition.store_id,
@@ -125,17 +128,57 @@ impl Staged {
         &mut staged.batch
     }
 
-    /// Commits what was staged; durable when it returns.
-    pub(crate) async fn commit(self, request: &WriteRequest, charges: &mut Charges) -> Result<(), Error> {
+    /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
+    /// reads under them next must see what it has done.
+    pub(crate) async fn commit(
+        self,
+        request: &WriteRequest,
+        held: Option<Held>,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        match held {
+            Some(held) if !mutant::is_on(Mutant::UnlockAtCancel) => {
+                let request = *request;
+                let committing = tokio::spawn(async move {
+                    let mut commits = Vec::new();
+                    let outcome = self
+                        .commit_all(&request, |committed, marked| commits.push((committed, marked)))
+                        .await;
+                    drop(held);
+                    (commits, outcome)
+                });
+                let committed = committing.await;
+                let (commits, outcome) = committed.map_err(|error| Error::Server(error.to_string()))?;
+                for (committed, marked) in commits {
+                    charge(&committed, marked, charges);
+                }
+                outcome
+            }
+            _held => {
+                self.commit_all(request, |committed, marked| charge(&committed, marked, charges))
+                    .await
+            }
+        }
+    }
+
+    async fn commit_all(
+        self,
+        request: &WriteRequest,
+        mut each: impl FnMut(Committed, Vec<Marked>),
+    ) -> Result<(), Error> {
         for StagedStore {
             store, batch, marked, ..
         } in self.stores
         {
+            if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
+                tokio::spawn(async move { store.commit(batch).await });
+                continue;
+            }
             if !batch.is_empty() {
                 let committed = store.commit_rows(batch).await;
                 let committed =
                     committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
-                charge(&committed, marked, charges);
+                each(committed, marked);
             }
         }
         Ok(())
@@ -188,7 +231,7 @@ impl WriteRoom {
         let must_read = modifications
             .iter()
             .any(|routed| routed.reads_before() || forms::must_look(routed.table()));
-        let _held = if must_read {
+        let held = if must_read {
             Some(self.lock(modifications).await)
         } else {
             None
@@ -214,7 +257,7 @@ impl WriteRoom {
             }
             _ => None,
         };
-        staged.commit(request, charges).await?;
+        staged.commit(request, held, charges).await?;
         Ok(warning)
     }
 

@@ -96,6 +96,17 @@ impl State {
         }
     }
 
+    /// A checksum of all keys and values.
+    #[cfg(feature = "simulation")]
+    pub(super) fn digest(&self) -> u32 {
+        let mut digest = crc32fast::Hasher::new();
+        for (key, value) in self.maps.iter().flatten() {
+            digest.update(key);
+            digest.update(value);
+        }
+        digest.finalize()
+    }
+
     pub(in crate::storage) fn get(&self, space: Space, key: &[u8]) -> Option<Bytes> {
         self.map(space).get(key).cloned()
     }
@@ -119,7 +130,7 @@ impl State {
     }
 
     /// `number` is the change's place in its batch.
-    fn apply(
+    pub(super) fn apply(
         &mut self,
         number: usize,
         change: Change,

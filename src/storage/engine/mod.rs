@@ -8,6 +8,8 @@ pub(super) mod fjall;
 mod group;
 mod layout;
 pub(super) mod memory;
+#[cfg(feature = "simulation")]
+pub(super) mod simulated;
 pub(super) mod slate;
 
 use std::collections::BTreeSet;

@@ -1,0 +1,80 @@
+//! Seeded bugs: what the simulation must catch, so that its silence about the real code means something.
+//!
+//! Each [`Mutant`] is a mistake that somebody could make in this code, at the place where it would be made. `is_on` is a constant
+//! `false` unless the feature `simulation` is on, so a server has none of it; with the feature one is switched on for a thread,
+//! by the test that must notice.
+
+/// A seeded bug.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Mutant {
+    /// A write is acknowledged before the store has it.
+    AcknowledgeBeforeCommit,
+    /// A batch goes to the store in two commits.
+    BatchInParts,
+    /// The stripe lock of a conditional or counter write is let go when its request is, though its commit goes on.
+    UnlockAtCancel,
+    /// A conditional write does not take its stripe lock.
+    SkipStripe,
+    /// A conditional write has the clock's timestamp, whatever was given before a restart.
+    ForgetLastTimestamp,
+    /// A counter whose commit failed is increased once more.
+    RetryCounter,
+    /// The right half of a split begins one token too high.
+    SplitOffByOne,
+    /// A merge keeps the range of its left half only.
+    MergeLosesRight,
+    /// A split or merge is answered and in force without its record.
+    ChangeNotPersisted,
+    /// A change of the catalog stops where its request is dropped.
+    ChangeStopsAtCancel,
+    /// The next page begins with the last row of the one before.
+    PageRepeatsRow,
+    /// A read sees the store as it was a commit ago.
+    StaleSnapshot,
+    /// The parts of one scan are read as of different moments.
+    ScanAtManyMoments,
+}
+
+impl Mutant {
+    /// All of them.
+    pub const ALL: [Self; 13] = [
+        Self::AcknowledgeBeforeCommit,
+        Self::BatchInParts,
+        Self::UnlockAtCancel,
+        Self::SkipStripe,
+        Self::ForgetLastTimestamp,
+        Self::RetryCounter,
+        Self::SplitOffByOne,
+        Self::MergeLosesRight,
+        Self::ChangeNotPersisted,
+        Self::ChangeStopsAtCancel,
+        Self::PageRepeatsRow,
+        Self::StaleSnapshot,
+        Self::ScanAtManyMoments,
+    ];
+}
+
+#[cfg(feature = "simulation")]
+thread_local! {
+    static ON: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+}
+
+/// Switches one on for this thread, or all off.
+#[cfg(feature = "simulation")]
+pub fn set(mutant: Option<Mutant>) {
+    ON.set(mutant);
+}
+
+/// Whether this bug is there.
+#[cfg(feature = "simulation")]
+#[must_use]
+pub(crate) fn is_on(mutant: Mutant) -> bool {
+    ON.get() == Some(mutant)
+}
+
+/// Whether this bug is there: never.
+#[cfg(not(feature = "simulation"))]
+#[must_use]
+pub(crate) const fn is_on(_: Mutant) -> bool {
+    false
+}

@@ -1,0 +1,303 @@
+//! `memory:` on a medium that fails by seed, for simulations: the same maps, but a commit waits for the medium, as it does on a disk.
+//!
+//! ```text
+//! commit() ─► queue ─► [work: a group] ─► durable and published ─► [work: one answer, any of those due] ─► answered
+//!                          └─ fails: in doubt, see MediumFaults
+//! ```
+//! Nothing happens by itself: whoever runs the simulation calls [`Medium::work`] when it is the medium's turn. [`Medium::crash`] is the
+//! loss of power: what is durable stays, of the queue any beginning may have got there, the rest is gone, and handles of the time
+//! before are refused. The next [`super::super::Store::open`] with this medium begins with what stayed.
+//!
+//! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
+//! what a reader sees is durable; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
+
+use std::collections::VecDeque;
+use std::future::poll_fn;
+use std::io;
+use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::task::Poll;
+
+use tokio::sync::oneshot;
+
+use super::memory::State;
+use crate::mutant::{self, Mutant};
+use crate::storage::batch::{Batch, Change};
+use crate::storage::derivation::Derivations;
+use crate::storage::{CommitSeq, Committed, Error, Result};
+
+/// What may go wrong, each as a chance in a thousand.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct MediumFaults {
+    /// A group's commits are answered with an error, and none took effect.
+    pub failed_per_mille: u32,
+    /// They are answered with an error, and all took effect.
+    pub done_but_failed_per_mille: u32,
+    /// As the last, but seen only after the next crash, until which every commit is refused.
+    pub dead_per_mille: u32,
+}
+
+/// A medium that outlives crashes. Clones are the same medium.
+#[derive(Clone)]
+pub struct Medium(Arc<Mutex<Inner>>);
+
+struct Inner {
+    random: fastrand::Rng,
+    faults: MediumFaults,
+    durable: Arc<State>,
+    /// The state before the last commit, for a mutant.
+    before: Arc<State>,
+    queue: VecDeque<Request>,
+    /// Answers that are due.
+    answers: Vec<(Answer, Result<Committed>)>,
+    derivations: Derivations,
+    /// Set when nothing is written any more until the next crash; then what is to be seen after it.
+    dead: Option<Arc<State>>,
+    /// Which opening of the medium this is.
+    life: u64,
+}
+
+type Answer = oneshot::Sender<Result<Committed>>;
+
+struct Request {
+    changes: Vec<Change>,
+    answer: Answer,
+}
+
+impl std::fmt::Debug for Medium {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Medium").finish_non_exhaustive()
+    }
+}
+
+/// A store on such a medium. Clones are the same store.
+#[derive(Clone, Debug)]
+pub struct Store {
+    medium: Medium,
+    life: u64,
+}
+
+impl Medium {
+    /// An empty medium whose every choice follows from the seed.
+    #[must_use]
+    pub fn new(seed: u64) -> Self {
+        Self(Arc::new(Mutex::new(Inner {
+            random: fastrand::Rng::with_seed(seed),
+            faults: MediumFaults::default(),
+            durable: Arc::default(),
+            before: Arc::default(),
+            queue: VecDeque::new(),
+            answers: Vec::new(),
+            derivations: Derivations::default(),
+            dead: None,
+            life: 0,
+        })))
+    }
+
+    fn inner(&self) -> MutexGuard<'_, Inner> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(in crate::storage) fn open(&self) -> Store {
+        let mut inner = self.inner();
+        inner.derivations = Derivations::default();
+        Store {
+            medium: self.clone(),
+            life: inner.life,
+        }
+    }
+
+    /// What may go wrong from now on.
+    pub fn set_faults(&self, faults: MediumFaults) {
+        self.inner().faults = faults;
+    }
+
+    /// Whether [`Medium::work`] would do something.
+    #[must_use]
+    pub fn has_work(&self) -> bool {
+        let inner = self.inner();
+        !inner.queue.is_empty() || !inner.answers.is_empty()
+    }
+
+    /// Whether it takes no writes until the next crash.
+    #[must_use]
+    pub fn is_dead(&self) -> bool {
+        self.inner().dead.is_some()
+    }
+
+    /// Takes one turn: gives one answer that is due, or writes a group of what has queued. What it did, for a log.
+    pub fn work(&self) -> String {
+        let mut inner = self.inner();
+        let gives = !inner.answers.is_empty() && (inner.queue.is_empty() || inner.random.bool());
+        if gives {
+            let due = inner.answers.len();
+            let place = inner.random.usize(..due);
+            let (answer, result) = inner.answers.swap_remove(place);
+            let text = format!("answer {}", result.as_ref().map_or(0, |committed| committed.seq.0));
+            // Whoever asked may be gone.
+            drop(answer.send(result));
+            return text;
+        }
+        let queued = inner.queue.len();
+        if queued == 0 {
+            return "idle".to_owned();
+        }
+        let count = inner.random.usize(1..=queued.min(4));
+        let group: Vec<Request> = inner.queue.drain(..count).collect();
+        inner.write(group)
+    }
+
+    /// Loss of power: what is not durable is gone, but for a beginning of what was being written.
+    pub fn crash(&self) {
+        let mut inner = self.inner();
+        inner.life += 1;
+        inner.answers.clear();
+        let mut state = inner.dead.take().unwrap_or_else(|| Arc::clone(&inner.durable));
+        let queued = inner.queue.len();
+        let written = inner.random.usize(..=queued);
+        let requests: Vec<Request> = inner.queue.drain(..).take(written).collect();
+        for request in requests {
+            state = inner.applied(&state, request.changes).map_or(state, |(next, _)| next);
+        }
+        inner.before = Arc::clone(&state);
+        inner.durable = state;
+    }
+
+    /// A checksum of everything that is durable.
+    #[must_use]
+    pub fn digest(&self) -> u32 {
+        self.inner().durable.digest()
+    }
+}
+
+impl Inner {
+    fn applied(&self, state: &Arc<State>, changes: Vec<Change>) -> Result<(Arc<State>, Committed)> {
+        let mut next = State::clone(state);
+        let mut committed = Committed::default();
+        for (number, change) in changes.into_iter().enumerate() {
+            next.apply(number, change, &self.derivations, &mut committed)?;
+        }
+        next.seq = CommitSeq(next.seq.0 + 1);
+        let seq = next.seq;
+        Ok((Arc::new(next), committed.at(seq)))
+    }
+
+    fn write(&mut self, group: Vec<Request>) -> String {
+        if self.dead.is_some() {
+            let count = group.len();
+            for request in group {
+                self.answers.push((request.answer, Err(refused())));
+            }
+            return format!("refuse {count}");
+        }
+        // The build of an index tries again after a pause in real time, which a simulation has none of.
+        let builds = group.iter().any(|request| {
+            let reindexes = |change: &Change| matches!(change, Change::Reindex { .. });
+            request.changes.is_empty() || request.changes.iter().any(reindexes)
+        });
+        let mut chance = |per_mille: u32| !builds && self.random.u32(..1000) < per_mille;
+        let fails = chance(self.faults.failed_per_mille);
+        // A catalog whose change was done though it failed is known to differ from what is in force until the next start, and on
+        // `file:` nothing is written until then, as when this medium dies.
+        let changes_catalog = group
+            .iter()
+            .flat_map(|request| &request.changes)
+            .any(Change::is_of_catalog);
+        let done_but_fails = chance(self.faults.done_but_failed_per_mille) && !changes_catalog;
+        let dies = chance(self.faults.dead_per_mille);
+        let mut state = Arc::clone(&self.durable);
+        let mut seqs = Vec::new();
+        for request in group {
+            let outcome = self.applied(&state, request.changes);
+            let result = match outcome {
+                Ok((next, committed)) => {
+                    if !fails {
+                        state = next;
+                    }
+                    Ok(committed)
+                }
+                Err(error) => Err(error),
+            };
+            let result = result.and_then(|committed| {
+                if fails || done_but_fails || dies {
+                    Err(failed())
+                } else {
+                    Ok(committed)
+                }
+            });
+            seqs.push(state.seq.0);
+            self.answers.push((request.answer, result));
+        }
+        if dies {
+            self.dead = Some(state);
+            return format!("die {seqs:?}");
+        }
+        self.before = std::mem::replace(&mut self.durable, state);
+        format!("write {seqs:?} {fails} {done_but_fails}")
+    }
+}
+
+fn failed() -> Error {
+    Error::Io {
+        operation: "syncing",
+        path: PathBuf::from("the simulated medium"),
+        source: Arc::new(io::Error::other("by seed")),
+    }
+}
+
+fn refused() -> Error {
+    Error::WritesRefused {
+        directory: PathBuf::from("the simulated medium"),
+        cause: Arc::new(failed()),
+    }
+}
+
+impl Store {
+    pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
+        let inner = self.medium.inner();
+        if mutant::is_on(Mutant::StaleSnapshot) {
+            return Arc::clone(&inner.before);
+        }
+        Arc::clone(&inner.durable)
+    }
+
+    pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
+        let mut inner = self.medium.inner();
+        if inner.life == self.life {
+            inner.derivations = derivations;
+        }
+    }
+
+    /// Lets others go first, a few times or not at all.
+    pub(in crate::storage) async fn wait(&self) {
+        let times = {
+            let mut inner = self.medium.inner();
+            if inner.random.bool() { 0 } else { inner.random.u32(1..4) }
+        };
+        for _ in 0..times {
+            let mut is_woken = false;
+            poll_fn(|context| {
+                if std::mem::replace(&mut is_woken, true) {
+                    return Poll::Ready(());
+                }
+                context.waker().wake_by_ref();
+                Poll::Pending
+            })
+            .await;
+        }
+    }
+
+    pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
+        self.wait().await;
+        let (answer, answered) = oneshot::channel();
+        {
+            let mut inner = self.medium.inner();
+            if inner.life != self.life {
+                return Err(Error::Closed);
+            }
+            let changes = batch.into_changes();
+            inner.queue.push_back(Request { changes, answer });
+        }
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
+}

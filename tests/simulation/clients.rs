@@ -1,0 +1,902 @@
+//! Clients: what they ask, and how their answers are judged.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+use std::sync::Arc;
+
+use helenus::executor::{PartitionLimits, QueryParams, SessionState};
+use helenus::partition::Consistency;
+
+use super::marks::Mark;
+use super::model::{Ask, Operation, State};
+use super::runner::{Runner, pass};
+use super::world::{
+    COUNTERS, Existence, KEYS, Line, Outcome, PAIRS, REGISTERS, ROWS, Scan, Server, World, rest, token,
+};
+
+/// Most operations of one register's history between two rests.
+const HISTORY_MAX: usize = 90;
+
+fn at(number: i64) -> QueryParams {
+    QueryParams {
+        timestamp_micros: Some(number),
+        ..QueryParams::default()
+    }
+}
+
+fn plain() -> QueryParams {
+    QueryParams::default()
+}
+
+/// Makes the schema of a new database.
+pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server) -> Rc<Server> {
+    let server = Rc::new(Server {
+        session: SessionState {
+            keyspace: Some(Arc::from("ks")),
+            ..SessionState::default()
+        },
+        ..server
+    });
+    let (of_world, of_server) = (Rc::clone(world), Rc::clone(&server));
+    runner.spawn("schema".to_owned(), async move {
+        let partitions = 1 + of_world.below(4);
+        let mut texts = vec![
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
+            format!(
+                "CREATE TABLE ks.t (k int, c int, v bigint, PRIMARY KEY (k, c)) WITH helenus_partitions = {partitions}"
+            ),
+            "CREATE TABLE ks.p (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 3".to_owned(),
+            "CREATE TABLE ks.r (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 2".to_owned(),
+            "CREATE TABLE ks.n (k int PRIMARY KEY, n counter)".to_owned(),
+            "CREATE TABLE ks.x (k bigint PRIMARY KEY) WITH helenus_partitions = 2".to_owned(),
+        ];
+        if of_world.is_indexed {
+            texts.push("CREATE INDEX ON ks.t (v)".to_owned());
+        }
+        for text in &texts {
+            // The keyspace is not there yet, so a session cannot be in it.
+            let session = SessionState::default();
+            if let Err(error) = of_server.database.query(&session, text, &plain()).await {
+                of_world.fail("schema", format!("{text}: {error}"));
+            }
+        }
+    });
+    rest(world, runner).await;
+    server
+}
+
+/// A client that asks until it is told to stop.
+pub(crate) fn spawn(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, number: u64) {
+    let (world, server) = (Rc::clone(world), Rc::clone(server));
+    runner.spawn(format!("client {number}"), async move {
+        let asks = 5 + world.below(60);
+        for _ in 0..asks {
+            pass().await;
+            if world.stopping.get() || world.failure().is_some() {
+                return;
+            }
+            ask_something(&world, &server).await;
+        }
+    });
+}
+
+async fn ask_something(world: &Rc<World>, server: &Server) {
+    match world.below(118) {
+        0..25 => insert(world, server).await,
+        25..29 => delete(world, server, Extent::Row).await,
+        29..31 => delete(world, server, Extent::Partition).await,
+        31..33 => delete(world, server, Extent::Range).await,
+        33..42 => read_partition(world, server).await,
+        42..45 => read_all(world, server).await,
+        45..48 => read_by_index(world, server).await,
+        48..63 => next_page(world, server).await,
+        63..70 => write_pair(world, server).await,
+        70..75 => read_pairs(world, server).await,
+        75..91 => ask_register(world, server).await,
+        91..97 => count(world, server).await,
+        97..100 => read_counter(world, server).await,
+        100..105 => insert_once(world, server).await,
+        105..107 => drop(read_once(world, server).await),
+        107..108 => truncate(world, server).await,
+        108..114 => split_or_merge(world, server).await,
+        114..116 => repartition(world, server).await,
+        _ => create_or_drop(world, server).await,
+    }
+}
+
+// Rows of `t`.
+
+enum Extent {
+    Row,
+    Partition,
+    Range,
+}
+
+async fn insert(world: &Rc<World>, server: &Server) {
+    let (k, c) = place(world);
+    let number = world.number();
+    let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, {number})");
+    write_rows(world, server, &text, number, &[(k, c)], false).await;
+}
+
+async fn delete(world: &Rc<World>, server: &Server, extent: Extent) {
+    let (k, c) = place(world);
+    let number = world.number();
+    let (text, rows): (_, Vec<(i32, i32)>) = match extent {
+        Extent::Row => (format!("DELETE FROM t WHERE k = {k} AND c = {c}"), vec![(k, c)]),
+        Extent::Partition => (
+            format!("DELETE FROM t WHERE k = {k}"),
+            (0..ROWS).map(|c| (k, c)).collect(),
+        ),
+        Extent::Range => (
+            format!("DELETE FROM t WHERE k = {k} AND c >= {c}"),
+            (c..ROWS).map(|c| (k, c)).collect(),
+        ),
+    };
+    write_rows(world, server, &text, number, &rows, true).await;
+}
+
+async fn write_rows(world: &Rc<World>, server: &Server, text: &str, number: i64, rows: &[(i32, i32)], deletes: bool) {
+    for row in rows {
+        world.rows.borrow_mut().entry(*row).or_default().begin(number, deletes);
+    }
+    let in_work = world.enter("write");
+    let outcome = server.ask(world, text, at(number)).await;
+    if world.epoch() > in_work.epoch {
+        world.mark(Mark::StaleRoute);
+    }
+    drop(in_work);
+    for row in rows {
+        settle(world.rows.borrow_mut().get_mut(row), number, &outcome);
+    }
+}
+
+fn settle(versions: Option<&mut super::model::RowVersions>, number: i64, outcome: &Outcome) {
+    let Some(versions) = versions else { return };
+    match outcome {
+        Outcome::Done(..) => versions.set(number, State::Done),
+        Outcome::Refused(_) => versions.set(number, State::Never),
+        Outcome::Unknown(_) => {}
+    }
+}
+
+fn place(world: &World) -> (i32, i32) {
+    let k = i32::try_from(world.below(KEYS.unsigned_abs().into())).unwrap();
+    let c = i32::try_from(world.below(ROWS.unsigned_abs().into())).unwrap();
+    (k, c)
+}
+
+/// What is certain of the rows of `t` now.
+fn floors(world: &World) -> BTreeMap<(i32, i32), i64> {
+    let rows = world.rows.borrow();
+    rows.iter().map(|(row, versions)| (*row, versions.floor())).collect()
+}
+
+fn row_of(line: &Line) -> Option<(i32, i32, i64)> {
+    match line.as_slice() {
+        [Some(k), Some(c), Some(v)] => Some((i32::try_from(*k).ok()?, i32::try_from(*c).ok()?, *v)),
+        _ => None,
+    }
+}
+
+/// Judges a read that covers these keys of `t` as a whole.
+fn judge_rows(
+    world: &World,
+    floors: &BTreeMap<(i32, i32), i64>,
+    lines: &[Line],
+    covers: impl Fn(i32, i32) -> bool,
+) -> BTreeMap<(i32, i32), i64> {
+    let mut seen = BTreeMap::new();
+    let mut last = None;
+    for line in lines {
+        let Some((k, c, v)) = row_of(line) else {
+            world.fail("t", format!("a row is not whole: {line:?}"));
+            continue;
+        };
+        let here = (token(k), k, c);
+        if last.is_some_and(|last| last >= here) {
+            world.fail("t", format!("row ({k}, {c}) stands out of order, or twice"));
+        }
+        last = Some(here);
+        if !covers(k, c) {
+            world.fail("t", format!("row ({k}, {c}) was not asked for"));
+        }
+        seen.insert((k, c), v);
+    }
+    for k in 0..KEYS {
+        for c in (0..ROWS).filter(|c| covers(k, *c)) {
+            let floor = floors.get(&(k, c)).copied().unwrap_or_default();
+            let mut rows = world.rows.borrow_mut();
+            let judged = rows.entry((k, c)).or_default().judge(floor, seen.get(&(k, c)).copied());
+            drop(rows);
+            world.judge("t", judged.map_err(|what| format!("row ({k}, {c}): {what}")));
+        }
+    }
+    seen
+}
+
+async fn read_partition(world: &Rc<World>, server: &Server) {
+    let (k, c) = place(world);
+    let floors = floors(world);
+    let text = match world.below(3) {
+        0 => format!("SELECT k, c, v FROM t WHERE k = {k}"),
+        1 => format!("SELECT k, c, v FROM t WHERE k = {k} AND c <= {c}"),
+        _ => format!("SELECT k, c, v FROM t WHERE k = {k} AND c = {c}"),
+    };
+    let covers = {
+        let (up_to, only) = (text.contains("<="), text.contains("c = "));
+        move |of: i32, row: i32| of == k && (!up_to || row <= c) && (!only || row == c)
+    };
+    let _in_work = world.enter("read");
+    if let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await {
+        judge_rows(world, &floors, &lines, covers);
+    }
+}
+
+async fn read_all(world: &Rc<World>, server: &Server) {
+    let floors = floors(world);
+    let in_work = world.enter("read");
+    if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await {
+        judge_rows(world, &floors, &lines, |_, _| true);
+    }
+    if world.epoch() > in_work.epoch {
+        world.mark(Mark::StaleRoute);
+    }
+}
+
+/// Looks for a row by its value: it is there as long as that is its value.
+async fn read_by_index(world: &Rc<World>, server: &Server) {
+    if !world.is_indexed {
+        return;
+    }
+    let (k, c) = place(world);
+    let floor = world
+        .rows
+        .borrow()
+        .get(&(k, c))
+        .map_or(0, super::model::RowVersions::floor);
+    if floor == 0 {
+        return;
+    }
+    let text = format!("SELECT k, c, v FROM t WHERE v = {floor}");
+    let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await else {
+        return;
+    };
+    world.mark(Mark::IndexRead);
+    let mut rows = world.rows.borrow_mut();
+    let versions = rows.entry((k, c)).or_default();
+    match lines.as_slice() {
+        [line] if row_of(line) == Some((k, c, floor)) => {
+            let judged = versions.judge(floor, Some(floor));
+            drop(rows);
+            world.judge("t", judged);
+        }
+        [] if versions.has_after(floor) || versions.is_deletion(floor) => {}
+        other => {
+            drop(rows);
+            world.fail(
+                "t",
+                format!("write {floor} of ({k}, {c}) is certain, its index finds {other:?}"),
+            );
+        }
+    }
+}
+
+/// Begins a scan, or takes the next page of one that was begun.
+async fn next_page(world: &Rc<World>, server: &Server) {
+    let free: Vec<usize> = {
+        let scans = world.scans.borrow();
+        (0..scans.len()).filter(|number| !scans[*number].is_busy).collect()
+    };
+    let number = if free.is_empty() || (world.scans.borrow().len() < 4 && world.chance(300)) {
+        let scan = new_scan(world);
+        let mut scans = world.scans.borrow_mut();
+        scans.push(scan);
+        scans.len() - 1
+    } else {
+        free[usize::try_from(world.below(free.len() as u64)).unwrap()]
+    };
+    page(world, server, number).await;
+}
+
+fn new_scan(world: &World) -> Scan {
+    let (text, covers): (String, Box<dyn Fn(i32) -> bool>) = match world.below(3) {
+        0 => {
+            let k = place(world).0;
+            (
+                format!("SELECT k, c, v FROM t WHERE k = {k}"),
+                Box::new(move |of| of == k),
+            )
+        }
+        1 => {
+            let from = token(place(world).0);
+            (
+                format!("SELECT k, c, v FROM t WHERE token(k) >= {from}"),
+                Box::new(move |of| token(of) >= from),
+            )
+        }
+        _ => ("SELECT k, c, v FROM t".to_owned(), Box::new(|_| true)),
+    };
+    Scan {
+        number: world.number().unsigned_abs(),
+        text,
+        covers,
+        page_rows: u32::try_from(1 + world.below(7)).unwrap(),
+        state: None,
+        seen: Vec::new(),
+        floors: floors(world),
+        epoch: world.epoch(),
+        life: world.life.get(),
+        is_busy: false,
+    }
+}
+
+/// A scan whose page is being asked for; free again whatever happens.
+struct Busy<'a>(&'a World, u64);
+
+impl Drop for Busy<'_> {
+    fn drop(&mut self) {
+        for scan in self
+            .0
+            .scans
+            .borrow_mut()
+            .iter_mut()
+            .filter(|scan| scan.number == self.1)
+        {
+            scan.is_busy = false;
+        }
+    }
+}
+
+async fn page(world: &Rc<World>, server: &Server, place: usize) {
+    let (number, text, params) = {
+        let mut scans = world.scans.borrow_mut();
+        let scan = &mut scans[place];
+        scan.is_busy = true;
+        let params = QueryParams {
+            page_size_rows: Some(scan.page_rows),
+            paging_state: scan.state.clone(),
+            ..QueryParams::default()
+        };
+        (scan.number, scan.text.clone(), params)
+    };
+    let busy = Busy(world, number);
+    let floors = floors(world);
+    let in_work = world.enter("read");
+    let outcome = server.ask(world, &text, params).await;
+    if world.epoch() > in_work.epoch {
+        world.mark(Mark::StaleRoute);
+    }
+    drop(in_work);
+    let Outcome::Done(lines, state) = outcome else {
+        if let Outcome::Refused(why) = outcome
+            && why.contains("paging state")
+        {
+            world.fail("t", format!("a paging state is refused: {why}"));
+        }
+        return;
+    };
+    drop(busy);
+    let mut scans = world.scans.borrow_mut();
+    let Some(place) = scans.iter().position(|scan| scan.number == number) else {
+        return;
+    };
+    let scan = &mut scans[place];
+    if scan.state.is_some() {
+        if scan.epoch != world.epoch() {
+            world.mark(Mark::PageOverSplit);
+        }
+        if scan.life != world.life.get() {
+            world.mark(Mark::PageOverCrash);
+        }
+    }
+    for line in &lines {
+        let Some((k, c, v)) = row_of(line) else { continue };
+        let here = (token(k), k, c);
+        if scan.seen.last().is_some_and(|last| *last >= here) {
+            world.fail("t", format!("row ({k}, {c}) stands out of order, or twice, in pages"));
+        }
+        scan.seen.push(here);
+        let floor = floors.get(&(k, c)).copied().unwrap_or_default();
+        let judged = world.rows.borrow_mut().entry((k, c)).or_default().judge(floor, Some(v));
+        world.judge("t", judged.map_err(|what| format!("row ({k}, {c}) in pages: {what}")));
+    }
+    scan.state = state;
+    if scan.state.is_some() {
+        return;
+    }
+    let scan = scans.swap_remove(place);
+    let seen: BTreeSet<(i32, i32)> = scan.seen.iter().map(|(_, k, c)| (*k, *c)).collect();
+    for (row, floor) in &scan.floors {
+        if (scan.covers)(row.0) && !seen.contains(row) {
+            let judged = world.rows.borrow_mut().entry(*row).or_default().judge(*floor, None);
+            world.judge(
+                "t",
+                judged.map_err(|what| format!("row {row:?} is not in the pages of a scan: {what}")),
+            );
+        }
+    }
+}
+
+/// Takes what is left of all scans.
+pub(crate) async fn finish_scans(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>) {
+    let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
+    runner.spawn("scans".to_owned(), async move {
+        while !of_world.scans.borrow().is_empty() && of_world.failure().is_none() {
+            page(&of_world, &of_server, 0).await;
+        }
+    });
+    rest(world, runner).await;
+}
+
+// Pairs of `p`: two rows, probably in two physical partitions, that are written together.
+
+async fn write_pair(world: &Rc<World>, server: &Server) {
+    let pair = usize::try_from(world.below(PAIRS as u64)).unwrap();
+    let number = world.number();
+    let (one, other) = (2 * pair, 2 * pair + 1);
+    let text = format!(
+        "BEGIN BATCH INSERT INTO p (k, v) VALUES ({one}, {number}); INSERT INTO p (k, v) VALUES ({other}, {number}); APPLY BATCH"
+    );
+    world.pairs.borrow_mut()[pair].begin(number, false);
+    let in_work = world.enter("write");
+    let outcome = server.ask(world, &text, at(number)).await;
+    drop(in_work);
+    settle(world.pairs.borrow_mut().get_mut(pair), number, &outcome);
+}
+
+async fn read_pairs(world: &Rc<World>, server: &Server) {
+    let floors: Vec<i64> = world
+        .pairs
+        .borrow()
+        .iter()
+        .map(super::model::RowVersions::floor)
+        .collect();
+    if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
+        judge_pairs(world, &floors, &lines);
+    }
+}
+
+fn judge_pairs(world: &World, floors: &[i64], lines: &[Line]) -> Vec<Option<i64>> {
+    let values: BTreeMap<i64, i64> = lines.iter().filter_map(|line| Some((line[0]?, line[1]?))).collect();
+    if values.len() != lines.len() {
+        world.fail("p", format!("a row stands twice, or is not whole: {lines:?}"));
+    }
+    let mut seen = Vec::new();
+    for (pair, floor) in floors.iter().enumerate() {
+        let key = i64::try_from(2 * pair).unwrap();
+        let (one, other) = (values.get(&key).copied(), values.get(&(key + 1)).copied());
+        if one != other {
+            world.fail(
+                "p",
+                format!("half of a batch is seen: {key} has {one:?}, its twin {other:?}"),
+            );
+        }
+        let judged = world.pairs.borrow_mut()[pair].judge(*floor, one);
+        world.judge("p", judged.map_err(|what| format!("pair {pair}: {what}")));
+        seen.push(one);
+    }
+    seen
+}
+
+// Registers of `r`.
+
+async fn ask_register(world: &Rc<World>, server: &Server) {
+    let register = usize::try_from(world.below(REGISTERS as u64)).unwrap();
+    let guess = {
+        let registers = world.registers.borrow();
+        let operations = &registers[register].operations;
+        if operations.len() >= HISTORY_MAX {
+            return;
+        }
+        let known = operations.iter().rev().find_map(|one| match one.ask {
+            Ask::Insert(value) | Ask::Swap(_, value) if one.applied => Some(value),
+            _ => one.shown,
+        });
+        known.or(registers[register].initial).unwrap_or(-1)
+    };
+    let number = world.number();
+    let ask = match world.below(10) {
+        0..3 => Ask::Read,
+        3..5 => Ask::Insert(number),
+        5..9 => Ask::Swap(guess, number),
+        _ => Ask::Delete(guess),
+    };
+    operate(world, server, register, ask).await;
+}
+
+async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) -> bool {
+    let text = match ask {
+        Ask::Read => format!("SELECT v FROM r WHERE k = {register}"),
+        Ask::Insert(value) => format!("INSERT INTO r (k, v) VALUES ({register}, {value}) IF NOT EXISTS"),
+        Ask::Swap(from, to) => format!("UPDATE r SET v = {to} WHERE k = {register} IF v = {from}"),
+        Ask::Delete(from) => format!("DELETE FROM r WHERE k = {register} IF v = {from}"),
+    };
+    let params = QueryParams {
+        consistency: if ask == Ask::Read {
+            Consistency::Serial
+        } else {
+            Consistency::Quorum
+        },
+        ..QueryParams::default()
+    };
+    let begin = world.number().unsigned_abs();
+    let place = {
+        let mut registers = world.registers.borrow_mut();
+        let operations = &mut registers[register].operations;
+        operations.push(Operation {
+            ask,
+            begin,
+            end: None,
+            applied: false,
+            shown: None,
+        });
+        operations.len() - 1
+    };
+    let in_work = world.enter(if ask == Ask::Read { "read" } else { "write" });
+    let outcome = server.ask(world, &text, params).await;
+    drop(in_work);
+    let end = world.number().unsigned_abs();
+    let mut registers = world.registers.borrow_mut();
+    let Some(one) = registers[register]
+        .operations
+        .get_mut(place)
+        .filter(|one| one.begin == begin)
+    else {
+        return false;
+    };
+    match outcome {
+        Outcome::Done(lines, _) if ask == Ask::Read => {
+            one.end = Some(end);
+            one.applied = true;
+            one.shown = lines.first().and_then(|line| line[0]);
+            true
+        }
+        Outcome::Done(lines, _) => {
+            let line = lines.first().cloned().unwrap_or_default();
+            one.end = Some(end);
+            one.applied = line.first() == Some(&Some(1));
+            one.shown = if one.applied || line.len() < 2 {
+                None
+            } else {
+                line.last().copied().flatten()
+            };
+            world.mark(if one.applied {
+                Mark::ConditionMet
+            } else {
+                Mark::ConditionNotMet
+            });
+            true
+        }
+        Outcome::Refused(_) => {
+            // It did nothing, so it is no part of the history: as if a read that nobody waits for.
+            one.ask = Ask::Read;
+            false
+        }
+        Outcome::Unknown(_) => false,
+    }
+}
+
+fn judge_register(world: &World, register: usize) {
+    let registers = world.registers.borrow();
+    let history = &registers[register];
+    if !history.is_linearizable() {
+        let told: Vec<String> = history.operations.iter().map(|one| format!("{one:?}")).collect();
+        world.fail(
+            "r",
+            format!(
+                "register {register} (first {:?}): no order explains the answers\n    {}",
+                history.initial,
+                told.join("\n    ")
+            ),
+        );
+    }
+}
+
+// Counters of `n`.
+
+async fn count(world: &Rc<World>, server: &Server) {
+    let counter = usize::try_from(world.below(COUNTERS as u64)).unwrap();
+    world.counters.borrow_mut()[counter].attempted += 1;
+    let text = format!("UPDATE n SET n = n + 1 WHERE k = {counter}");
+    let in_work = world.enter("write");
+    let outcome = server.ask(world, &text, plain()).await;
+    drop(in_work);
+    match outcome {
+        Outcome::Done(..) => world.counters.borrow_mut()[counter].acknowledged += 1,
+        // Counted as attempted still: reads that saw the attempt have allowed for it, and one more is only a wider interval.
+        Outcome::Refused(_) | Outcome::Unknown(_) => {}
+    }
+}
+
+async fn read_counter(world: &Rc<World>, server: &Server) {
+    let counter = usize::try_from(world.below(COUNTERS as u64)).unwrap();
+    counter_value(world, server, counter).await;
+}
+
+async fn counter_value(world: &Rc<World>, server: &Server, counter: usize) -> Option<i64> {
+    let least = world.counters.borrow()[counter].acknowledged;
+    let text = format!("SELECT n FROM n WHERE k = {counter}");
+    let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await else {
+        return None;
+    };
+    let value = lines.first().and_then(|line| line[0]).unwrap_or_default();
+    let most = world.counters.borrow()[counter].attempted;
+    if value < least || value > most {
+        world.fail(
+            "n",
+            format!("counter {counter} is {value}, not within {least} and {most}"),
+        );
+    }
+    Some(value)
+}
+
+// Table `x`: rows that come once, and TRUNCATE.
+
+async fn insert_once(world: &Rc<World>, server: &Server) {
+    let key = world.number();
+    world
+        .truncated
+        .borrow_mut()
+        .rows
+        .insert(key, (key.unsigned_abs(), None));
+    let in_work = world.enter("write");
+    let outcome = server
+        .ask(world, &format!("INSERT INTO x (k) VALUES ({key})"), plain())
+        .await;
+    drop(in_work);
+    let now = world.number().unsigned_abs();
+    if outcome.is_done()
+        && let Some(row) = world.truncated.borrow_mut().rows.get_mut(&key)
+    {
+        row.1 = Some(now);
+    }
+}
+
+async fn read_once(world: &Rc<World>, server: &Server) -> Option<BTreeSet<i64>> {
+    let began = world.number().unsigned_abs();
+    let Outcome::Done(lines, _) = server.ask(world, "SELECT k FROM x", plain()).await else {
+        return None;
+    };
+    let seen: BTreeSet<i64> = lines.iter().filter_map(|line| line[0]).collect();
+    if seen.len() != lines.len() {
+        world.fail("x", "a row stands twice".to_owned());
+    }
+    let judged = world.truncated.borrow().judge(began, &seen);
+    world.judge("x", judged);
+    // What was seen is there until the next TRUNCATE.
+    let now = world.number().unsigned_abs();
+    for key in &seen {
+        if let Some(row) = world.truncated.borrow_mut().rows.get_mut(key) {
+            row.1.get_or_insert(now);
+        }
+    }
+    Some(seen)
+}
+
+async fn truncate(world: &Rc<World>, server: &Server) {
+    let begin = world.number().unsigned_abs();
+    world.truncated.borrow_mut().truncations.push((begin, None, false));
+    let in_work = world.enter("truncate");
+    let outcome = server.ask(world, "TRUNCATE x", plain()).await;
+    drop(in_work);
+    let end = world.number().unsigned_abs();
+    let mut truncated = world.truncated.borrow_mut();
+    let Some(of) = truncated.truncations.iter().position(|of| of.0 == begin) else {
+        return;
+    };
+    match outcome {
+        Outcome::Done(..) => truncated.truncations[of] = (begin, Some(end), true),
+        Outcome::Refused(_) => drop(truncated.truncations.remove(of)),
+        Outcome::Unknown(_) => {}
+    }
+}
+
+// Physical partitions.
+
+async fn split_or_merge(world: &Rc<World>, server: &Server) {
+    let table = ["t", "t", "t", "t", "p", "r", "n", "x"][usize::try_from(world.below(8)).unwrap()];
+    let parts = world.parts(&server.database, table);
+    let splits = parts.len() < 2 || (parts.len() < 12 && world.chance(550));
+    let text = if splits {
+        let key = place(world).0;
+        let token = match world.below(4) {
+            0 => world.random.borrow_mut().i64(..),
+            1 => token(key).saturating_add(1),
+            _ => token(key),
+        };
+        if parts.iter().any(|part| part.1 == token) {
+            return;
+        }
+        format!("ALTER TABLE {table} WITH helenus_split_at = {token}")
+    } else {
+        let left = usize::try_from(world.below(parts.len() as u64 - 1)).unwrap();
+        format!(
+            "ALTER TABLE {table} WITH helenus_merge = {{'left': {}, 'right': {}}}",
+            parts[left].0,
+            parts[left + 1].0
+        )
+    };
+    let in_work = world.enter("split");
+    let outcome = server.ask(world, &text, plain()).await;
+    drop(in_work);
+    if outcome.is_done() {
+        world.mark(if splits {
+            Mark::SplitByStatement
+        } else {
+            Mark::MergeByStatement
+        });
+    }
+    world.check_maps(&server.database);
+}
+
+async fn repartition(world: &Rc<World>, server: &Server) {
+    let limits = PartitionLimits {
+        bytes_max: [400, 1500, 100_000][usize::try_from(world.below(3)).unwrap()],
+        merges: true,
+    };
+    let mut sizes = world.sizes.take();
+    world.log.borrow_mut().note(format!("repartition by {limits:?}"));
+    let in_work = world.enter("split");
+    let outcome = server.database.repartition(limits, &mut sizes).await;
+    drop(in_work);
+    world.log.borrow_mut().note(format!("repartitioned {outcome:?}"));
+    *world.sizes.borrow_mut() = sizes;
+    if let Ok(done) = outcome {
+        if done.splits > 0 {
+            world.mark(Mark::SplitBySize);
+        }
+        if done.merges > 0 {
+            world.mark(Mark::MergeBySize);
+        }
+    }
+}
+
+// Tables that come and go.
+
+async fn create_or_drop(world: &Rc<World>, server: &Server) {
+    let table = usize::try_from(world.below(2)).unwrap();
+    let was = world.tables.borrow()[table];
+    let (text, will_be) = match was {
+        Existence::Unknown => return,
+        Existence::Is => (format!("DROP TABLE d{table}"), Existence::IsNot),
+        Existence::IsNot => (
+            format!(
+                "CREATE TABLE d{table} (k int PRIMARY KEY) WITH helenus_partitions = {}",
+                1 + world.below(4)
+            ),
+            Existence::Is,
+        ),
+    };
+    world.tables.borrow_mut()[table] = Existence::Unknown;
+    let outcome = server.ask(world, &text, plain()).await;
+    world.tables.borrow_mut()[table] = match outcome {
+        Outcome::Done(..) => will_be,
+        Outcome::Refused(_) => was,
+        Outcome::Unknown(_) => Existence::Unknown,
+    };
+}
+
+// At rest.
+
+/// Judges everything while nothing is in work; what was unknown is known afterwards, unless the medium is dead.
+pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>) {
+    let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
+    world.log.borrow_mut().note("at rest".to_owned());
+    runner.spawn("check".to_owned(), async move {
+        check(&of_world, &of_server).await;
+    });
+    rest(world, runner).await;
+}
+
+async fn check(world: &Rc<World>, server: &Server) {
+    world.check_maps(&server.database);
+    let is_settled = !world.medium.is_dead();
+    let certain = floors(world);
+    let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await else {
+        return world.fail("t", "cannot be read at rest".to_owned());
+    };
+    let seen = judge_rows(world, &certain, &lines, |_, _| true);
+    if is_settled {
+        for (row, versions) in world.rows.borrow_mut().iter_mut() {
+            let seen = seen.get(row).copied();
+            let open = versions.open();
+            let never = versions.rest(seen);
+            for _ in 0..never {
+                world.mark(Mark::UnknownDidNotHappen);
+            }
+            if open.is_some_and(|open| seen == Some(open)) || (open.is_some() && never == 0) {
+                world.mark(Mark::UnknownHappened);
+            }
+        }
+    }
+    for ((k, c), v) in &seen {
+        let mut texts = vec![format!("SELECT k, c, v FROM t WHERE k = {k} AND c = {c}")];
+        if world.is_indexed {
+            texts.push(format!("SELECT k, c, v FROM t WHERE v = {v}"));
+        }
+        for text in texts {
+            match server.ask(world, &text, plain()).await {
+                Outcome::Done(found, _) if found.len() == 1 && row_of(&found[0]) == Some((*k, *c, *v)) => {}
+                Outcome::Done(found, _) => world.fail("t", format!("({k}, {c}, {v}) is there, {text} finds {found:?}")),
+                _ => world.fail("t", format!("{text} is refused at rest")),
+            }
+        }
+    }
+    if let Outcome::Done(found, _) = server.ask(world, "SELECT count(*) FROM t", plain()).await
+        && found[0][0] != i64::try_from(seen.len()).ok()
+    {
+        world.fail("t", format!("{} rows are there, {found:?} are counted", seen.len()));
+    }
+    check_pairs(world, server, is_settled).await;
+    check_registers(world, server, is_settled).await;
+    for counter in 0..COUNTERS {
+        if let Some(value) = counter_value(world, server, counter).await
+            && is_settled
+        {
+            let counters = &mut world.counters.borrow_mut()[counter];
+            (counters.acknowledged, counters.attempted) = (value, value);
+        }
+    }
+    if let Some(seen) = read_once(world, server).await
+        && is_settled
+    {
+        let now = world.number().unsigned_abs();
+        let mut truncated = world.truncated.borrow_mut();
+        for truncation in &mut truncated.truncations {
+            truncation.1.get_or_insert(now);
+        }
+        truncated.rows.retain(|key, row| row.1.is_some() || seen.contains(key));
+    }
+    check_tables(world, server, is_settled).await;
+}
+
+async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
+    let certain: Vec<i64> = world
+        .pairs
+        .borrow()
+        .iter()
+        .map(super::model::RowVersions::floor)
+        .collect();
+    if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
+        let seen = judge_pairs(world, &certain, &lines);
+        if is_settled {
+            for (versions, seen) in world.pairs.borrow_mut().iter_mut().zip(seen) {
+                versions.rest(seen);
+            }
+        }
+    }
+}
+
+async fn check_registers(world: &Rc<World>, server: &Server, is_settled: bool) {
+    for register in 0..REGISTERS {
+        if !operate(world, server, register, Ask::Read).await {
+            world.fail("r", format!("register {register} cannot be read at rest"));
+            continue;
+        }
+        judge_register(world, register);
+        if is_settled {
+            let register = &mut world.registers.borrow_mut()[register];
+            register.initial = register.operations.last().and_then(|one| one.shown);
+            register.operations.clear();
+        }
+    }
+}
+
+async fn check_tables(world: &Rc<World>, server: &Server, is_settled: bool) {
+    for table in 0..2 {
+        let text = format!("SELECT k FROM d{table}");
+        let is = if server.ask(world, &text, plain()).await.is_done() {
+            Existence::Is
+        } else {
+            Existence::IsNot
+        };
+        let was = world.tables.borrow()[table];
+        if was != Existence::Unknown && was != is {
+            world.fail("d", format!("table d{table}: {was:?} was acknowledged, now it {is:?}"));
+        }
+        if is_settled {
+            world.tables.borrow_mut()[table] = is;
+        }
+    }
+}

@@ -1,0 +1,194 @@
+//! The partition layer under simulation: the real executor, catalog, maps, locks and pages on one thread, with a clock that the
+//! simulation moves and a medium that fails by seed. One seed is one history, always the same.
+//!
+//! ```text
+//! cargo test --release --test simulation -- --nocapture                   # the short campaign, and each mutant until it is caught
+//! HELENUS_SIMULATE_SEEDS=2000 cargo test --release --test simulation seeds -- --nocapture
+//! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture  # one again, every event printed
+//! HELENUS_SIMULATE_MUTANT=SkipStripe HELENUS_SIMULATE_SEED=… …            # with a seeded bug
+//! ```
+//! A seed is two to five lives of a database on one medium. In each, three to six clients ask at random; which task, or the medium,
+//! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed, the medium dies, the clock is
+//! set back and forth, and at the end, or in the middle, power is lost. After every step the maps are judged; every answer is judged
+//! when it comes; at rest everything is.
+//!
+//! What it cannot see: the `file:` and `slate:` engines (they have threads; kills of the real server, `compat crash`, are theirs), the
+//! order in which tasks that the database spawns itself take turns among themselves, and a medium that was full and then goes on.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test says no better what went wrong"
+)]
+
+mod clients;
+mod marks;
+mod model;
+mod runner;
+mod world;
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use helenus::mutant::{self, Mutant};
+use marks::{Mark, Marks};
+use world::{Plan, Report, simulate};
+
+/// Seeds of the short campaign, every one run twice.
+const SHORT: u64 = 120;
+
+/// Seeds within which every mutant must be caught.
+const MUTANT_SEEDS_MAX: u64 = 500;
+
+fn number(name: &str) -> Option<u64> {
+    let text = std::env::var(name).ok()?;
+    Some(
+        text.parse()
+            .unwrap_or_else(|_| panic!("{name} is a number, not {text}")),
+    )
+}
+
+fn mutant_named() -> Option<Mutant> {
+    let name = std::env::var("HELENUS_SIMULATE_MUTANT").ok()?;
+    let found = Mutant::ALL.into_iter().find(|mutant| format!("{mutant:?}") == name);
+    Some(found.unwrap_or_else(|| panic!("HELENUS_SIMULATE_MUTANT is one of {:?}", Mutant::ALL)))
+}
+
+/// Runs seeds on all cores; each is a thread's own. Reports come in any order.
+fn run_all(seeds: std::ops::Range<u64>, mutant: Option<Mutant>, each: impl Fn(Report) -> bool + Sync) {
+    let next = AtomicU64::new(seeds.start);
+    let threads = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..threads {
+            scope.spawn(|| {
+                mutant::set(mutant);
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= seeds.end {
+                        return;
+                    }
+                    if !each(guarded(Plan { seed, is_loud: false })) {
+                        next.store(seeds.end, Ordering::Relaxed);
+                    }
+                }
+            });
+        }
+    });
+}
+
+/// A panic is a failure too, of this seed.
+fn guarded(plan: Plan) -> Report {
+    let caught = std::panic::catch_unwind(|| simulate(plan));
+    caught.unwrap_or_else(|_| Report {
+        seed: plan.seed,
+        failure: Some("panic: told above".to_owned()),
+        trace: Vec::new(),
+        hash: 0,
+        turns: 0,
+        marks: Marks::default(),
+    })
+}
+
+fn tell(report: &Report, mutant: Option<Mutant>) -> String {
+    let with = mutant.map_or(String::new(), |mutant| format!("HELENUS_SIMULATE_MUTANT={mutant:?} "));
+    format!(
+        "seed {} failed: {}\n{}\nagain: {with}HELENUS_SIMULATE_SEED={} cargo test --test simulation one -- --nocapture",
+        report.seed,
+        report.failure.as_deref().unwrap_or("it did not"),
+        report.trace.join("\n"),
+        report.seed,
+    )
+}
+
+/// The campaign: no seed fails, each gives the same history twice, and all that must happen sometimes does.
+#[test]
+fn seeds_hold_and_repeat() {
+    let count = number("HELENUS_SIMULATE_SEEDS").unwrap_or(SHORT);
+    let first = number("HELENUS_SIMULATE_FIRST").unwrap_or(0);
+    let mutant = mutant_named();
+    let failures = Mutex::new(Vec::new());
+    let total = Mutex::new((Marks::default(), 0_u64));
+    run_all(first..first + count, mutant, |report| {
+        let mut report = report;
+        if report.failure.is_none() {
+            let again = guarded(Plan {
+                seed: report.seed,
+                is_loud: false,
+            });
+            if again.hash != report.hash {
+                report.failure = Some(format!("repeat: {:x} is not {:x}", report.hash, again.hash));
+            }
+        }
+        let mut total = total.lock().unwrap();
+        total.0.add(&report.marks);
+        total.1 += report.turns;
+        if report.failure.is_some() {
+            failures.lock().unwrap().push(tell(&report, mutant));
+        }
+        failures.lock().unwrap().len() < 5
+    });
+    let (marks, turns) = total.into_inner().unwrap();
+    let failures = failures.into_inner().unwrap();
+    for failure in &failures {
+        println!("{failure}\n");
+    }
+    println!("{count} seeds from {first}, {turns} turns, {} failed", failures.len());
+    for mark in Mark::ALL {
+        println!("  {:8} {mark:?}", marks.count(mark));
+    }
+    assert!(failures.is_empty(), "{} seeds failed", failures.len());
+    if count >= SHORT {
+        let missing = marks.missing();
+        assert!(missing.is_empty(), "nothing proved: {missing:?} never happened");
+    }
+}
+
+/// Each seeded bug is noticed.
+#[test]
+fn mutants_are_caught() {
+    let seeds_max = number("HELENUS_SIMULATE_MUTANT_SEEDS").unwrap_or(MUTANT_SEEDS_MAX);
+    let only = mutant_named();
+    let mut escaped = Vec::new();
+    for mutant in Mutant::ALL {
+        if only.is_some_and(|only| only != mutant) {
+            continue;
+        }
+        let caught: Mutex<Option<(u64, String)>> = Mutex::new(None);
+        let tried = AtomicU64::new(0);
+        run_all(0..seeds_max, Some(mutant), |report| {
+            tried.fetch_add(1, Ordering::Relaxed);
+            let mut caught = caught.lock().unwrap();
+            if let Some(failure) = report.failure
+                && caught.as_ref().is_none_or(|(seed, _)| report.seed < *seed)
+            {
+                *caught = Some((report.seed, failure));
+            }
+            caught.is_none()
+        });
+        match caught.into_inner().unwrap() {
+            Some((seed, failure)) => {
+                let line = failure.lines().next().unwrap_or_default().to_owned();
+                println!("{mutant:?} is caught by seed {seed}: {line}");
+            }
+            None => {
+                println!("{mutant:?} is not caught by {} seeds", tried.load(Ordering::Relaxed));
+                escaped.push(mutant);
+            }
+        }
+    }
+    assert!(escaped.is_empty(), "not caught: {escaped:?}");
+}
+
+/// One seed, every event printed. Without one named, the first, quietly.
+#[test]
+fn one_seed_is_told() {
+    let named = number("HELENUS_SIMULATE_SEED");
+    let mutant = mutant_named();
+    mutant::set(mutant.filter(|_| named.is_some()));
+    let report = simulate(Plan {
+        seed: named.unwrap_or(0),
+        is_loud: named.is_some(),
+    });
+    println!("seed {}: {} turns, hash {:x}", report.seed, report.turns, report.hash);
+    assert!(report.failure.is_none(), "{}", tell(&report, mutant));
+}

@@ -1,0 +1,82 @@
+//! What must happen sometimes: a campaign in which one of these never happened has proved nothing.
+
+use std::collections::BTreeMap;
+
+/// An event that makes the rest worth checking.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Mark {
+    SplitDuringWrite,
+    CrashInSplit,
+    CrashInWrite,
+    CrashInTruncate,
+    CrashInRecovery,
+    CrashWithWritesQueued,
+    MediumDied,
+    RequestDropped,
+    ClockSetBack,
+    ClockSetForward,
+    StaleRoute,
+    PageOverSplit,
+    PageOverCrash,
+    UnknownHappened,
+    UnknownDidNotHappen,
+    ConditionMet,
+    ConditionNotMet,
+    SplitBySize,
+    MergeBySize,
+    SplitByStatement,
+    MergeByStatement,
+    IndexRead,
+}
+
+impl Mark {
+    pub(crate) const ALL: [Self; 22] = [
+        Self::SplitDuringWrite,
+        Self::CrashInSplit,
+        Self::CrashInWrite,
+        Self::CrashInTruncate,
+        Self::CrashInRecovery,
+        Self::CrashWithWritesQueued,
+        Self::MediumDied,
+        Self::RequestDropped,
+        Self::ClockSetBack,
+        Self::ClockSetForward,
+        Self::StaleRoute,
+        Self::PageOverSplit,
+        Self::PageOverCrash,
+        Self::UnknownHappened,
+        Self::UnknownDidNotHappen,
+        Self::ConditionMet,
+        Self::ConditionNotMet,
+        Self::SplitBySize,
+        Self::MergeBySize,
+        Self::SplitByStatement,
+        Self::MergeByStatement,
+        Self::IndexRead,
+    ];
+}
+
+/// How often each happened.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Marks(BTreeMap<Mark, u64>);
+
+impl Marks {
+    pub(crate) fn note(&mut self, mark: Mark) {
+        *self.0.entry(mark).or_default() += 1;
+    }
+
+    pub(crate) fn add(&mut self, other: &Self) {
+        for (mark, count) in &other.0 {
+            *self.0.entry(*mark).or_default() += count;
+        }
+    }
+
+    pub(crate) fn count(&self, mark: Mark) -> u64 {
+        self.0.get(&mark).copied().unwrap_or_default()
+    }
+
+    /// Those that never happened.
+    pub(crate) fn missing(&self) -> Vec<Mark> {
+        Mark::ALL.into_iter().filter(|mark| self.count(*mark) == 0).collect()
+    }
+}

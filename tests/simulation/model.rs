@@ -1,0 +1,316 @@
+//! What the database must answer: versions of rows by their timestamps, registers, counters.
+//!
+//! Every write has a number, which is its timestamp and its value: so what is read says who wrote it. A write that was answered is
+//! there. One that was not (its request failed, was dropped, or lost its server) may be there, now or later, until things come to rest.
+
+use std::collections::{BTreeMap, BTreeSet, HashSet};
+
+/// How far a write has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum State {
+    /// Asked, not answered, or answered that nobody knows.
+    Open,
+    /// Acknowledged, or seen.
+    Done,
+    /// It did not happen and will not.
+    Never,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Version {
+    /// Whether it is a deletion.
+    deletes: bool,
+    state: State,
+}
+
+/// All that was ever written to one row, by number.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct RowVersions(BTreeMap<i64, Version>);
+
+impl RowVersions {
+    pub(crate) fn begin(&mut self, number: i64, deletes: bool) {
+        self.0.insert(
+            number,
+            Version {
+                deletes,
+                state: State::Open,
+            },
+        );
+    }
+
+    pub(crate) fn set(&mut self, number: i64, state: State) {
+        if let Some(version) = self.0.get_mut(&number)
+            && version.state == State::Open
+        {
+            version.state = state;
+        }
+    }
+
+    /// The newest that is certain; 0: none.
+    pub(crate) fn floor(&self) -> i64 {
+        let mut newest = self.0.iter().rev();
+        newest
+            .find(|(_, version)| version.state == State::Done)
+            .map_or(0, |(number, _)| *number)
+    }
+
+    /// The newest that is not answered.
+    pub(crate) fn open(&self) -> Option<i64> {
+        let mut newest = self.0.iter().rev();
+        newest
+            .find(|(_, version)| version.state == State::Open)
+            .map(|(number, _)| *number)
+    }
+
+    /// Whether something newer was asked for.
+    pub(crate) fn has_after(&self, number: i64) -> bool {
+        self.0.range(number + 1..).next().is_some()
+    }
+
+    /// Whether this one is a deletion.
+    pub(crate) fn is_deletion(&self, number: i64) -> bool {
+        self.0.get(&number).is_some_and(|version| version.deletes)
+    }
+
+    /// Judges what a read found that began when `floor` was certain. What it saw is certain from then on.
+    pub(crate) fn judge(&mut self, floor: i64, seen: Option<i64>) -> Result<(), String> {
+        let is_deletion = |number: &i64| self.0.get(number).is_none_or(|version| version.deletes);
+        match seen {
+            Some(number) => {
+                let Some(version) = self.0.get_mut(&number) else {
+                    return Err(format!("write {number} was never asked for"));
+                };
+                if version.deletes || number < floor {
+                    return Err(format!("write {number} is seen, though {floor} was certain"));
+                }
+                if version.state == State::Never {
+                    return Err(format!("write {number} is seen, though it was refused"));
+                }
+                version.state = State::Done;
+                Ok(())
+            }
+            None => {
+                let may_be_gone = floor == 0 || is_deletion(&floor);
+                let mut later = self.0.range(floor + 1..);
+                if may_be_gone || later.any(|(_, version)| version.deletes && version.state != State::Never) {
+                    Ok(())
+                } else {
+                    Err(format!("write {floor} was certain and is gone"))
+                }
+            }
+        }
+    }
+
+    /// Everything has come to rest and this is what is there: what is open and would be seen did not happen. What of it was there,
+    /// and what not.
+    pub(crate) fn rest(&mut self, seen: Option<i64>) -> usize {
+        let mut never = 0;
+        for (number, version) in &mut self.0 {
+            if version.state == State::Open && seen.is_some_and(|seen| *number > seen) {
+                version.state = State::Never;
+                never += 1;
+            }
+            if version.state == State::Open && seen.is_none() && !version.deletes {
+                // Hidden by a deletion, or not there; a deletion that is open may be what hides it.
+                version.state = State::Never;
+                never += 1;
+            }
+        }
+        let floor = self.floor();
+        if seen.is_none() && self.0.get(&floor).is_some_and(|version| !version.deletes) {
+            // What hides it stays.
+            let mut hiding = self.0.range_mut(floor + 1..).rev();
+            if let Some((_, version)) = hiding.find(|(_, version)| version.deletes && version.state == State::Open) {
+                version.state = State::Done;
+            }
+        }
+        never
+    }
+}
+
+/// What was asked of a register.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ask {
+    Read,
+    /// IF NOT EXISTS.
+    Insert(i64),
+    /// From, to.
+    Swap(i64, i64),
+    /// If it has this value.
+    Delete(i64),
+}
+
+/// An operation on one register. Moments are turns.
+#[derive(Clone, Debug)]
+pub(crate) struct Operation {
+    pub(crate) ask: Ask,
+    pub(crate) begin: u64,
+    /// `None`: not answered.
+    pub(crate) end: Option<u64>,
+    /// Whether it was applied (always for reads).
+    pub(crate) applied: bool,
+    /// What a read, or a refusal, has shown.
+    pub(crate) shown: Option<i64>,
+}
+
+/// One register: a row that only conditional statements touch.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Register {
+    pub(crate) initial: Option<i64>,
+    pub(crate) operations: Vec<Operation>,
+}
+
+impl Register {
+    /// Whether there is an order of the operations that explains every answer.
+    pub(crate) fn is_linearizable(&self) -> bool {
+        assert!(self.operations.len() <= 128, "a history too long to judge");
+        let answered = self.operations.iter().filter(|one| one.end.is_some()).count();
+        self.search(0, answered, self.initial, &mut HashSet::new())
+    }
+
+    fn search(&self, done: u128, left: usize, value: Option<i64>, seen: &mut HashSet<(u128, Option<i64>)>) -> bool {
+        if left == 0 {
+            return true;
+        }
+        if !seen.insert((done, value)) {
+            return false;
+        }
+        let rest = || {
+            let all = self.operations.iter().enumerate();
+            all.filter(move |(place, _)| done & (1 << place) == 0)
+        };
+        let first_end = rest().filter_map(|(_, one)| one.end).min().unwrap_or(u64::MAX);
+        for (place, one) in rest() {
+            if one.begin > first_end {
+                continue;
+            }
+            if let Some(next) = step(one, value)
+                && self.search(done | (1 << place), left - usize::from(one.end.is_some()), next, seen)
+            {
+                return true;
+            }
+        }
+        false
+    }
+}
+
+/// The value after an operation; `None` when it cannot have been answered so.
+fn step(one: &Operation, value: Option<i64>) -> Option<Option<i64>> {
+    let (applies, next) = match one.ask {
+        Ask::Read => (true, value),
+        Ask::Insert(new) => (value.is_none(), Some(new)),
+        Ask::Swap(from, to) => (value == Some(from), Some(to)),
+        Ask::Delete(from) => (value == Some(from), None),
+    };
+    if one.end.is_none() {
+        return Some(if applies { next } else { value });
+    }
+    if applies != one.applied {
+        return None;
+    }
+    let shows = one.ask == Ask::Read || !one.applied;
+    if shows && one.shown != value {
+        return None;
+    }
+    Some(if applies { next } else { value })
+}
+
+/// A counter that is increased by one.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Counter {
+    pub(crate) acknowledged: i64,
+    pub(crate) attempted: i64,
+}
+
+/// Rows that come once, in a table that is truncated.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Truncated {
+    /// By key: when it began, and when it was acknowledged.
+    pub(crate) rows: BTreeMap<i64, (u64, Option<u64>)>,
+    /// When each TRUNCATE began, when it ended (`None`: may still happen), and whether it was acknowledged.
+    pub(crate) truncations: Vec<(u64, Option<u64>, bool)>,
+}
+
+impl Truncated {
+    /// Judges a whole read that began at this moment.
+    pub(crate) fn judge(&self, began: u64, seen: &BTreeSet<i64>) -> Result<(), String> {
+        for key in seen {
+            let Some((_, acknowledged)) = self.rows.get(key) else {
+                return Err(format!("x{key} was never asked for"));
+            };
+            let emptied = self.truncations.iter().find(|(begin, end, is_certain)| {
+                *is_certain
+                    && end.is_some_and(|end| end < began)
+                    && acknowledged.is_some_and(|acknowledged| acknowledged < *begin)
+            });
+            if let Some(emptied) = emptied {
+                return Err(format!("x{key} is there after TRUNCATE {emptied:?}"));
+            }
+        }
+        for (key, (begin, acknowledged)) in &self.rows {
+            let must_be = acknowledged.is_some_and(|acknowledged| acknowledged < began)
+                && !self
+                    .truncations
+                    .iter()
+                    .any(|(_, end, _)| end.is_none_or(|end| end > *begin));
+            if must_be && !seen.contains(key) {
+                return Err(format!("x{key} was acknowledged and is gone"));
+            }
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn operation(ask: Ask, begin: u64, end: Option<u64>, applied: bool, shown: Option<i64>) -> Operation {
+        Operation {
+            ask,
+            begin,
+            end,
+            applied,
+            shown,
+        }
+    }
+
+    #[test]
+    fn histories_of_registers_are_judged() {
+        let of = |operations: &[Operation]| {
+            Register {
+                initial: None,
+                operations: operations.to_vec(),
+            }
+            .is_linearizable()
+        };
+        let insert = operation(Ask::Insert(1), 0, Some(2), true, None);
+        assert!(of(&[insert.clone(), operation(Ask::Read, 3, Some(4), true, Some(1))]));
+        assert!(!of(&[insert.clone(), operation(Ask::Read, 3, Some(4), true, None)]));
+        assert!(of(&[insert.clone(), operation(Ask::Read, 1, Some(4), true, None)]));
+        // Two swaps of one value: one of them must fail.
+        let swap = |to, begin, end| operation(Ask::Swap(1, to), begin, end, true, None);
+        assert!(!of(&[insert.clone(), swap(2, 3, Some(9)), swap(3, 3, Some(9))]));
+        // One that nobody answered may have happened, but not between.
+        let lost = swap(2, 3, None);
+        let read = |begin, value| operation(Ask::Read, begin, Some(begin + 1), true, Some(value));
+        assert!(of(&[insert.clone(), lost.clone(), read(5, 1), read(8, 2)]));
+        assert!(!of(&[insert.clone(), lost.clone(), read(5, 2), read(8, 1)]));
+        assert!(!of(&[insert, lost, read(5, 2), swap(3, 8, Some(9))]));
+    }
+
+    #[test]
+    fn versions_of_rows_are_judged() {
+        let mut row = RowVersions::default();
+        row.begin(1, false);
+        row.begin(2, false);
+        row.begin(3, true);
+        row.set(1, State::Done);
+        assert!(row.judge(row.floor(), Some(2)).is_ok());
+        assert!(row.judge(row.floor(), Some(1)).is_err());
+        assert!(row.judge(row.floor(), None).is_ok());
+        row.set(3, State::Never);
+        assert!(row.judge(row.floor(), None).is_err());
+        assert!(row.judge(row.floor(), Some(4)).is_err());
+    }
+}

@@ -1,0 +1,581 @@
+//! One seed: a database that lives, dies and lives again on one medium, its clients, and what they may be answered.
+
+use std::cell::{Cell, RefCell};
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use helenus::clock::Clock;
+use helenus::executor::{AnswerKind, Database, Error, Options, PartitionSizes, QueryParams, SessionState};
+use helenus::partition::store::{self, Medium, MediumFaults};
+use helenus::schema::node::NodeInfo;
+use helenus::token::Token;
+
+use super::marks::{Mark, Marks};
+use super::model::{Counter, Register, RowVersions, Truncated};
+use super::runner::{Log, Runner, Turn};
+
+const NOW_MICROS: i64 = 1_700_000_000_000_000;
+
+/// Logical partitions and rows of each in table `t`.
+pub(crate) const KEYS: i32 = 10;
+pub(crate) const ROWS: i32 = 5;
+/// Pairs of rows of table `p`, registers, counters.
+pub(crate) const PAIRS: usize = 4;
+pub(crate) const REGISTERS: usize = 3;
+pub(crate) const COUNTERS: usize = 3;
+
+/// Turns in which what is in work must come to rest once nothing new is asked.
+const TURNS_TO_REST_MAX: u32 = 200_000;
+
+/// A scan that goes on page by page, over whatever happens between.
+pub(crate) struct Scan {
+    pub(crate) number: u64,
+    pub(crate) text: String,
+    /// Keys of `t` that it covers.
+    pub(crate) covers: Box<dyn Fn(i32) -> bool>,
+    pub(crate) page_rows: u32,
+    pub(crate) state: Option<Bytes>,
+    pub(crate) seen: Vec<(i64, i32, i32)>,
+    /// What was certain of each row when it began.
+    pub(crate) floors: BTreeMap<(i32, i32), i64>,
+    pub(crate) epoch: u64,
+    pub(crate) life: u32,
+    pub(crate) is_busy: bool,
+}
+
+/// A physical partition as it was served: id, epoch, lower, upper.
+type Range = (u64, u64, i64, i64);
+
+/// What was seen of a table's map.
+#[derive(Default)]
+struct Seen {
+    epoch: u64,
+    /// The lists by epoch, as they were served.
+    lists: BTreeMap<u64, Vec<Range>>,
+    ranges: BTreeMap<u64, Range>,
+}
+
+/// A table that comes and goes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Existence {
+    Is,
+    IsNot,
+    Unknown,
+}
+
+/// What all tasks of a seed share.
+pub(crate) struct World {
+    pub(crate) random: RefCell<fastrand::Rng>,
+    pub(crate) log: Rc<RefCell<Log>>,
+    pub(crate) marks: RefCell<Marks>,
+    pub(crate) clock: Clock,
+    pub(crate) medium: Medium,
+    pub(crate) life: Cell<u32>,
+    pub(crate) turn: Cell<u64>,
+    pub(crate) stopping: Cell<bool>,
+    failure: RefCell<Option<String>>,
+    numbers: Cell<i64>,
+    pub(crate) is_indexed: bool,
+
+    pub(crate) rows: RefCell<BTreeMap<(i32, i32), RowVersions>>,
+    pub(crate) pairs: RefCell<Vec<RowVersions>>,
+    pub(crate) registers: RefCell<Vec<Register>>,
+    pub(crate) counters: RefCell<Vec<Counter>>,
+    pub(crate) truncated: RefCell<Truncated>,
+    pub(crate) tables: RefCell<[Existence; 2]>,
+    pub(crate) scans: RefCell<Vec<Scan>>,
+    maps: RefCell<BTreeMap<String, Seen>>,
+    /// Operations in work: what each does, its client, and the epoch of `t` when it began.
+    pub(crate) in_work: RefCell<BTreeMap<u64, (&'static str, u64)>>,
+    pub(crate) sizes: RefCell<PartitionSizes>,
+}
+
+/// One open database and a session with it.
+pub(crate) struct Server {
+    pub(crate) database: Database,
+    pub(crate) session: SessionState,
+}
+
+/// An operation in work; forgotten when it ends or is dropped.
+pub(crate) struct InWork {
+    world: Rc<World>,
+    number: u64,
+    pub(crate) epoch: u64,
+}
+
+impl Drop for InWork {
+    fn drop(&mut self) {
+        self.world.in_work.borrow_mut().remove(&self.number);
+    }
+}
+
+/// A cell of an answer: all our columns are whole numbers or booleans.
+pub(crate) type Line = Vec<Option<i64>>;
+
+/// How a statement ended.
+pub(crate) enum Outcome {
+    Done(Vec<Line>, Option<Bytes>),
+    /// It did not happen.
+    Refused(String),
+    /// It may have happened.
+    Unknown(String),
+}
+
+impl Outcome {
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self, Self::Done(..))
+    }
+}
+
+impl World {
+    pub(crate) fn new(seed: u64, is_loud: bool) -> Rc<Self> {
+        let mut random = fastrand::Rng::with_seed(seed);
+        let medium = Medium::new(random.u64(..));
+        Rc::new(Self {
+            is_indexed: random.bool(),
+            random: RefCell::new(random),
+            log: Rc::new(RefCell::new(Log::new(is_loud))),
+            marks: RefCell::default(),
+            clock: Clock::manual(NOW_MICROS),
+            medium,
+            life: Cell::new(0),
+            turn: Cell::new(0),
+            stopping: Cell::new(false),
+            failure: RefCell::default(),
+            numbers: Cell::new(0),
+            rows: RefCell::default(),
+            pairs: RefCell::new(vec![RowVersions::default(); PAIRS]),
+            registers: RefCell::new(vec![Register::default(); REGISTERS]),
+            counters: RefCell::new(vec![Counter::default(); COUNTERS]),
+            truncated: RefCell::default(),
+            tables: RefCell::new([Existence::IsNot; 2]),
+            scans: RefCell::default(),
+            maps: RefCell::default(),
+            in_work: RefCell::default(),
+            sizes: RefCell::default(),
+        })
+    }
+
+    pub(crate) fn below(&self, end: u64) -> u64 {
+        self.random.borrow_mut().u64(..end)
+    }
+
+    pub(crate) fn chance(&self, per_mille: u64) -> bool {
+        self.below(1000) < per_mille
+    }
+
+    pub(crate) fn mark(&self, mark: Mark) {
+        self.marks.borrow_mut().note(mark);
+    }
+
+    /// A number that was never given before: a write's timestamp and value.
+    pub(crate) fn number(&self) -> i64 {
+        self.numbers.set(self.numbers.get() + 1);
+        self.numbers.get()
+    }
+
+    /// The first thing that was wrong.
+    pub(crate) fn fail(&self, about: &str, what: String) {
+        let mut failure = self.failure.borrow_mut();
+        if failure.is_none() {
+            self.log.borrow_mut().note(format!("WRONG {about}: {what}"));
+            *failure = Some(format!("{about}: {what}"));
+        }
+    }
+
+    pub(crate) fn failure(&self) -> Option<String> {
+        self.failure.borrow().clone()
+    }
+
+    pub(crate) fn judge(&self, about: &str, outcome: Result<(), String>) {
+        if let Err(what) = outcome {
+            self.fail(about, what);
+        }
+    }
+
+    /// The epoch in which table `t` was seen last.
+    pub(crate) fn epoch(&self) -> u64 {
+        self.maps.borrow().get("t").map_or(0, |seen| seen.epoch)
+    }
+
+    pub(crate) fn enter(self: &Rc<Self>, what: &'static str) -> InWork {
+        let number = self.number().unsigned_abs();
+        let epoch = self.epoch();
+        self.in_work.borrow_mut().insert(number, (what, epoch));
+        InWork {
+            world: Rc::clone(self),
+            number,
+            epoch,
+        }
+    }
+
+    /// Judges the maps of all tables that stay: cover, epochs, owners.
+    pub(crate) fn check_maps(&self, database: &Database) {
+        let mut tables: BTreeMap<String, Vec<Range>> = BTreeMap::new();
+        for part in database.partitions().into_iter().filter(|part| part.keyspace == "ks") {
+            let list = tables.entry(part.table).or_default();
+            list.push((part.id, part.epoch, part.lower, part.upper));
+        }
+        let mut maps = self.maps.borrow_mut();
+        for (table, mut list) in tables {
+            list.sort_by_key(|(_, _, lower, _)| *lower);
+            let ends = (list[0].2, list[list.len() - 1].3);
+            let meet = list.windows(2).all(|pair| pair[0].3.checked_add(1) == Some(pair[1].2));
+            if ends != (i64::MIN, i64::MAX) || !meet || list.iter().any(|(_, _, lower, upper)| lower > upper) {
+                self.fail(&table, format!("a token has no owner, or several: {list:?}"));
+            }
+            if table.starts_with('d') {
+                continue;
+            }
+            let epoch = list.iter().map(|range| range.1).max().unwrap_or_default();
+            let seen = maps.entry(table.clone()).or_default();
+            if epoch < seen.epoch {
+                self.fail(&table, format!("epoch {} was in force, now it is {epoch}", seen.epoch));
+            }
+            if seen.lists.get(&epoch).is_some_and(|before| *before != list) {
+                self.fail(&table, format!("epoch {epoch} had other ranges before"));
+            }
+            for range in &list {
+                let before = seen.ranges.insert(range.0, *range);
+                if before.is_some_and(|before| before != *range) {
+                    self.fail(&table, format!("partition {} was {before:?} and is {range:?}", range.0));
+                }
+            }
+            if epoch > seen.epoch {
+                self.log
+                    .borrow_mut()
+                    .note(format!("{table} has epoch {epoch}, {} partitions", list.len()));
+                let writes = self
+                    .in_work
+                    .borrow()
+                    .values()
+                    .filter(|(what, _)| *what == "write")
+                    .count();
+                if table == "t" && writes > 0 {
+                    self.mark(Mark::SplitDuringWrite);
+                }
+                seen.epoch = epoch;
+            }
+            seen.lists.insert(epoch, list);
+        }
+    }
+
+    /// The ranges of a table: (id, lower).
+    pub(crate) fn parts(&self, database: &Database, table: &str) -> Vec<(u64, i64)> {
+        let mut parts: Vec<(u64, i64)> = database
+            .partitions()
+            .into_iter()
+            .filter(|part| part.keyspace == "ks" && part.table == table)
+            .map(|part| (part.id, part.lower))
+            .collect();
+        parts.sort_by_key(|part| part.1);
+        parts
+    }
+
+    fn options(&self) -> Options {
+        Options {
+            url: store::Url::Memory,
+            store: store::Options {
+                medium: Some(self.medium.clone()),
+                ..store::Options::default()
+            },
+            clock: self.clock.clone(),
+            seed: self.below(u64::MAX),
+            node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+            page_bytes_max: Options::PAGE_BYTES_MAX,
+            guardrails: helenus::planner::Guardrails::default(),
+            prices: helenus::throughput::Coefficients::default(),
+            profile: helenus::profile::Profile::default(),
+        }
+    }
+}
+
+impl Server {
+    /// Runs a statement of a driver that gives timestamps.
+    pub(crate) async fn ask(&self, world: &Rc<World>, text: &str, params: QueryParams) -> Outcome {
+        let number = world.number();
+        world
+            .log
+            .borrow_mut()
+            .note(format!("ask {number} {text} at {:?}", params.timestamp_micros));
+        let answer = self.database.query(&self.session, text, &params).await;
+        let outcome = match answer {
+            Ok(answer) => match answer.kind {
+                AnswerKind::Rows(rows) => {
+                    let (lines, state) = (lines(&rows), rows.paging_state);
+                    Outcome::Done(lines, state)
+                }
+                _ => Outcome::Done(Vec::new(), None),
+            },
+            Err(error) => {
+                let text = error.to_string();
+                match error {
+                    Error::WriteFailure { .. } if text.contains("takes no writes since") => Outcome::Refused(text),
+                    Error::WriteFailure { .. } | Error::WriteTimeout { .. } | Error::Server(_) => {
+                        Outcome::Unknown(text)
+                    }
+                    Error::ReadFailure { .. } | Error::Unavailable(_) | Error::Overloaded(_) => Outcome::Refused(text),
+                    Error::Invalid(_) | Error::AlreadyExists { .. } => Outcome::Refused(text),
+                    other => {
+                        world.fail("answers", format!("{text}: {other:?}"));
+                        Outcome::Refused(other.to_string())
+                    }
+                }
+            }
+        };
+        let told = match &outcome {
+            Outcome::Done(lines, state) => format!("{lines:?}{}", if state.is_some() { " …" } else { "" }),
+            Outcome::Refused(text) => format!("refused: {text}"),
+            Outcome::Unknown(text) => format!("unknown: {text}"),
+        };
+        world.log.borrow_mut().note(format!("told {number} {told}"));
+        outcome
+    }
+}
+
+/// Rows as numbers.
+fn lines(rows: &helenus::executor::Rows) -> Vec<Line> {
+    let mut content = rows.content.as_ref();
+    let mut lines = Vec::new();
+    for _ in 0..rows.row_count {
+        let mut line = Vec::new();
+        for _ in rows.metadata.columns.iter() {
+            let (length, rest) = content.split_first_chunk::<4>().unwrap();
+            let length = i32::from_be_bytes(*length);
+            if length < 0 {
+                content = rest;
+                line.push(None);
+                continue;
+            }
+            let (value, rest) = rest.split_at(length as usize);
+            content = rest;
+            line.push(Some(match value.len() {
+                1 => i64::from(value[0]),
+                4 => i64::from(i32::from_be_bytes(value.try_into().unwrap())),
+                _ => i64::from_be_bytes(value.try_into().unwrap()),
+            }));
+        }
+        lines.push(line);
+    }
+    lines
+}
+
+pub(crate) fn token(key: i32) -> i64 {
+    Token::of(&key.to_be_bytes()).value()
+}
+
+/// What is asked of a simulation.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Plan {
+    pub(crate) seed: u64,
+    pub(crate) is_loud: bool,
+}
+
+/// What came of one.
+pub(crate) struct Report {
+    pub(crate) seed: u64,
+    pub(crate) failure: Option<String>,
+    pub(crate) trace: Vec<String>,
+    pub(crate) hash: u64,
+    pub(crate) turns: u64,
+    pub(crate) marks: Marks,
+}
+
+/// Runs one seed to its end, or to the first thing that is wrong.
+pub(crate) fn simulate(plan: Plan) -> Report {
+    let world = World::new(plan.seed, plan.is_loud);
+    let lives = 2 + world.below(4);
+    for life in 0..lives {
+        world.life.set(u32::try_from(life).unwrap());
+        let runtime = tokio::runtime::Builder::new_current_thread()
+            .enable_time()
+            .build()
+            .unwrap();
+        let is_last = life + 1 == lives;
+        runtime.block_on(live(&world, is_last));
+        // Whatever the database has begun by itself ends here, wherever it is.
+        drop(runtime);
+        if world.failure().is_some() {
+            break;
+        }
+        crash(&world);
+    }
+    let failure = world.failure();
+    let about = failure
+        .as_deref()
+        .and_then(|text| text.split(':').next())
+        .unwrap_or_default();
+    let trace = if failure.is_some() {
+        world.log.borrow().trace(&format!("#{about}#"), 60)
+    } else {
+        Vec::new()
+    };
+    let digest = world.medium.digest();
+    world.log.borrow_mut().note(format!("medium {digest:08x}"));
+    let report = Report {
+        seed: plan.seed,
+        failure,
+        trace,
+        hash: world.log.borrow().hash(),
+        turns: world.turn.get(),
+        marks: world.marks.borrow().clone(),
+    };
+    drop(world.scans.take());
+    report
+}
+
+fn crash(world: &Rc<World>) {
+    if world.medium.has_work() {
+        world.mark(Mark::CrashWithWritesQueued);
+    }
+    world.log.borrow_mut().note("crash".to_owned());
+    world.medium.crash();
+}
+
+/// From one start of the database to its end.
+async fn live(world: &Rc<World>, is_last: bool) {
+    let log = Rc::clone(&world.log);
+    let mut runner = Runner::new(world.medium.clone(), world.below(u64::MAX), log);
+    world.stopping.set(false);
+    let faults = world.below(3);
+    world.medium.set_faults(MediumFaults::default());
+    let opened: Rc<RefCell<Option<Rc<Server>>>> = Rc::default();
+    {
+        let (world, opened) = (Rc::clone(world), Rc::clone(&opened));
+        let opening = async move {
+            match Database::open(world.options()).await {
+                Ok(database) => {
+                    let session = SessionState {
+                        keyspace: (world.life.get() > 0).then(|| Arc::from("ks")),
+                        ..SessionState::default()
+                    };
+                    *opened.borrow_mut() = Some(Rc::new(Server { database, session }));
+                }
+                Err(error) => world.fail("open", error.to_string()),
+            }
+        };
+        runner.spawn("open".to_owned(), opening);
+    }
+    if world.life.get() > 0 && !is_last && world.chance(150) {
+        // Killed again while it starts.
+        for _ in 0..world.below(12) {
+            turn(world, &mut runner).await;
+        }
+        world.mark(Mark::CrashInRecovery);
+        return;
+    }
+    rest(world, &mut runner).await;
+    let Some(server) = opened.borrow_mut().take() else {
+        return;
+    };
+    let server = if world.life.get() == 0 {
+        let Some(server) = Rc::into_inner(server) else { return };
+        super::clients::begin(world, &mut runner, server).await
+    } else {
+        server
+    };
+    super::clients::check_at_rest(world, &mut runner, &server).await;
+    if world.failure().is_some() {
+        return;
+    }
+    world.medium.set_faults(match faults {
+        0 => MediumFaults::default(),
+        1 => MediumFaults {
+            failed_per_mille: 30,
+            done_but_failed_per_mille: 30,
+            dead_per_mille: 0,
+        },
+        _ => MediumFaults {
+            failed_per_mille: 5,
+            done_but_failed_per_mille: 20,
+            dead_per_mille: 8,
+        },
+    });
+    let clients = 3 + world.below(4);
+    for client in 0..clients {
+        super::clients::spawn(world, &mut runner, &server, client);
+    }
+    let turns = 100 + world.below(900);
+    for _ in 0..turns {
+        if turn(world, &mut runner).await == Turn::Idle && runner.len() == 0 {
+            break;
+        }
+        world.check_maps(&server.database);
+        if world.failure().is_some() {
+            return;
+        }
+        if world.medium.is_dead() {
+            world.mark(Mark::MediumDied);
+        }
+        if world.chance(8) {
+            let name = runner.cancel_one();
+            if let Some(name) = name {
+                world.log.borrow_mut().note(format!("cancel {name}"));
+                world.mark(Mark::RequestDropped);
+                super::clients::spawn(world, &mut runner, &server, world.below(1000) + 10);
+            }
+        }
+        if world.chance(50) {
+            world.clock.advance(Duration::from_millis(world.below(400)));
+        }
+        if world.chance(4) {
+            let back = world.chance(500);
+            let hour = 3_600_000_000;
+            world.clock.set_wall_by(if back { -hour } else { hour });
+            world
+                .log
+                .borrow_mut()
+                .note(format!("the clock is set {}", if back { "back" } else { "forward" }));
+            world.mark(if back {
+                Mark::ClockSetBack
+            } else {
+                Mark::ClockSetForward
+            });
+        }
+    }
+    if !is_last && world.chance(600) {
+        for (what, _) in world.in_work.borrow().values() {
+            match *what {
+                "split" => world.mark(Mark::CrashInSplit),
+                "write" => world.mark(Mark::CrashInWrite),
+                "truncate" => world.mark(Mark::CrashInTruncate),
+                _ => {}
+            }
+        }
+        return;
+    }
+    world.stopping.set(true);
+    world.medium.set_faults(MediumFaults::default());
+    rest(world, &mut runner).await;
+    if world.failure().is_none() {
+        super::clients::check_at_rest(world, &mut runner, &server).await;
+    }
+    if is_last && world.failure().is_none() {
+        super::clients::finish_scans(world, &mut runner, &server).await;
+    }
+}
+
+async fn turn(world: &Rc<World>, runner: &mut Runner) -> Turn {
+    world.turn.set(world.turn.get() + 1);
+    runner.turn().await
+}
+
+/// Goes on until all that is in work is answered.
+pub(crate) async fn rest(world: &Rc<World>, runner: &mut Runner) {
+    for _ in 0..TURNS_TO_REST_MAX {
+        if turn(world, runner).await == Turn::Idle {
+            if runner.len() > 0 {
+                world.fail("liveness", format!("{} requests wait for ever", runner.len()));
+            }
+            return;
+        }
+        if world.failure().is_some() {
+            return;
+        }
+    }
+    world.fail("liveness", "requests never come to an end".to_owned());
+}
