@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use self::settings::{SETTINGS, Setting};
-use crate::executor::PartitionLimits;
+use crate::executor::{self, PartitionLimits, SizeLimits};
 use crate::planner::Guardrails;
 use crate::profile::Profile;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
@@ -297,6 +297,10 @@ pub struct Config {
     pub guardrails: Guardrails,
     /// What operations cost, in request units.
     pub prices: Coefficients,
+    /// How large things may be; bytes are scaled already.
+    pub limits: SizeLimits,
+    /// Bytes after which a page ends; scaled already.
+    pub page_bytes_max: usize,
     /// When physical partitions are split and merged; bytes are scaled already.
     pub partitions: PartitionLimits,
     /// Time between looks at their sizes; zero: never.
@@ -347,6 +351,8 @@ impl Config {
             profile: values.parsed("profile")?,
             guardrails: guardrails(values)?,
             prices: prices(values)?,
+            limits: size_limits(values)?,
+            page_bytes_max: page_bytes_max(values)?,
             partitions: PartitionLimits {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
                 merges: values.parsed("partition-merge")?,
@@ -393,6 +399,41 @@ fn scale(values: &Values) -> Result<Scale, ConfigError> {
         (Some(numerator), Some(denominator)) => Ok(Scale { numerator, denominator }),
         _ => Err(values.wrong("scale-limits", text, "a fraction of whole numbers above 0, like 1/1000")),
     }
+}
+
+/// A limit that has a default in the `cosmos` profile only: `None` is none.
+fn limit<T: FromStr<Err: fmt::Display>>(
+    values: &Values,
+    name: &'static str,
+    in_cosmos: T,
+) -> Result<Option<T>, ConfigError> {
+    match values.text(name) {
+        Some("off") => Ok(None),
+        Some("auto") | None => Ok(values.parsed::<Profile>("profile")?.is_cosmos().then_some(in_cosmos)),
+        Some(_) => values.parsed(name).map(Some),
+    }
+}
+
+fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
+    let scale = scale(values)?;
+    let scaled = |limit: Option<u64>| limit.map(|limit| scale.of(limit));
+    let logical = match values.text("logical-partition-bytes-max") {
+        Some("off") => None,
+        _ => Some(values.parsed("logical-partition-bytes-max")?),
+    };
+    Ok(SizeLimits {
+        logical_partition_bytes_max: scaled(logical),
+        row_bytes_max: scaled(limit(values, "row-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
+        request_bytes_max: scaled(limit(values, "request-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
+        batch_operations_max: limit(values, "batch-operations-max", SizeLimits::BATCH_OPERATIONS_MAX)?,
+        partition_key_bytes_max: limit(values, "partition-key-bytes-max", SizeLimits::PARTITION_KEY_BYTES_MAX)?,
+    })
+}
+
+fn page_bytes_max(values: &Values) -> Result<usize, ConfigError> {
+    let given = limit(values, "page-bytes-max", SizeLimits::PAGE_BYTES_MAX)?;
+    let bytes = given.unwrap_or(executor::Options::PAGE_BYTES_MAX);
+    Ok(usize::try_from(scale(values)?.of(bytes as u64)).unwrap_or(usize::MAX))
 }
 
 fn limits(values: &Values) -> Result<Limits, ConfigError> {
@@ -543,6 +584,27 @@ mod tests {
         assert_eq!(config.server.listen, ["127.0.0.1:9042".parse().unwrap()]);
         assert_eq!(config.server.limits, Limits::default());
         assert_eq!(config.guardrails, Guardrails::default());
+        assert_eq!(config.limits, SizeLimits::default());
+    }
+
+    #[test]
+    fn limits_follow_the_profile_and_are_scaled() {
+        let cosmos = Config::new(&gather(&[("profile", "cosmos"), ("listen", "127.0.0.1:0")], &[])).unwrap();
+        assert_eq!(cosmos.limits.row_bytes_max, Some(2 << 20));
+        assert_eq!(cosmos.limits.batch_operations_max, Some(100));
+        assert_eq!(cosmos.page_bytes_max, 4 << 20);
+        let given = [
+            ("scale-limits", "1/1024"),
+            ("row-bytes-max", "1048576"),
+            ("logical-partition-bytes-max", "off"),
+            ("partition-key-bytes-max", "7"),
+        ];
+        let scaled = Config::new(&gather(&given, &[])).unwrap();
+        assert_eq!(scaled.limits.logical_partition_bytes_max, None);
+        assert_eq!(scaled.limits.row_bytes_max, Some(1024));
+        assert_eq!(scaled.limits.partition_key_bytes_max, Some(7));
+        assert_eq!((scaled.partitions.bytes_max, scaled.page_bytes_max), (30 << 20, 1024));
+        assert!(Config::new(&gather(&[("row-bytes-max", "large")], &[])).is_err());
     }
 
     #[test]

@@ -136,10 +136,47 @@ pub const SETTINGS: &[Setting] = &[
                scan-kib, return-kib, metadata, refused",
     },
     setting(
+        "logical-partition-bytes-max",
+        "BYTES",
+        Some("21474836480"),
+        "Bytes of one partition key's rows and index entries beyond which writes to it are refused; off: never",
+    ),
+    setting(
+        "row-bytes-max",
+        "BYTES",
+        Some("auto"),
+        "Most bytes of a row; off: any; auto: 2097152 in the cosmos profile, off otherwise",
+    ),
+    setting(
+        "request-bytes-max",
+        "BYTES",
+        Some("auto"),
+        "Most bytes that one request writes; off: any; auto: 2097152 in the cosmos profile, off otherwise",
+    ),
+    setting(
+        "page-bytes-max",
+        "BYTES",
+        Some("auto"),
+        "Bytes of rows after which a page ends; auto: 4194304 in the cosmos profile, 1048576 otherwise",
+    ),
+    setting(
+        "batch-operations-max",
+        "COUNT",
+        Some("auto"),
+        "Most statements of a batch; off: any; auto: 100 in the cosmos profile, off otherwise; not scaled",
+    ),
+    setting(
+        "partition-key-bytes-max",
+        "BYTES",
+        Some("auto"),
+        "Most bytes of a partition key; off: Cassandra's 65535; auto: 2048 in the cosmos profile, off otherwise; not scaled",
+    ),
+    setting(
         "scale-limits",
         "FRACTION",
         Some("1"),
-        "Multiplies limits of size, so that tests reach them with little data: 1/1000 makes 30 GB 30 MB",
+        "Multiplies limits of the sizes of partitions, rows, requests and pages, so that tests reach them with little data: 1/1000 \
+         makes 30 GB 30 MB",
     ),
     setting(
         "row-cache-bytes-max",

@@ -10,6 +10,7 @@
 //! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
+//! !logical · u32 · i64  the size of a large logical partition (logical.rs)
 //! !partitions · u32   the physical partitions of the table of this number (partition::map); none: one that was never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
@@ -40,6 +41,7 @@ use crate::clock::Clock;
 use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
 use crate::executor::index::{self, Indexes, Progress, Record};
+use crate::executor::logical::{self, Recorded};
 use crate::executor::paging::PagingKey;
 use crate::executor::probe::PROBE;
 use crate::executor::write::clock::LAST_BALLOT;
@@ -100,6 +102,8 @@ pub(crate) struct Catalog {
     pub(crate) indexes: Arc<Indexes>,
     /// µs, as it was recorded when the catalog was opened; `None`: never.
     pub(crate) last_ballot: Option<i64>,
+    /// The large logical partitions that were there when the catalog was opened.
+    pub(crate) logical: Vec<Recorded>,
 }
 
 /// What only changes of the schema touch.
@@ -122,6 +126,7 @@ struct Found {
     garbage: Vec<StorageId>,
     indexes: BTreeMap<StorageId, Record>,
     partitions: BTreeMap<StorageId, Bytes>,
+    logical: Vec<Recorded>,
 }
 
 impl Found {
@@ -147,6 +152,8 @@ impl Found {
                 let id = id.try_into().ok().map(u32::from_be_bytes);
                 let list = Bytes::copy_from_slice(value);
                 found.partitions.extend(id.map(|id| (id, list)));
+            } else if let Some(place) = key.strip_prefix(logical::RECORD) {
+                found.logical.extend(logical::decode(place, value));
             } else if let Some(id) = key.strip_prefix(GARBAGE) {
                 found.garbage.extend(id.try_into().ok().map(u32::from_be_bytes));
             } else {
@@ -222,6 +229,7 @@ impl Catalog {
             paging_key: PagingKey(paging_key),
             indexes: Arc::default(),
             last_ballot: found.last_ballot,
+            logical: found.logical,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         for id in found.garbage {

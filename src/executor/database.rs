@@ -14,6 +14,8 @@ use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::figures::Watch;
 use super::index;
+use super::limits::SizeLimits;
+use super::logical::LogicalPartitions;
 use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
 use super::read::sink::{Limits, Page, Shape, Sink};
@@ -57,6 +59,8 @@ pub struct Options {
     pub guardrails: Guardrails,
     /// What operations cost, in request units.
     pub prices: Coefficients,
+    /// How large things may be.
+    pub limits: SizeLimits,
     /// Whom to behave as.
     pub profile: Profile,
 }
@@ -145,6 +149,7 @@ impl Database {
         let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers).await?;
         node.host_id = catalog.host_id;
         let ballots = Ballots::new(store.clone(), catalog.last_ballot);
+        let logical = LogicalPartitions::new(&options.limits, options.clock.clone(), catalog.logical.clone());
         Ok(Self {
             catalog: Arc::new(catalog),
             store,
@@ -153,6 +158,8 @@ impl Database {
                 ballots,
                 list_keys,
                 stripes: Stripes::default(),
+                limits: options.limits,
+                logical: Arc::new(logical),
             },
             plans: PlanCache::default(),
             node,
@@ -217,6 +224,11 @@ impl Database {
     #[must_use]
     pub const fn profile(&self) -> Profile {
         self.profile
+    }
+
+    /// How large logical partitions are.
+    pub(super) fn logical(&self) -> &Arc<LogicalPartitions> {
+        &self.writes.logical
     }
 
     /// The store, and time.
@@ -448,6 +460,7 @@ impl Database {
                 refuse_system(&table.keyspace)?;
                 charges.metadata();
                 self.catalog.truncate(&table.keyspace, &table.name).await?;
+                self.forget_logical_partitions().await;
                 Ok(Answer::new(AnswerKind::Void))
             }
             Plan::Use(keyspace) => {
@@ -727,8 +740,9 @@ impl Database {
             if mutant::is_on(Mutant::RetryCounter) && is_counter && applied.is_err() {
                 applied = self.writes.apply(&routed, &write, None, charges).await;
             }
-            applied?;
-            Answer::new(AnswerKind::Void)
+            let mut answer = Answer::new(AnswerKind::Void);
+            answer.warnings = applied?;
+            answer
         };
         answer.warnings.extend(warnings);
         Ok(answer)
@@ -743,6 +757,7 @@ impl Database {
         if batch.modifications.is_empty() {
             return Ok(Answer::new(AnswerKind::Void));
         }
+        self.writes.limits.check_operations(batch.modifications.len())?;
         self.watch.note_partitions(batch);
         let routed = batch
             .modifications
@@ -790,6 +805,7 @@ impl Database {
 
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
         refuse_system(&modification.table.keyspace)?;
+        self.writes.limits.check_partition_keys(&modification.partition_keys)?;
         Ok(Routed {
             modification,
             partitions: request.snapshot.partitions(&modification.table)?,
@@ -860,6 +876,7 @@ impl Database {
             .ddl(statement, &request.snapshot.schema, keyspace, &mut warnings)?;
         let outcome = self.catalog.change(statement, keyspace).await?;
         self.forget_dropped_tables();
+        self.forget_logical_partitions().await;
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
         answer.warnings = warnings;

@@ -318,7 +318,7 @@ impl Database {
 }
 
 /// Tables and views whose rows are in stores, by keyspace and name.
-fn stored_tables(schema: &crate::schema::Schema) -> impl Iterator<Item = &Arc<Table>> {
+pub(super) fn stored_tables(schema: &crate::schema::Schema) -> impl Iterator<Item = &Arc<Table>> {
     let keyspaces = schema
         .keyspaces
         .values()

@@ -7,11 +7,13 @@
 //!
 //! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3 `[consistency]`.
 
+pub mod gauges;
 pub mod map;
 pub mod replicas;
 pub mod store;
 pub mod stripes;
 
+pub use gauges::Gauges;
 pub use map::{MapError, PARTITIONS_MAX, PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
 pub use replicas::{Consistency, ReplicaSet, Shortage};
 pub use stripes::{Held, Stripes};

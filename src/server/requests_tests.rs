@@ -20,6 +20,7 @@ pub(in crate::server) async fn memory() -> Database {
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails: crate::planner::Guardrails::default(),
         prices: crate::throughput::Coefficients::default(),
+        limits: crate::executor::SizeLimits::default(),
         profile: crate::profile::Profile::default(),
     };
     Database::open(options).await.unwrap()

@@ -169,9 +169,10 @@ async fn open(
         clock,
         seed,
         node,
-        page_bytes_max: executor::Options::PAGE_BYTES_MAX,
+        page_bytes_max: config.page_bytes_max,
         guardrails: config.guardrails.clone(),
         prices: config.prices,
+        limits: config.limits,
         profile: config.profile,
     };
     Database::open(options).await.map_err(|source| RunError::Open {

@@ -32,6 +32,7 @@ impl Client {
             page_bytes_max: Options::PAGE_BYTES_MAX,
             guardrails: helenus::planner::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
+            limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
         };
         Self {

@@ -124,8 +124,10 @@ impl WriteRoom {
             };
             self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
-        staged.commit(request, held, charges).await?;
-        Ok(applied(first.table()))
+        let warnings = staged.commit(self, request, held, charges).await?;
+        let mut answer = applied(first.table());
+        answer.warnings = warnings;
+        Ok(answer)
     }
 }
 

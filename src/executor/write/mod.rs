@@ -9,8 +9,12 @@ mod forms;
 pub(crate) mod fragment;
 pub(crate) mod size;
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
+use crate::executor::limits::{SizeLimits, too_large};
+use crate::executor::logical::{self, Admitted, LogicalPartitions, Weight};
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, CellState, Committed, RangeTombstone, Row, Space, Store, key};
@@ -32,6 +36,8 @@ pub(crate) struct WriteRoom {
     pub(crate) ballots: Ballots,
     pub(crate) list_keys: ListKeys,
     pub(crate) stripes: Stripes,
+    pub(crate) limits: SizeLimits,
+    pub(crate) logical: Arc<LogicalPartitions>,
 }
 
 /// What of a request matters to its writes.
@@ -106,6 +112,8 @@ pub(crate) struct Staged {
     deletes_just_before: bool,
     /// What is measured of a batch; `None`: nothing.
     size: Option<BatchSize>,
+    /// What is written to each logical partition.
+    weights: Vec<Weight>,
 }
 
 impl Staged {
@@ -128,21 +136,60 @@ impl Staged {
         &mut staged.batch
     }
 
+    /// Adds what is written to a logical partition.
+    fn weigh(&mut self, one: &OnePartition<'_>, row_bytes: u64, entry_bytes: u64) {
+        let modification = one.routed.modification;
+        let deletes = modification.kind == ModificationKind::Delete;
+        if let Some(last) = self.weights.last_mut()
+            && last.deletes == deletes
+            && last.token == one.token.value()
+            && last.table.storage_id == modification.table.storage_id
+        {
+            last.row_bytes += row_bytes;
+            last.entry_bytes += entry_bytes;
+            return;
+        }
+        self.weights.push(Weight {
+            table: Arc::clone(&modification.table),
+            token: one.token.value(),
+            key: one.partition_key.clone(),
+            store: one.partition.store.clone(),
+            row_bytes,
+            entry_bytes,
+            deletes,
+        });
+    }
+
     /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
-    /// reads under them next must see what it has done.
+    /// reads under them next must see what it has done. Gives what the client is to be warned of.
+    ///
+    /// # Errors
+    /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
     pub(crate) async fn commit(
-        self,
+        mut self,
+        room: &WriteRoom,
         request: &WriteRequest,
         held: Option<Held>,
         charges: &mut Charges,
-    ) -> Result<(), Error> {
+    ) -> Result<Vec<String>, Error> {
+        let bytes = self.weights.iter().map(|weight| weight.row_bytes).sum();
+        room.limits
+            .check_request(bytes, request.consistency, request.write_type)?;
+        let mut admitted = room.logical.admit(&self.weights, request.now_seconds).await?;
+        if let Some(first) = self.stores.first_mut() {
+            // In the same commit, so that it costs nothing; the store is the one that has the catalog, since there is no other.
+            for (key, value) in admitted.records.drain(..) {
+                first.batch.put(Space::Catalog, key, value);
+            }
+        }
+        let warnings = std::mem::take(&mut admitted.warnings);
         match held {
             Some(held) if !mutant::is_on(Mutant::UnlockAtCancel) => {
                 let request = *request;
                 let committing = tokio::spawn(async move {
                     let mut commits = Vec::new();
                     let outcome = self
-                        .commit_all(&request, |committed, marked| commits.push((committed, marked)))
+                        .commit_all(&request, admitted, |committed, marked| commits.push((committed, marked)))
                         .await;
                     drop(held);
                     (commits, outcome)
@@ -152,18 +199,20 @@ impl Staged {
                 for (committed, marked) in commits {
                     charge(&committed, marked, charges);
                 }
-                outcome
+                outcome?;
             }
             _held => {
-                self.commit_all(request, |committed, marked| charge(&committed, marked, charges))
-                    .await
+                self.commit_all(request, admitted, |committed, marked| charge(&committed, marked, charges))
+                    .await?;
             }
         }
+        Ok(warnings)
     }
 
     async fn commit_all(
         self,
         request: &WriteRequest,
+        mut admitted: Admitted,
         mut each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<(), Error> {
         for StagedStore {
@@ -178,6 +227,15 @@ impl Staged {
                 let committed = store.commit_rows(batch).await;
                 let committed =
                     committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                if admitted.is_watched() {
+                    for written in committed.rows() {
+                        if let Some(marked) = marked.get(written.change) {
+                            let token = Token::of(&marked.partition_key).value();
+                            let bytes = [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
+                            admitted.made((marked.partition.table, token), bytes);
+                        }
+                    }
+                }
                 each(committed, marked);
             }
         }
@@ -223,7 +281,7 @@ impl WriteRoom {
         request: &WriteRequest,
         size: Option<&Threshold>,
         charges: &mut Charges,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Vec<String>, Error> {
         let mut staged = Staged {
             size: size.map(|_| BatchSize::default()),
             ..Staged::default()
@@ -257,8 +315,9 @@ impl WriteRoom {
             }
             _ => None,
         };
-        staged.commit(request, held, charges).await?;
-        Ok(warning)
+        let mut warnings = staged.commit(self, request, held, charges).await?;
+        warnings.extend(warning);
+        Ok(warnings)
     }
 
     /// Locks the logical partitions of these modifications.
@@ -299,7 +358,7 @@ impl WriteRoom {
                 token,
                 stamp,
             };
-            one.stage(staged, charges).await?;
+            one.stage(request, staged, charges).await?;
         }
         Ok(())
     }
@@ -333,7 +392,12 @@ struct OnePartition<'a> {
 }
 
 impl OnePartition<'_> {
-    async fn stage(&self, staged: &mut Staged, charges: &mut Charges) -> Result<(), Error> {
+    async fn stage(
+        &self,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
         let modification = self.routed.modification;
         let table = self.routed.table();
         let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
@@ -350,9 +414,11 @@ impl OnePartition<'_> {
                     self.partition_key,
                     deletion,
                 );
+                staged.weigh(self, 0, 0);
             }
             BoundTarget::Ranges(ranges) => {
                 let stamp = self.stamp(staged);
+                staged.weigh(self, 0, 0);
                 for range in ranges {
                     if let Some(size) = &mut staged.size {
                         size.range(table, self.partition_key, range);
@@ -368,13 +434,13 @@ impl OnePartition<'_> {
             }
             BoundTarget::Static => {
                 let prefix = self.prefix();
-                self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged, charges)
+                self.stage_row(key::static_row_key(&prefix), true, Row::default(), request, staged, charges)
                     .await?;
             }
             BoundTarget::Rows(rows) => {
                 let prefix = self.prefix();
                 if self.operations(true).next().is_some() {
-                    self.stage_row(key::static_row_key(&prefix), true, Row::default(), staged, charges)
+                    self.stage_row(key::static_row_key(&prefix), true, Row::default(), request, staged, charges)
                         .await?;
                 }
                 for clustering in rows {
@@ -384,7 +450,7 @@ impl OnePartition<'_> {
                     } else if modification.kind == ModificationKind::Insert && !table.is_counter {
                         row.marker = Some(self.stamp.marker());
                     }
-                    self.stage_row(key::row_key(&prefix, clustering), false, row, staged, charges)
+                    self.stage_row(key::row_key(&prefix, clustering), false, row, request, staged, charges)
                         .await?;
                 }
             }
@@ -466,6 +532,7 @@ impl OnePartition<'_> {
         key: Vec<u8>,
         of_static: bool,
         mut row: Row,
+        request: &WriteRequest,
         staged: &mut Staged,
         charges: &mut Charges,
     ) -> Result<(), Error> {
@@ -499,8 +566,42 @@ impl OnePartition<'_> {
             let clustering = key.get(self.prefix().len() + 1..).filter(|_| !of_static);
             size.row(self.routed.table(), &key, clustering, &row);
         }
+        let token = self.token.value();
+        let mut entry_bytes = 0;
+        if self.room.logical.is_watched(self.routed.table().storage_id, token) {
+            entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
+        }
+        if let Some(bytes_max) = self.room.limits.row_bytes_max
+            && self.routed.modification.kind != ModificationKind::Delete
+        {
+            self.check_row(&key, &row, bytes_max, request).await?;
+        }
         let marked = self.marked_row(&key, of_static, &row);
-        staged.batch(self.partition, marked).upsert(key, row);
+        let batch = staged.batch(self.partition, marked);
+        let before = batch.bytes();
+        batch.upsert(key, row);
+        let row_bytes = (batch.bytes() - before) as u64;
+        staged.weigh(self, row_bytes, entry_bytes);
+        Ok(())
+    }
+
+    /// Refuses a row that would be larger than it may be.
+    async fn check_row(&self, key: &[u8], row: &Row, bytes_max: u64, request: &WriteRequest) -> Result<(), Error> {
+        let written = row.encode().len() as u64;
+        let store = &self.partition.store;
+        let stored = store.get(Space::Rows, key, &store.snapshot()).await;
+        let stored = stored.map_err(|error| storage_read(&error))?;
+        let together = match stored {
+            // Merged they are no longer than one behind the other.
+            Some(stored) if written + stored.len() as u64 > bytes_max => {
+                let stored = Row::decode(&stored).map_err(|error| storage_read(&error))?;
+                Row::merge(stored, row.clone().canonical()).encode().len() as u64
+            }
+            _ => written,
+        };
+        if together > bytes_max {
+            return Err(too_large(request.consistency, request.write_type));
+        }
         Ok(())
     }
 

@@ -1,0 +1,149 @@
+//! How large things may be: the limits that Azure Cosmos DB documents, in one place. Which of them are in force is for whoever opens
+//! the database to say; what is over one is refused before anything is written.
+//!
+//! Sources: "Azure Cosmos DB service quotas" (logical partition 20 GB, item 2 MB, request 2 MB, page 4 MB, batch 100 operations,
+//! partition key 2 KB); "Azure Cosmos DB for Apache Cassandra support" (row 2 MB); "Monitor reference", where 413 is told to CQL
+//! clients as 5376, a failed write, and 403 as 8448, unauthorized.
+
+use bytes::Bytes;
+
+use super::Error;
+use crate::partition::Consistency;
+
+/// The limits of a database. `None`: no limit, or Cassandra's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct SizeLimits {
+    /// Bytes of a logical partition: keys and values of its rows as they are stored, and of their index entries.
+    pub logical_partition_bytes_max: Option<u64>,
+    /// Bytes of a row as it is stored, without its key.
+    pub row_bytes_max: Option<u64>,
+    /// Bytes that one request writes.
+    pub request_bytes_max: Option<u64>,
+    /// Statements of a batch.
+    pub batch_operations_max: Option<usize>,
+    /// Bytes of a partition key that is written.
+    pub partition_key_bytes_max: Option<usize>,
+}
+
+impl Default for SizeLimits {
+    /// Those of the `cassandra` profile.
+    fn default() -> Self {
+        Self {
+            logical_partition_bytes_max: Some(Self::LOGICAL_PARTITION_BYTES_MAX),
+            row_bytes_max: None,
+            request_bytes_max: None,
+            batch_operations_max: None,
+            partition_key_bytes_max: None,
+        }
+    }
+}
+
+impl SizeLimits {
+    /// Bytes of a logical partition: 20 GB.
+    pub const LOGICAL_PARTITION_BYTES_MAX: u64 = 20 << 30;
+    /// Bytes of a row and of a request in the `cosmos` profile: 2 MB.
+    pub const ROW_BYTES_MAX: u64 = 2 << 20;
+    /// Statements of a batch in the `cosmos` profile.
+    pub const BATCH_OPERATIONS_MAX: usize = 100;
+    /// Bytes of a partition key in the `cosmos` profile.
+    pub const PARTITION_KEY_BYTES_MAX: usize = 2048;
+    /// Bytes of a page in the `cosmos` profile: 4 MB.
+    pub const PAGE_BYTES_MAX: usize = 4 << 20;
+
+    /// Refuses a batch of more statements than there may be.
+    pub(super) fn check_operations(&self, count: usize) -> Result<(), Error> {
+        match self.batch_operations_max {
+            Some(max) if count > max => Err(Error::Invalid(
+                "Batch request has more operations than what is supported.".to_owned(),
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a key that is too long to be written.
+    pub(super) fn check_partition_keys(&self, keys: &[Bytes]) -> Result<(), Error> {
+        let Some(max) = self.partition_key_bytes_max else {
+            return Ok(());
+        };
+        match keys.iter().map(Bytes::len).find(|bytes| *bytes > max) {
+            Some(bytes) => Err(Error::Invalid(format!(
+                "Key length of {bytes} is longer than maximum of {max}"
+            ))),
+            None => Ok(()),
+        }
+    }
+
+    /// Refuses a request that writes more than it may.
+    pub(super) fn check_request(
+        &self,
+        bytes: u64,
+        consistency: Consistency,
+        write_type: &'static str,
+    ) -> Result<(), Error> {
+        match self.request_bytes_max {
+            Some(max) if bytes > max => Err(too_large(consistency, write_type)),
+            _ => Ok(()),
+        }
+    }
+}
+
+/// What Cosmos says of a row or a request that is too large.
+pub(super) fn too_large(consistency: Consistency, write_type: &'static str) -> Error {
+    Error::WriteFailure {
+        consistency,
+        write_type,
+        message: "Request size is too large".to_owned(),
+    }
+}
+
+/// Bytes as Cosmos's texts give them: `20 GB`, `2.5 MB`.
+pub(super) fn in_words(bytes: u64) -> String {
+    let units = [("GB", 30), ("MB", 20), ("KB", 10)];
+    let Some((unit, bits)) = units.into_iter().find(|(_, bits)| bytes >> bits > 0) else {
+        return format!("{bytes} bytes");
+    };
+    let hundredths = (u128::from(bytes) * 100) >> bits;
+    match (hundredths / 100, hundredths % 100) {
+        (whole, 0) => format!("{whole} {unit}"),
+        (whole, part) if part % 10 == 0 => format!("{whole}.{} {unit}", part / 10),
+        (whole, part) => format!("{whole}.{part:02} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_their_units() {
+        let texts = [0, 1023, 1536, 5 << 20, (20 << 30) / 1000, 20 << 30, u64::MAX].map(in_words);
+        let expected = [
+            "0 bytes",
+            "1023 bytes",
+            "1.5 KB",
+            "5 MB",
+            "20.47 MB",
+            "20 GB",
+            "17179869183.99 GB",
+        ];
+        assert_eq!(texts, expected);
+    }
+
+    #[test]
+    fn what_is_over_a_limit_is_refused() {
+        let none = SizeLimits::default();
+        assert!(none.check_operations(10_000).is_ok());
+        let some = SizeLimits {
+            request_bytes_max: Some(10),
+            batch_operations_max: Some(2),
+            partition_key_bytes_max: Some(3),
+            ..none
+        };
+        assert!(some.check_operations(2).is_ok() && some.check_operations(3).is_err());
+        let keys = |key: &'static str| [Bytes::from_static(b"k"), Bytes::from_static(key.as_bytes())];
+        assert!(some.check_partition_keys(&keys("abc")).is_ok());
+        assert!(some.check_partition_keys(&keys("abcd")).is_err());
+        assert!(some.check_request(10, Consistency::One, "SIMPLE").is_ok());
+        assert!(some.check_request(11, Consistency::One, "SIMPLE").is_err());
+    }
+}

@@ -1,0 +1,110 @@
+//! Which logical partitions may have grown large: judged by what is written, in bounded memory.
+//!
+//! Every logical partition falls to one of a fixed number of gauges. A write adds its bytes there, and the write that fills the gauge
+//! names a partition worth counting: the more of the bytes are a partition's, the sooner it is named. Once that one is counted the
+//! gauge begins again, with room for a quarter of what was found, so that counting again and again costs no more than four times what
+//! was written, and a partition that is alone in its gauge is never more than a quarter larger than it was when last counted.
+//! Two partitions may share a gauge; the one that is written more is then the more likely to be named.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+/// A power of two: 64 KiB in all.
+const GAUGES: usize = 4096;
+
+/// Part of what a partition was found to hold, after which it is counted again: a quarter.
+const GROWTH_DIVISOR: u64 = 4;
+
+/// How much has been written to some logical partitions since one of them was counted.
+#[derive(Debug)]
+pub struct Gauges {
+    gauges: Box<[Gauge]>,
+    /// What fills a gauge of which nothing is known.
+    bytes_min: u64,
+}
+
+#[derive(Debug)]
+struct Gauge {
+    passed: AtomicU64,
+    full_at: AtomicU64,
+}
+
+impl Gauges {
+    /// Gauges that so many bytes fill at first.
+    #[must_use]
+    pub fn new(bytes_min: u64) -> Self {
+        let gauge = |_| Gauge {
+            passed: AtomicU64::new(0),
+            full_at: AtomicU64::new(bytes_min.max(1)),
+        };
+        Self {
+            gauges: (0..GAUGES).map(gauge).collect(),
+            bytes_min: bytes_min.max(1),
+        }
+    }
+
+    fn of(&self, table: u32, token: i64) -> Option<&Gauge> {
+        // The token is a hash already; the table's number only keeps equal keys of different tables apart.
+        let mixed = token.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+        self.gauges.get(usize::try_from(mixed % GAUGES as u64).unwrap_or(0))
+    }
+
+    /// Adds what is written to a logical partition, named by its table's number and its token. Whether it is worth counting; who is
+    /// told so says [`Gauges::counted`] when it was, and until then nobody else is told.
+    pub fn note(&self, table: u32, token: i64, bytes: u64) -> bool {
+        let Some(gauge) = self.of(table, token) else {
+            return false;
+        };
+        let full_at = gauge.full_at.load(Ordering::Relaxed);
+        let before = gauge.passed.fetch_add(bytes, Ordering::Relaxed);
+        before < full_at && before.saturating_add(bytes) >= full_at
+    }
+
+    /// The partition that was named holds so many bytes.
+    pub fn counted(&self, table: u32, token: i64, bytes: u64) {
+        if let Some(gauge) = self.of(table, token) {
+            let full_at = self.bytes_min.max(bytes / GROWTH_DIVISOR);
+            gauge.full_at.store(full_at, Ordering::Relaxed);
+            gauge.passed.store(0, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn who_fills_a_gauge_is_told_once() {
+        let gauges = Gauges::new(100);
+        assert!(!gauges.note(1, 7, 99));
+        assert!(gauges.note(1, 7, 1));
+        assert!(!gauges.note(1, 7, 1000));
+        gauges.counted(1, 7, 4000);
+        assert!(!gauges.note(1, 7, 999));
+        assert!(gauges.note(1, 7, 1));
+        gauges.counted(1, 7, 0);
+        assert!(gauges.note(1, 7, 100));
+    }
+
+    /// Among many small writes to others, a partition that grows is named before it is much larger than when last named.
+    #[test]
+    fn what_grows_is_named_among_others() {
+        let gauges = Gauges::new(1 << 10);
+        let mut random = fastrand::Rng::with_seed(3);
+        let (mut bytes, mut known) = (0_u64, 0_u64);
+        let mut worst = 0.0_f64;
+        for _ in 0..200_000 {
+            let other = random.i64(..);
+            if gauges.note(1, other, 100) {
+                gauges.counted(1, other, 100);
+            }
+            bytes += 100;
+            if gauges.note(1, 42, 100) {
+                gauges.counted(1, 42, bytes);
+                known = bytes;
+            }
+            worst = worst.max(bytes as f64 / (known + (1 << 12)) as f64);
+        }
+        assert!(worst < 2.0, "{worst}");
+    }
+}

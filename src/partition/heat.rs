@@ -1,0 +1,245 @@
+//! How much is asked of a physical partition, and what follows from it.
+//!
+//! Each partition of a table's list has a [`Heat`] of its own, which begins anew when the partition is split off or merged. What a
+//! statement was charged there is added to it; every [`UNITS_PER_SAMPLE`] units the token that was asked for is kept, the newest
+//! [`SAMPLES`] of them: so the tokens kept are spread as the load is.
+//!
+//! [`Heat::look`] is called now and then and judges the time since the last call. A partition that stays above its share at every one
+//! of so many calls is hot: it is to be split where its load is halved ([`halving`]). One key that takes nearly all of it cannot be
+//! divided. Two neighbours are quiet when together they use at most a quarter of what one may ([`are_quiet`]); a split leaves each half
+//! about half, so that nothing is split and merged to and fro.
+
+use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::{Mutex, OnceLock, PoisonError};
+use std::time::Duration;
+
+use crate::throughput::RequestUnits;
+
+/// Tokens that a partition keeps: 2 KiB, once something has been asked of it.
+const SAMPLES: usize = 256;
+
+/// Units after which the token asked for is kept.
+const UNITS_PER_SAMPLE: RequestUnits = RequestUnits::whole(10);
+
+/// Fewer samples say nothing.
+const SAMPLES_MIN: usize = 32;
+
+/// Part of the samples that a split must leave on each side: a tenth.
+const SIDE_DIVISOR: usize = 10;
+
+/// What is asked of one physical partition.
+#[derive(Debug, Default)]
+pub struct Heat {
+    /// Hundredths of units since it came to be.
+    units: AtomicU64,
+    samples: OnceLock<Box<[AtomicI64]>>,
+    /// Hundredths of units a second, between the last two looks.
+    rate: AtomicU64,
+    /// Looks, one after the other, at which it was above its share.
+    hot_looks: AtomicU32,
+    last_look: Mutex<Option<Look>>,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Look {
+    at: Duration,
+    units: u64,
+}
+
+/// When a partition is hot.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct HeatLimits {
+    /// Units a second that a physical partition may use.
+    pub units_per_second_max: RequestUnits,
+    /// Percent of those above which it is hot.
+    pub hot_percent: u32,
+    /// How many looks it must stay hot.
+    pub looks: u32,
+}
+
+impl HeatLimits {
+    /// Units a second of a physical partition: 10,000, as Cosmos has it.
+    pub const UNITS_PER_SECOND_MAX: u64 = 10_000;
+}
+
+impl Default for HeatLimits {
+    fn default() -> Self {
+        Self {
+            units_per_second_max: RequestUnits::whole(Self::UNITS_PER_SECOND_MAX),
+            hot_percent: 80,
+            looks: 6,
+        }
+    }
+}
+
+impl Heat {
+    /// Adds what a statement that asked for this token was charged.
+    pub fn note(&self, token: i64, units: RequestUnits) {
+        let step = UNITS_PER_SAMPLE.in_hundredths();
+        let before = self.units.fetch_add(units.in_hundredths(), Ordering::Relaxed);
+        let steps = before.saturating_add(units.in_hundredths()) / step;
+        if steps == before / step {
+            return;
+        }
+        let samples = self
+            .samples
+            .get_or_init(|| (0..SAMPLES).map(|_| AtomicI64::new(0)).collect());
+        let place = usize::try_from((steps - 1) % SAMPLES as u64).unwrap_or(0);
+        if let Some(sample) = samples.get(place) {
+            sample.store(token, Ordering::Relaxed);
+        }
+    }
+
+    /// Everything since the partition came to be.
+    #[must_use]
+    pub fn units(&self) -> RequestUnits {
+        RequestUnits::hundredths(self.units.load(Ordering::Relaxed))
+    }
+
+    /// Units a second, as of the last look.
+    #[must_use]
+    pub fn per_second(&self) -> RequestUnits {
+        RequestUnits::hundredths(self.rate.load(Ordering::Relaxed))
+    }
+
+    /// Judges the time since the last look. Whether it has stayed hot for as many looks as it takes.
+    pub fn look(&self, now: Duration, limits: &HeatLimits) -> bool {
+        let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
+        let units = self.units.load(Ordering::Relaxed);
+        let Some(before) = last.replace(Look { at: now, units }) else {
+            return false;
+        };
+        let micros = now.saturating_sub(before.at).as_micros();
+        if micros == 0 {
+            *last = Some(before);
+            return false;
+        }
+        let rate = u128::from(units.saturating_sub(before.units)) * 1_000_000 / micros;
+        let rate = u64::try_from(rate).unwrap_or(u64::MAX);
+        self.rate.store(rate, Ordering::Relaxed);
+        let share = limits.units_per_second_max * u64::from(limits.hot_percent);
+        let is_hot = rate.saturating_mul(100) > share.in_hundredths();
+        let looks = if is_hot {
+            self.hot_looks.load(Ordering::Relaxed).saturating_add(1)
+        } else {
+            0
+        };
+        self.hot_looks.store(looks, Ordering::Relaxed);
+        looks >= limits.looks.max(1)
+    }
+
+    /// The token before which about half of the latest load lies; `None` when too little is known, or nearly all is one token's.
+    #[must_use]
+    pub fn middle(&self) -> Option<i64> {
+        let kept = self.samples.get()?;
+        let steps = self.units.load(Ordering::Relaxed) / UNITS_PER_SAMPLE.in_hundredths();
+        let count = usize::try_from(steps).unwrap_or(usize::MAX).min(SAMPLES);
+        let mut samples: Vec<i64> = kept
+            .iter()
+            .take(count)
+            .map(|token| token.load(Ordering::Relaxed))
+            .collect();
+        halving(&mut samples)
+    }
+}
+
+/// The token before which about half of the samples lie; `None` when they are too few, or nearly all are of one token.
+fn halving(samples: &mut [i64]) -> Option<i64> {
+    if samples.len() < SAMPLES_MIN {
+        return None;
+    }
+    samples.sort_unstable();
+    let half = samples.len() / 2;
+    let cuts = samples.windows(2).enumerate().filter_map(|(place, pair)| match pair {
+        [left, right] if left != right => Some((place + 1, *right)),
+        _ => None,
+    });
+    let (before, at) = cuts.min_by_key(|(before, _)| before.abs_diff(half))?;
+    let side = before.min(samples.len() - before);
+    (side >= samples.len() / SIDE_DIVISOR).then_some(at)
+}
+
+/// Whether two neighbours together use at most a quarter of what one may.
+#[must_use]
+pub fn are_quiet(left: &Heat, right: &Heat, limits: &HeatLimits) -> bool {
+    let together = left.per_second() + right.per_second();
+    together * 4 <= limits.units_per_second_max
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const SECOND: Duration = Duration::from_secs(1);
+
+    fn limits() -> HeatLimits {
+        HeatLimits {
+            units_per_second_max: RequestUnits::whole(100),
+            hot_percent: 80,
+            looks: 3,
+        }
+    }
+
+    #[test]
+    fn only_what_stays_hot_is_hot() {
+        let heat = Heat::default();
+        let mut now = SECOND;
+        let mut second = |units| {
+            heat.note(1, RequestUnits::whole(units));
+            now += SECOND;
+            heat.look(now, &limits())
+        };
+        assert!(!second(1000), "nothing is known of the time before the first look");
+        let hot: Vec<bool> = [81, 81, 80, 81, 200, 81, 81, 0].into_iter().map(&mut second).collect();
+        assert_eq!(hot, [false, false, false, false, false, true, true, false]);
+        assert_eq!(heat.per_second(), RequestUnits::ZERO);
+        assert!(!heat.look(now, &limits()), "no time has passed");
+    }
+
+    #[test]
+    fn load_is_halved_between_two_tokens() {
+        let heat = Heat::default();
+        assert_eq!(heat.middle(), None);
+        for number in 0..100_i64 {
+            // Three quarters of the load come to the tokens from 50 to 59.
+            let token = if number % 4 == 0 { number } else { 50 + number % 10 };
+            heat.note(token, UNITS_PER_SAMPLE);
+        }
+        let middle = heat.middle().unwrap();
+        assert!((52..=57).contains(&middle), "{middle}");
+    }
+
+    #[test]
+    fn one_key_is_not_divided() {
+        let heat = Heat::default();
+        for number in 0..1000_i64 {
+            heat.note(if number % 50 == 0 { number } else { 7 }, UNITS_PER_SAMPLE);
+        }
+        assert_eq!(heat.middle(), None);
+    }
+
+    #[test]
+    fn neighbours_are_quiet_below_a_quarter() {
+        let with = |units| {
+            let heat = Heat::default();
+            heat.look(SECOND, &limits());
+            heat.note(0, RequestUnits::whole(units));
+            heat.look(2 * SECOND, &limits());
+            heat
+        };
+        assert!(are_quiet(&with(12), &with(13), &limits()));
+        assert!(!are_quiet(&with(12), &with(14), &limits()));
+    }
+
+    proptest! {
+        #[test]
+        fn a_cut_leaves_a_tenth_on_each_side(mut tokens in prop::collection::vec(-20_i64..20, 0..300)) {
+            if let Some(at) = halving(&mut tokens) {
+                let before = tokens.iter().filter(|token| **token < at).count();
+                prop_assert!(before >= tokens.len() / 10 && tokens.len() - before >= tokens.len() / 10);
+            }
+        }
+    }
+}

@@ -1,0 +1,246 @@
+//! Which logical partitions are asked most: counted in bounded memory.
+//!
+//! Space-Saving (Metwally, Agrawal, El Abbadi: "Efficient computation of frequent and top-k elements in data streams", 2005): a fixed
+//! number of counters; a key that has none takes over the smallest, and what was on it is its possible error. Every key with more than
+//! one part in so many of the requests has a counter, and none is shown with fewer requests than it had.
+//!
+//! Keys are spread over [`SHARDS`], each behind a lock that is held for some tens of nanoseconds; who finds it taken leaves its request
+//! out. Once a window has seen many requests only one of [`SAMPLE`] is counted, that many times over. What is shown is the window
+//! of [`WINDOW`] that runs and the one before.
+
+use std::cell::Cell;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Mutex, PoisonError, TryLockError};
+use std::time::Duration;
+
+use crate::throughput::RequestUnits;
+
+const SHARDS: usize = 8;
+
+/// Counters of a shard in a window.
+const COUNTERS: usize = 32;
+
+/// Of so many requests one is counted when there are many.
+const SAMPLE: u64 = 16;
+
+/// Requests of a shard in a window that are counted one by one.
+const COUNTED_EACH: u64 = 2048;
+
+/// Bytes of a key that are kept.
+const KEY_BYTES_MAX: usize = 1024;
+
+/// How long a window is.
+pub const WINDOW: Duration = Duration::from_secs(60);
+
+/// A key that is asked often.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct HotKey {
+    /// Its table's number.
+    pub table: u32,
+    /// Its token.
+    pub token: i64,
+    /// The partition key, its first KiB.
+    pub key: Box<[u8]>,
+    /// Requests of the last one to two windows: at most so many.
+    pub requests: u64,
+    /// It may be fewer by so many.
+    pub requests_error: u64,
+    /// What those were charged, judged by the requests that were counted.
+    pub units: RequestUnits,
+}
+
+#[derive(Debug, Default)]
+struct Sketch {
+    counters: Vec<HotKey>,
+    noted: u64,
+}
+
+#[derive(Debug, Default)]
+struct Shard {
+    window: u64,
+    now: Sketch,
+    before: Sketch,
+}
+
+/// The keys that are asked most.
+#[derive(Debug)]
+pub struct HotKeys {
+    shards: Vec<Mutex<Shard>>,
+    is_busy: AtomicBool,
+}
+
+impl Default for HotKeys {
+    fn default() -> Self {
+        Self {
+            shards: (0..SHARDS).map(|_| Mutex::default()).collect(),
+            is_busy: AtomicBool::new(false),
+        }
+    }
+}
+
+thread_local! {
+    static TURN: Cell<u64> = const { Cell::new(0) };
+}
+
+impl Sketch {
+    fn note(&mut self, table: u32, token: i64, key: &[u8], times: u64, units: RequestUnits) {
+        self.noted += times;
+        let mut least = (u64::MAX, 0);
+        for (place, counter) in self.counters.iter_mut().enumerate() {
+            if counter.token == token && counter.table == table {
+                counter.requests += times;
+                counter.units += units;
+                return;
+            }
+            if counter.requests < least.0 {
+                least = (counter.requests, place);
+            }
+        }
+        let key = key.get(..KEY_BYTES_MAX).unwrap_or(key).into();
+        let (error, place) = least;
+        let is_full = self.counters.len() >= COUNTERS;
+        let error = if is_full { error } else { 0 };
+        let counter = HotKey {
+            table,
+            token,
+            key,
+            requests: error + times,
+            requests_error: error,
+            units,
+        };
+        match self.counters.get_mut(place).filter(|_| is_full) {
+            Some(taken) => *taken = counter,
+            None => self.counters.push(counter),
+        }
+    }
+}
+
+impl Shard {
+    /// Begins another window when it is time.
+    fn turn_to(&mut self, window: u64) {
+        if window == self.window {
+            return;
+        }
+        let old = std::mem::take(&mut self.now);
+        self.before = if window == self.window + 1 {
+            old
+        } else {
+            Sketch::default()
+        };
+        self.window = window;
+    }
+}
+
+fn window_of(now: Duration) -> u64 {
+    now.as_secs() / WINDOW.as_secs()
+}
+
+impl HotKeys {
+    /// Notes a request for a logical partition and what it was charged.
+    pub fn note(&self, table: u32, token: i64, key: &[u8], units: RequestUnits, now: Duration) {
+        let mut times = 1;
+        if self.is_busy.load(Ordering::Relaxed) {
+            let turn = TURN.get().wrapping_add(1);
+            TURN.set(turn);
+            if turn % SAMPLE != 0 {
+                return;
+            }
+            times = SAMPLE;
+        }
+        let place = usize::try_from((token.cast_unsigned() ^ u64::from(table)) % SHARDS as u64).unwrap_or(0);
+        let Some(shard) = self.shards.get(place) else { return };
+        let mut shard = match shard.try_lock() {
+            Ok(shard) => shard,
+            Err(TryLockError::Poisoned(poisoned)) => poisoned.into_inner(),
+            Err(TryLockError::WouldBlock) => return,
+        };
+        let window = window_of(now);
+        if window != shard.window {
+            self.is_busy.store(false, Ordering::Relaxed);
+        }
+        shard.turn_to(window);
+        shard.now.note(table, token, key, times, units * times);
+        if shard.now.noted >= COUNTED_EACH {
+            self.is_busy.store(true, Ordering::Relaxed);
+        }
+    }
+
+    /// The keys asked most, the most asked first; at most `count`.
+    #[must_use]
+    pub fn hottest(&self, now: Duration, count: usize) -> Vec<HotKey> {
+        let window = window_of(now);
+        let mut hottest = Vec::new();
+        for shard in &self.shards {
+            let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
+            shard.turn_to(window.max(shard.window));
+            let mut keys = shard.now.counters.clone();
+            for before in &shard.before.counters {
+                let same = |key: &&mut HotKey| key.token == before.token && key.table == before.table;
+                match keys.iter_mut().find(same) {
+                    Some(key) => {
+                        key.requests += before.requests;
+                        key.requests_error += before.requests_error;
+                        key.units += before.units;
+                    }
+                    None => keys.push(before.clone()),
+                }
+            }
+            hottest.append(&mut keys);
+        }
+        // Those that are surely asked often come first.
+        hottest.sort_by_key(|key| std::cmp::Reverse((key.requests - key.requests_error, key.requests, key.token)));
+        hottest.truncate(count);
+        hottest
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const UNIT: RequestUnits = RequestUnits::whole(1);
+
+    #[test]
+    fn the_keys_asked_most_come_first() {
+        let keys = HotKeys::default();
+        let mut random = fastrand::Rng::with_seed(1);
+        for number in 0..200_000_i64 {
+            // Key 1 is asked a tenth, key 2 a twentieth of the time.
+            let token = match number % 20 {
+                0 | 1 => 1,
+                2 => 2,
+                _ => random.i64(1000..1_000_000),
+            };
+            keys.note(7, token, &token.to_be_bytes(), UNIT, Duration::ZERO);
+        }
+        let hottest = keys.hottest(Duration::ZERO, 5);
+        assert_eq!((hottest[0].token, hottest[1].token), (1, 2));
+        let (first, second) = (&hottest[0], &hottest[1]);
+        assert_eq!(first.key.as_ref(), 1_i64.to_be_bytes());
+        for (key, asked) in [(first, 20_000_u64), (second, 10_000)] {
+            // Sampling and the counter that was taken over.
+            assert!(key.requests.abs_diff(asked) < asked / 5 + key.requests_error, "{key:?}");
+            assert_eq!(key.units.in_hundredths() / 100 + key.requests_error, key.requests);
+        }
+        assert!(hottest.len() == 5);
+    }
+
+    #[test]
+    fn few_requests_are_counted_exactly_and_forgotten_after_two_windows() {
+        let keys = HotKeys::default();
+        for token in [5, 5, 6] {
+            keys.note(1, token, b"k", UNIT, Duration::ZERO);
+        }
+        keys.note(1, 5, b"k", UNIT, WINDOW);
+        let counts = |now| -> Vec<(i64, u64)> {
+            let hottest = keys.hottest(now, 10);
+            hottest
+                .iter()
+                .map(|key| (key.token, key.requests - key.requests_error))
+                .collect()
+        };
+        assert_eq!(counts(WINDOW), [(5, 3), (6, 1)]);
+        assert_eq!(counts(WINDOW * 2), [(5, 1)]);
+        assert_eq!(counts(WINDOW * 3), []);
+    }
+}
