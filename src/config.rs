@@ -14,10 +14,12 @@ use std::time::Duration;
 
 pub use self::settings::{SETTINGS, Setting};
 use crate::executor::{self, PartitionLimits, SizeLimits};
+use crate::partition::HeatLimits;
 use crate::planner::Guardrails;
 use crate::profile::Profile;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
 use crate::throughput::Coefficients;
+use crate::throughput::RequestUnits;
 
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -305,6 +307,10 @@ pub struct Config {
     pub partitions: PartitionLimits,
     /// Time between looks at their sizes; zero: never.
     pub partition_check_interval: Duration,
+    /// When too much is asked of a physical partition; scaled already.
+    pub heat: HeatLimits,
+    /// Time between looks at what is asked of them; zero: never.
+    pub heat_check_interval: Duration,
     /// Threads that serve; 0: one for each core.
     pub threads: usize,
     /// What is logged.
@@ -358,6 +364,12 @@ impl Config {
                 merges: values.parsed("partition-merge")?,
             },
             partition_check_interval: values.seconds("partition-check-seconds")?,
+            heat: HeatLimits {
+                units_per_second_max: RequestUnits::whole(scale(values)?.of(values.parsed("partition-units-max")?)),
+                hot_percent: values.parsed("partition-hot-percent")?,
+                looks: values.parsed("partition-hot-checks")?,
+            },
+            heat_check_interval: values.seconds("heat-check-seconds")?,
             threads: values.parsed("threads")?,
             log: values.text("log").unwrap_or_default().to_owned(),
             log_format: match values.text("log-format") {
@@ -585,6 +597,7 @@ mod tests {
         assert_eq!(config.server.limits, Limits::default());
         assert_eq!(config.guardrails, Guardrails::default());
         assert_eq!(config.limits, SizeLimits::default());
+        assert_eq!(config.heat, HeatLimits::default());
     }
 
     #[test]

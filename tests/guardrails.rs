@@ -30,6 +30,7 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails,
         prices: helenus::throughput::Coefficients::default(),
+        limits: helenus::executor::SizeLimits::default(),
         profile: helenus::profile::Profile::default(),
     };
     let mut client = Client {

@@ -33,6 +33,7 @@ async fn open(url: &str, limits: SizeLimits) -> Client {
         node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails: helenus::planner::Guardrails::default(),
+        prices: helenus::throughput::Coefficients::default(),
         limits,
         profile: helenus::profile::Profile::default(),
     };

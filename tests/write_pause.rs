@@ -2,6 +2,7 @@
 
 #![expect(clippy::indexing_slicing, reason = "a test says no better what went wrong")]
 
+#[expect(dead_code, reason = "other tests use more of it")]
 mod support;
 
 use std::sync::Arc;
@@ -45,7 +46,9 @@ async fn pauses(changes: bool) -> Vec<Duration> {
                         break;
                     }
                     let k = number * WRITERS + writer;
-                    client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 'some text')")).await;
+                    client
+                        .ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 'some text')"))
+                        .await;
                     acknowledged.push(clock.monotonic());
                 }
                 acknowledged
@@ -59,7 +62,8 @@ async fn pauses(changes: bool) -> Vec<Duration> {
         tokio::time::sleep(Duration::from_millis(20)).await;
         let began = clock.monotonic();
         if changes {
-            let parts = client.ok("SELECT id, lower FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = 't'");
+            let parts = client
+                .ok("SELECT id, lower FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = 't'");
             let parts: Vec<(u64, i64)> = printed(&parts.await)
                 .iter()
                 .filter_map(|row| row.split_once(' '))
@@ -76,7 +80,9 @@ async fn pauses(changes: bool) -> Vec<Duration> {
                 _ => {
                     let token = random.i64(..);
                     at = Some(token);
-                    client.ok(&format!("ALTER TABLE t WITH helenus_split_at = {token}")).await;
+                    client
+                        .ok(&format!("ALTER TABLE t WITH helenus_split_at = {token}"))
+                        .await;
                 }
             }
         }
@@ -92,7 +98,9 @@ async fn pauses(changes: bool) -> Vec<Duration> {
     let mut pauses: Vec<Duration> = spans
         .into_iter()
         .map(|(began, ended)| {
-            let gaps = acknowledged.windows(2).filter(|pair| pair[1] >= began && pair[0] <= ended);
+            let gaps = acknowledged
+                .windows(2)
+                .filter(|pair| pair[1] >= began && pair[0] <= ended);
             gaps.map(|pair| pair[1] - pair[0]).max().unwrap_or(ended - began)
         })
         .collect();
@@ -108,7 +116,11 @@ async fn writers_hardly_wait_for_splits_and_merges() {
         let p99 = percentile(&pauses, 99);
         println!(
             "{CHANGES} {}: no write acknowledged for {:?} (p50), {p99:?} (p99), {:?} (most)",
-            if changes { "splits and merges" } else { "looks without a change" },
+            if changes {
+                "splits and merges"
+            } else {
+                "looks without a change"
+            },
             percentile(&pauses, 50),
             percentile(&pauses, 100),
         );

@@ -125,7 +125,7 @@ pub const SETTINGS: &[Setting] = &[
         "partition-merge",
         "BOOL",
         Some("false"),
-        "Merge neighbouring physical partitions that stay below a quarter of partition-bytes-max together",
+        "Merge neighbouring physical partitions that stay quiet and below a quarter of partition-bytes-max together",
     ),
     Setting {
         name: "request-units",
@@ -135,6 +135,30 @@ pub const SETTINGS: &[Setting] = &[
         help: "What operations cost where the published prices do not suit: read, read-kib, write, write-kib, change, index, visit, \
                scan-kib, return-kib, metadata, refused",
     },
+    setting(
+        "heat-check-seconds",
+        "SECONDS",
+        Some("10"),
+        "Time between looks at what is asked of physical partitions; 0: never, and none is split for it",
+    ),
+    setting(
+        "partition-units-max",
+        "UNITS",
+        Some("10000"),
+        "Request units a second that a physical partition of a table without throughput of its own may use",
+    ),
+    setting(
+        "partition-hot-percent",
+        "PERCENT",
+        Some("80"),
+        "Part of partition-units-max above which a physical partition is hot",
+    ),
+    setting(
+        "partition-hot-checks",
+        "COUNT",
+        Some("6"),
+        "Looks for which a physical partition must stay hot to be split where its load is halved",
+    ),
     setting(
         "logical-partition-bytes-max",
         "BYTES",
@@ -175,7 +199,7 @@ pub const SETTINGS: &[Setting] = &[
         "scale-limits",
         "FRACTION",
         Some("1"),
-        "Multiplies limits of the sizes of partitions, rows, requests and pages, so that tests reach them with little data: 1/1000 \
+        "Multiplies limits of partitions (bytes and units), rows, requests and pages, so that tests reach them with little data: 1/1000 \
          makes 30 GB 30 MB",
     ),
     setting(

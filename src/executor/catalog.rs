@@ -85,6 +85,11 @@ impl Snapshot {
             .get(&table.storage_id)
             .ok_or_else(|| gone(&table.keyspace, &table.name))
     }
+
+    /// Where the rows of the table of this number are, if there is one.
+    pub(crate) fn partitions_of(&self, table: StorageId) -> Option<&TablePartitions> {
+        self.partitions.get(&table).map(Arc::as_ref)
+    }
 }
 
 /// The catalog of one server.

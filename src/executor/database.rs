@@ -28,7 +28,7 @@ use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Store, Url};
-use crate::partition::{Consistency, Stripes};
+use crate::partition::{Consistency, HotKeys, Stripes, TablePartitions};
 use crate::planner::bound::{
     BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
@@ -36,7 +36,7 @@ use crate::planner::guardrails::Level;
 use crate::planner::{self, Guardrails, Plan, Threshold, ddl, explain};
 use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
-use crate::schema::{Schema, Table, describe, system, views};
+use crate::schema::{Schema, StorageId, Table, describe, system, views};
 use crate::throughput::{Charges, Coefficients};
 use crate::token::Token;
 
@@ -99,6 +99,8 @@ pub struct Database {
     guardrails: Guardrails,
     prices: Coefficients,
     profile: Profile,
+    /// Which partition keys are asked most.
+    hot: HotKeys,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
     seeds: AtomicU64,
@@ -128,6 +130,16 @@ impl Request<'_> {
     /// Whether somebody wants to be told of the way.
     pub(super) const fn is_traced(&self) -> bool {
         self.params.trace.is_some()
+    }
+
+    /// Where the rows of the table of this number were when the request began.
+    pub(super) fn list(&self, table: StorageId) -> Option<&TablePartitions> {
+        self.snapshot.partitions_of(table)
+    }
+
+    /// When the request began.
+    pub(super) const fn began(&self) -> Duration {
+        self.began
     }
 }
 
@@ -171,6 +183,7 @@ impl Database {
             guardrails: options.guardrails,
             prices: options.prices,
             profile: options.profile,
+            hot: HotKeys::default(),
             timeuuids,
             seeds,
         })
@@ -224,6 +237,11 @@ impl Database {
     #[must_use]
     pub const fn profile(&self) -> Profile {
         self.profile
+    }
+
+    /// Which partition keys are asked most.
+    pub(super) const fn hot(&self) -> &HotKeys {
+        &self.hot
     }
 
     /// How large logical partitions are.
@@ -659,7 +677,12 @@ impl Database {
         }
         live.index_builds = self.catalog.indexes.builds();
         if select.table.keyspace == system::COSMOS {
-            live.partitions = self.shown_partitions();
+            match select.table.name.as_str() {
+                "partitions" => live.partitions = self.shown_partitions(),
+                "hot_keys" => live.hot_keys = self.hot_keys(),
+                "largest_partitions" => live.largest_partitions = self.largest_partitions(),
+                _ => {}
+            }
         }
         let sources = views::Sources {
             schema: &request.snapshot.schema,

@@ -14,6 +14,7 @@ use crate::planner::Plan;
 use crate::planner::bound::{BoundBatch, ModificationKind};
 use crate::schema::node::{AccessLatency, BatchPartitions, Cache, ViewFigures};
 use crate::schema::{Table, system};
+use crate::throughput::RequestUnits;
 
 /// Counts statements, and knows the time.
 #[derive(Debug)]
@@ -51,6 +52,8 @@ pub struct PartitionFigures {
     pub rows: u64,
     /// Whether bytes and rows are exact.
     pub is_exact: bool,
+    /// Request units a second, lately; looked at now and then.
+    pub per_second: RequestUnits,
 }
 
 /// What the store did since it was opened.
@@ -217,6 +220,7 @@ impl Database {
                     bytes: estimate.bytes,
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,
+                    per_second: partition.heat.per_second(),
                 });
             }
         }

@@ -39,6 +39,7 @@ use super::{Error, storage_read};
 use crate::clock::Clock;
 use crate::partition::Gauges;
 use crate::partition::store::{Batch, Derivation, Entries, Order, Row, RowView, Space, Store, key};
+use crate::schema::node::LargePartition;
 use crate::schema::{StorageId, Table};
 
 /// What the records of watched partitions begin with, in the catalog space.
@@ -103,25 +104,6 @@ pub(crate) struct Recorded {
     pub(crate) token: i64,
     bytes: u64,
     key: Bytes,
-}
-
-/// A logical partition, as it is shown.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct LargePartition {
-    /// Its table's keyspace.
-    pub keyspace: String,
-    /// Its table.
-    pub table: String,
-    /// Its key, as CQL; commas between the values of a composite one.
-    pub key: String,
-    /// Its token.
-    pub token: i64,
-    /// Bytes of keys and values, index entries included: as last counted, plus what has been written since. At most so many.
-    pub bytes: u64,
-    /// Bytes that it may come to; `None`: any.
-    pub bytes_max: Option<u64>,
-    /// Whether its size is kept with each write; otherwise it is what was counted last.
-    pub is_watched: bool,
 }
 
 #[derive(Debug)]
@@ -201,11 +183,11 @@ impl Size {
         }
         let reached = percent(next, cap);
         // Whether it is known well enough to be warned of.
-        let is_certain = self.added <= slack || percent(self.counted, cap) >= WARNED_PERCENT;
+        let is_certain = !self.is_freed && (self.added <= slack || percent(self.counted, cap) >= WARNED_PERCENT);
         let warns = reached >= WARNED_PERCENT && !weight.deletes;
         if warns && !is_certain && !must_decide && next <= QUICK_BYTES {
             return Verdict::CountFirst {
-                sweeps: false,
+                sweeps: self.is_freed,
                 counts: self.counts,
             };
         }
@@ -405,7 +387,7 @@ impl LogicalPartitions {
                         admitted.warnings.push(self.warn(weight, watched, cap, percent));
                     }
                     if count_behind {
-                        self.count_behind(weight, watched);
+                        self.count_behind(weight, watched, now_seconds);
                     }
                     return Ok(());
                 }
@@ -479,7 +461,7 @@ impl LogicalPartitions {
         if self.cap.is_some_and(|cap| bytes >= cap / WATCHED_DIVISOR) {
             self.watch(weight, bytes).await;
         } else {
-            self.see(place, bytes, &weight.key);
+            self.see(place, bytes, &Bytes::copy_from_slice(&weight.key));
         }
     }
 
@@ -501,7 +483,8 @@ impl LogicalPartitions {
         let place = (weight.table.storage_id, weight.token);
         lock(&self.seen).remove(&place);
         let watched = Arc::new(Watched {
-            key: weight.key.clone(),
+            // A copy: the key is part of its request's frame, which must not be kept.
+            key: Bytes::copy_from_slice(&weight.key),
             size: Mutex::new(Size {
                 counted: bytes,
                 ..Size::default()
@@ -525,13 +508,14 @@ impl LogicalPartitions {
         }
     }
 
-    fn count_behind(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>) {
+    fn count_behind(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
         if self.is_counting.swap(true, Ordering::Relaxed) {
             return;
         }
         let (partitions, weight, watched) = (Arc::clone(self), weight.clone(), Arc::clone(watched));
         tokio::spawn(async move {
-            if let Err(error) = partitions.count_watched(&weight, &watched, None, None).await {
+            let sweep_at = lock(&watched.size).is_freed.then_some(now_seconds);
+            if let Err(error) = partitions.count_watched(&weight, &watched, sweep_at, None).await {
                 tracing::warn!(%error, "could not count a logical partition");
             }
             partitions.is_counting.store(false, Ordering::Relaxed);
@@ -563,7 +547,7 @@ impl LogicalPartitions {
         }
         let before = {
             let mut size = lock(&watched.size);
-            size.is_freed = false;
+            size.is_freed &= sweep_at.is_none();
             size.counts_begun += 1;
             *size
         };
@@ -736,5 +720,33 @@ impl Database {
         if let Err(error) = self.store_now().0.commit(batch).await {
             tracing::warn!(%error, "records of dropped partitions stay");
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_text_is_that_of_cosmos() {
+        assert_eq!(
+            full(SizeLimits::LOGICAL_PARTITION_BYTES_MAX).to_string(),
+            "Partition key reached maximum size of 20 GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
+        );
+    }
+
+    #[test]
+    fn records_are_read_as_they_were_written() {
+        let key = record_key((7, -3));
+        let place = key.strip_prefix(RECORD).unwrap();
+        let record = encode(123, b"key");
+        let read = decode(place, &record).unwrap();
+        assert_eq!(
+            (read.table, read.token, read.bytes, read.key.as_ref()),
+            (7, -3, 123, &b"key"[..])
+        );
+        assert!(decode(place, &record[..8]).is_none());
+        assert!(decode(&place[1..], &record).is_none());
+        assert!(decode(place, b"\x02123456789").is_none());
     }
 }

@@ -7,11 +7,11 @@
 //! A partition beyond the limit is split where its bytes are halved, between two tokens: a logical partition is never cut. One
 //! key that fills a partition alone is left as it is, and logged once.
 //!
-//! Merging is for those who ask for it. Two neighbours are merged when together they hold at most a quarter of the limit in two
+//! Merging is for those who ask for it. Two neighbours are merged when both are quiet and together hold at most a quarter of the limit in two
 //! checks one after the other, as long as the table has more partitions than its options gave it. A split leaves halves of the limit, so
 //! that a table must shrink to a quarter, and stay so, before a split is taken back: it does not go to and fro.
 //!
-//! Deliberately absent: heat. A partition splits by what it holds, not yet by what is asked of it.
+//! What is asked of a partition splits it elsewhere (heat.rs).
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
@@ -151,7 +151,7 @@ impl Database {
     }
 
     /// A change that was found good a moment ago; whether it still was.
-    async fn change(&self, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
+    pub(super) async fn change(&self, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
         match self.catalog().repartition(table, change).await {
             Ok(()) => Ok(true),
             // The table is gone, or somebody else has split or merged there meanwhile.
@@ -246,6 +246,7 @@ impl Database {
                 upper: partition.upper,
                 bytes: partition.bytes,
                 rows: partition.rows,
+                request_units_per_second: partition.per_second.as_f64(),
                 store: partition.store,
             })
             .collect();
@@ -270,11 +271,16 @@ fn is_stale(counted: &Counted, table_bytes: u64, limits: PartitionLimits) -> boo
     may_pass || (limits.merges && gone.max(come) > limits.bytes_max / 16)
 }
 
-/// Neighbours that together hold at most a quarter of the limit.
+/// Quiet neighbours that together hold at most a quarter of the limit.
 fn small_pairs(list: &TablePartitions, bytes: &[u64], limits: PartitionLimits) -> Vec<(u64, u64)> {
     let pairs = list.all().windows(2).zip(bytes.windows(2));
     let small = pairs.filter_map(|(partitions, bytes)| match (partitions, bytes) {
-        ([left, right], [a, b]) if left.store_id == right.store_id && a + b <= limits.bytes_max / 4 => {
+        ([left, right], [a, b])
+            if left.store_id == right.store_id
+                && a + b <= limits.bytes_max / 4
+                && left.heat.is_quiet()
+                && right.heat.is_quiet() =>
+        {
             Some((left.id.0, right.id.0))
         }
         _ => None,

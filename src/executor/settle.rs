@@ -38,6 +38,7 @@ impl Database {
         mut outcome: Result<Answer, Error>,
     ) -> Result<Answer, Error> {
         let _ = done;
+        self.note_heat(request, charges);
         if let Ok(answer) = &mut outcome {
             answer.charge = charges.total();
             if request.is_traced() {

@@ -6,10 +6,10 @@
 //!
 //! [`Heat::look`] is called now and then and judges the time since the last call. A partition that stays above its share at every one
 //! of so many calls is hot: it is to be split where its load is halved ([`halving`]). One key that takes nearly all of it cannot be
-//! divided. Two neighbours are quiet when together they use at most a quarter of what one may ([`are_quiet`]); a split leaves each half
-//! about half, so that nothing is split and merged to and fro.
+//! divided. Two neighbours that are to be one must both be quiet, which is to use at most an eighth of what a partition may; a split
+//! leaves each about half, so that nothing is split and merged to and fro.
 
-use std::sync::atomic::{AtomicI64, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -30,13 +30,17 @@ const SIDE_DIVISOR: usize = 10;
 /// What is asked of one physical partition.
 #[derive(Debug, Default)]
 pub struct Heat {
-    /// Hundredths of units since it came to be.
+    /// Hundredths of units since it came to be, of statements that asked for keys.
     units: AtomicU64,
+    /// Those of scans.
+    scanned: AtomicU64,
     samples: OnceLock<Box<[AtomicI64]>>,
     /// Hundredths of units a second, between the last two looks.
     rate: AtomicU64,
     /// Looks, one after the other, at which it was above its share.
     hot_looks: AtomicU32,
+    /// It used more than an eighth of what it may, at the last look.
+    is_busy: AtomicBool,
     last_look: Mutex<Option<Look>>,
 }
 
@@ -90,10 +94,20 @@ impl Heat {
         }
     }
 
+    /// Adds what a scan was charged, which asks for no token in particular.
+    pub fn note_scan(&self, units: RequestUnits) {
+        self.scanned.fetch_add(units.in_hundredths(), Ordering::Relaxed);
+    }
+
     /// Everything since the partition came to be.
     #[must_use]
     pub fn units(&self) -> RequestUnits {
-        RequestUnits::hundredths(self.units.load(Ordering::Relaxed))
+        RequestUnits::hundredths(self.all())
+    }
+
+    fn all(&self) -> u64 {
+        let units = self.units.load(Ordering::Relaxed);
+        units.saturating_add(self.scanned.load(Ordering::Relaxed))
     }
 
     /// Units a second, as of the last look.
@@ -105,7 +119,7 @@ impl Heat {
     /// Judges the time since the last look. Whether it has stayed hot for as many looks as it takes.
     pub fn look(&self, now: Duration, limits: &HeatLimits) -> bool {
         let mut last = self.last_look.lock().unwrap_or_else(PoisonError::into_inner);
-        let units = self.units.load(Ordering::Relaxed);
+        let units = self.all();
         let Some(before) = last.replace(Look { at: now, units }) else {
             return false;
         };
@@ -117,6 +131,8 @@ impl Heat {
         let rate = u128::from(units.saturating_sub(before.units)) * 1_000_000 / micros;
         let rate = u64::try_from(rate).unwrap_or(u64::MAX);
         self.rate.store(rate, Ordering::Relaxed);
+        let is_busy = rate.saturating_mul(8) > limits.units_per_second_max.in_hundredths();
+        self.is_busy.store(is_busy, Ordering::Relaxed);
         let share = limits.units_per_second_max * u64::from(limits.hot_percent);
         let is_hot = rate.saturating_mul(100) > share.in_hundredths();
         let looks = if is_hot {
@@ -126,6 +142,17 @@ impl Heat {
         };
         self.hot_looks.store(looks, Ordering::Relaxed);
         looks >= limits.looks.max(1)
+    }
+
+    /// Whether it used at most an eighth of what it may, as of the last look; also when nobody ever looked.
+    #[must_use]
+    pub fn is_quiet(&self) -> bool {
+        !self.is_busy.load(Ordering::Relaxed)
+    }
+
+    /// It is not hot before it has stayed so for as many looks again.
+    pub fn begin_again(&self) {
+        self.hot_looks.store(0, Ordering::Relaxed);
     }
 
     /// The token before which about half of the latest load lies; `None` when too little is known, or nearly all is one token's.
@@ -157,13 +184,6 @@ fn halving(samples: &mut [i64]) -> Option<i64> {
     let (before, at) = cuts.min_by_key(|(before, _)| before.abs_diff(half))?;
     let side = before.min(samples.len() - before);
     (side >= samples.len() / SIDE_DIVISOR).then_some(at)
-}
-
-/// Whether two neighbours together use at most a quarter of what one may.
-#[must_use]
-pub fn are_quiet(left: &Heat, right: &Heat, limits: &HeatLimits) -> bool {
-    let together = left.per_second() + right.per_second();
-    together * 4 <= limits.units_per_second_max
 }
 
 #[cfg(test)]
@@ -221,16 +241,17 @@ mod tests {
     }
 
     #[test]
-    fn neighbours_are_quiet_below_a_quarter() {
-        let with = |units| {
-            let heat = Heat::default();
-            heat.look(SECOND, &limits());
+    fn a_partition_is_quiet_up_to_an_eighth() {
+        let heat = Heat::default();
+        assert!(heat.is_quiet());
+        let mut now = SECOND;
+        heat.look(now, &limits());
+        for (units, is_quiet) in [(12, true), (13, false), (0, true)] {
             heat.note(0, RequestUnits::whole(units));
-            heat.look(2 * SECOND, &limits());
-            heat
-        };
-        assert!(are_quiet(&with(12), &with(13), &limits()));
-        assert!(!are_quiet(&with(12), &with(14), &limits()));
+            now += SECOND;
+            heat.look(now, &limits());
+            assert_eq!(heat.is_quiet(), is_quiet, "{units}");
+        }
     }
 
     proptest! {

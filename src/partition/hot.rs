@@ -172,7 +172,8 @@ impl HotKeys {
         let mut hottest = Vec::new();
         for shard in &self.shards {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
-            shard.turn_to(window.max(shard.window));
+            let window = window.max(shard.window);
+            shard.turn_to(window);
             let mut keys = shard.now.counters.clone();
             for before in &shard.before.counters {
                 let same = |key: &&mut HotKey| key.token == before.token && key.table == before.table;

@@ -4,6 +4,7 @@
 
 use std::sync::Arc;
 
+use super::heat::Heat;
 use super::replicas::ReplicaSet;
 use super::store::Store;
 use crate::mutant::{self, Mutant};
@@ -30,6 +31,8 @@ pub struct PhysicalPartition {
     pub upper: i64,
     /// Who is alive of its replicas.
     pub replicas: ReplicaSet,
+    /// How much is asked of it.
+    pub heat: Arc<Heat>,
     /// The store's number: what is written to one store can be one commit.
     pub store_id: StoreId,
     /// Where its rows are.
@@ -121,6 +124,7 @@ impl TablePartitions {
                     lower(number + 1) - 1
                 },
                 replicas: ReplicaSet::default(),
+                heat: Arc::default(),
                 store_id,
                 store: store.clone(),
             })
@@ -248,6 +252,7 @@ impl TablePartitions {
             epoch: self.epoch + 1,
             lower,
             upper,
+            heat: Arc::default(),
             ..parent.clone()
         })
     }
@@ -320,6 +325,7 @@ fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<T
             lower: i64::from_be_bytes(*lower),
             upper,
             replicas: ReplicaSet::default(),
+            heat: Arc::default(),
             store_id,
             store: store(store_id)?,
         }));

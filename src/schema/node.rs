@@ -195,10 +195,61 @@ pub struct Live {
     pub figures: ViewFigures,
     /// `system_cosmos.partitions`, in the order of its clustering; only there when asked for.
     pub partitions: Vec<PhysicalPartition>,
+    /// `system_cosmos.hot_keys`, the most asked first; only there when asked for.
+    pub hot_keys: Vec<HotKey>,
+    /// `system_cosmos.largest_partitions`, the largest first; only there when asked for.
+    pub largest_partitions: Vec<LargePartition>,
+}
+
+/// A logical partition that is asked often, as `system_cosmos.hot_keys` shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct HotKey {
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Its key, as CQL; commas between the values of a composite one.
+    pub key: String,
+    /// Its token.
+    pub token: i64,
+    /// Requests of the last one to two minutes: at most so many.
+    pub requests: u64,
+    /// It may be fewer by so many.
+    pub requests_error: u64,
+    /// What the requests that were counted were charged.
+    pub request_units: f64,
+}
+
+/// A logical partition, as `system_cosmos.largest_partitions` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct LargePartition {
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Its key, as CQL; commas between the values of a composite one.
+    pub key: String,
+    /// Its token.
+    pub token: i64,
+    /// Bytes of keys and values, index entries included: as last counted, plus what has been written since. At most so many.
+    pub bytes: u64,
+    /// Bytes that it may come to; `None`: any.
+    pub bytes_max: Option<u64>,
+    /// Whether its size is kept with each write; otherwise it is what was counted last.
+    pub is_watched: bool,
+}
+
+impl LargePartition {
+    /// Its part of what it may come to: 1 is full. `None` where it may come to anything.
+    #[must_use]
+    #[expect(clippy::cast_precision_loss, reason = "a figure for people; 2^53 is enough")]
+    pub fn share(&self) -> Option<f64> {
+        self.bytes_max.map(|max| self.bytes as f64 / max.max(1) as f64)
+    }
 }
 
 /// A physical partition, as `system_cosmos.partitions` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct PhysicalPartition {
     /// Its table's keyspace.
     pub keyspace: String,
@@ -216,6 +267,8 @@ pub struct PhysicalPartition {
     pub bytes: u64,
     /// Rows, judged like bytes.
     pub rows: u64,
+    /// Request units a second, lately.
+    pub request_units_per_second: f64,
     /// The store that holds it.
     pub store: u32,
 }

@@ -12,7 +12,7 @@ use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
-use crate::partition::store;
+use crate::partition::{HeatLimits, store};
 use crate::schema::node::{Client, Live, NodeInfo};
 
 /// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
@@ -100,6 +100,10 @@ impl Running {
         if !config.partition_check_interval.is_zero() {
             let (limits, interval) = (config.partitions, config.partition_check_interval);
             behind.push(partitioner(Arc::clone(&database), limits, interval));
+        }
+        if !config.heat_check_interval.is_zero() {
+            let (limits, interval) = (config.heat, config.heat_check_interval);
+            behind.push(heat_looker(Arc::clone(&database), limits, interval));
         }
         Ok(Self {
             server,
@@ -230,6 +234,18 @@ fn partitioner(database: Arc<Database>, limits: executor::PartitionLimits, inter
                     "physical partitions changed"
                 ),
                 Err(error) => tracing::warn!(%error, "a look at the sizes of physical partitions failed"),
+            }
+        }
+    })
+}
+
+/// Splits physical partitions of which too much is asked, waits, and again. A look that fails is logged; the next one tries again.
+fn heat_looker(database: Arc<Database>, limits: HeatLimits, interval: Duration) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            if let Err(error) = database.look_at_heat(&limits).await {
+                tracing::warn!(%error, "a look at the heat of physical partitions failed");
             }
         }
     })

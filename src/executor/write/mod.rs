@@ -231,7 +231,8 @@ impl Staged {
                     for written in committed.rows() {
                         if let Some(marked) = marked.get(written.change) {
                             let token = Token::of(&marked.partition_key).value();
-                            let bytes = [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
+                            let bytes =
+                                [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
                             admitted.made((marked.partition.table, token), bytes);
                         }
                     }
@@ -392,12 +393,7 @@ struct OnePartition<'a> {
 }
 
 impl OnePartition<'_> {
-    async fn stage(
-        &self,
-        request: &WriteRequest,
-        staged: &mut Staged,
-        charges: &mut Charges,
-    ) -> Result<(), Error> {
+    async fn stage(&self, request: &WriteRequest, staged: &mut Staged, charges: &mut Charges) -> Result<(), Error> {
         let modification = self.routed.modification;
         let table = self.routed.table();
         let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
@@ -434,14 +430,28 @@ impl OnePartition<'_> {
             }
             BoundTarget::Static => {
                 let prefix = self.prefix();
-                self.stage_row(key::static_row_key(&prefix), true, Row::default(), request, staged, charges)
-                    .await?;
+                self.stage_row(
+                    key::static_row_key(&prefix),
+                    true,
+                    Row::default(),
+                    request,
+                    staged,
+                    charges,
+                )
+                .await?;
             }
             BoundTarget::Rows(rows) => {
                 let prefix = self.prefix();
                 if self.operations(true).next().is_some() {
-                    self.stage_row(key::static_row_key(&prefix), true, Row::default(), request, staged, charges)
-                        .await?;
+                    self.stage_row(
+                        key::static_row_key(&prefix),
+                        true,
+                        Row::default(),
+                        request,
+                        staged,
+                        charges,
+                    )
+                    .await?;
                 }
                 for clustering in rows {
                     let mut row = Row::default();

@@ -86,5 +86,6 @@ pub fn everything(address: SocketAddr) -> Result<Everything, ClientError> {
         status: json(address, "/api/status")?,
         tables: json(address, "/api/tables")?,
         partitions: json(address, "/api/partitions")?,
+        keys: json(address, "/api/keys")?,
     })
 }

@@ -7,8 +7,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::report::{
-    Commits, Connections, ErrorCount, Kind, Latency, Partition, Partitions, Prepared, RowCache, Statements, Status,
-    Table, Tables,
+    Commits, Connections, ErrorCount, HotKey, Keys, Kind, LargePartition, Latency, Partition, Partitions, Prepared,
+    RowCache, Statements, Status, Table, Tables,
 };
 use crate::clock::Clock;
 use crate::executor::{Database, PartitionFigures};
@@ -225,6 +225,36 @@ impl Gatherer {
     }
 }
 
+impl Gatherer {
+    /// Logical partitions that stand out.
+    pub(super) fn keys(&self) -> Keys {
+        let hot = self.database().hot_keys().into_iter().map(|key| HotKey {
+            keyspace: key.keyspace,
+            table: key.table,
+            partition_key: key.key,
+            token: key.token.to_string(),
+            requests: key.requests,
+            requests_error: key.requests_error,
+            request_units: key.request_units,
+        });
+        let largest = self.database().largest_partitions().into_iter();
+        let largest = largest.take(LISTED_MAX).map(|partition| LargePartition {
+            share: partition.share(),
+            keyspace: partition.keyspace,
+            table: partition.table,
+            partition_key: partition.key,
+            token: partition.token.to_string(),
+            bytes: partition.bytes,
+            bytes_max: partition.bytes_max,
+            is_watched: partition.is_watched,
+        });
+        Keys {
+            hot: hot.collect(),
+            largest: largest.collect(),
+        }
+    }
+}
+
 fn of_access(figures: Option<&TableFigures>, access: Access) -> Latency {
     let figures = figures.map(|figures| figures.of(access).latency.load());
     figures.as_ref().map(Latency::from).unwrap_or_default()
@@ -243,5 +273,6 @@ fn partition(figures: PartitionFigures) -> Partition {
         bytes: figures.bytes,
         rows: figures.rows,
         is_exact: figures.is_exact,
+        request_units_per_second: figures.per_second.as_f64(),
     }
 }

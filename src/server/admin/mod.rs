@@ -8,6 +8,7 @@
 //! GET /api/statements   by kind, and errors by code
 //! GET /api/tables       sizes and latencies by table
 //! GET /api/partitions   physical partitions with range, size, replicas
+//! GET /api/keys         partition keys that are asked most, and the largest
 //! ```
 //! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. It only
 //! tells; nothing can be changed through it, no user's value or text is told, and no key. Nobody logs in, so an address that other
@@ -211,6 +212,10 @@ fn router(shared: Arc<Shared>) -> Router {
         .route(
             "/api/partitions",
             get(async |State(shared): Shape| json(&shared.gatherer.partitions())),
+        )
+        .route(
+            "/api/keys",
+            get(async |State(shared): Shape| json(&shared.gatherer.keys())),
         )
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)

@@ -2,10 +2,13 @@
 
 use std::fmt::Write;
 
-use super::report::{Everything, Kind, Latency, Partition, Status, Table};
+use super::report::{Everything, Keys, Kind, Latency, Partition, Status, Table};
 
 /// Rows of each table that are printed; the JSON has all.
 const ROWS_MAX: usize = 50;
+
+/// Keys that are printed of each kind.
+const KEYS_MAX: usize = 10;
 
 /// Everything as text, lines of at most some 110 characters.
 #[must_use]
@@ -16,6 +19,7 @@ pub fn text(everything: &Everything) -> String {
     errors(&mut out, &everything.status);
     tables(&mut out, &everything.tables.tables);
     partitions(&mut out, &everything.partitions.partitions);
+    keys(&mut out, &everything.keys);
     out
 }
 
@@ -157,6 +161,7 @@ fn partitions(out: &mut String, partitions: &[Partition]) {
             format!("{} of 4", partition.replicas_alive),
             partition.rows.to_string(),
             size(partition.bytes),
+            format!("{:.0}", partition.request_units_per_second),
         ]
     });
     let names = [
@@ -169,8 +174,43 @@ fn partitions(out: &mut String, partitions: &[Partition]) {
         "replicas",
         "rows",
         "size",
+        "RU/s",
     ];
     table(out, &names, 2, rows.collect());
+}
+
+/// Partition keys that stand out.
+fn keys(out: &mut String, keys: &Keys) {
+    let hot = keys.hot.iter().map(|key| {
+        vec![
+            short(&key.partition_key),
+            format!("{}.{}", key.keyspace, key.table),
+            key.requests.to_string(),
+            key.requests_error.to_string(),
+            format!("{:.0}", key.request_units),
+        ]
+    });
+    let names = ["hot key", "table", "requests", "at most too many", "request units"];
+    table(out, &names, 2, hot.take(KEYS_MAX).collect());
+    let largest = keys.largest.iter().map(|partition| {
+        let share = partition.share.map(|share| format!("{:.1} %", share * 100.0));
+        vec![
+            short(&partition.partition_key),
+            format!("{}.{}", partition.keyspace, partition.table),
+            size(partition.bytes),
+            share.unwrap_or_else(|| "-".to_owned()),
+        ]
+    });
+    let names = ["large key", "table", "size", "of its limit"];
+    table(out, &names, 2, largest.take(KEYS_MAX).collect());
+}
+
+/// A key, cut where it is long.
+fn short(key: &str) -> String {
+    match key.char_indices().nth(40) {
+        Some((end, _)) => format!("{}…", key.get(..end).unwrap_or_default()),
+        None => key.to_owned(),
+    }
 }
 
 /// A table with its names above; the first `left` columns stand left, numbers right. Nothing if there are no rows.

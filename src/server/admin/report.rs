@@ -248,7 +248,7 @@ pub struct Tables {
 }
 
 /// A physical partition.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partition {
     /// Its number.
     pub id: u64,
@@ -272,10 +272,61 @@ pub struct Partition {
     pub rows: u64,
     /// Whether bytes and rows are exact.
     pub is_exact: bool,
+    /// Request units a second, lately.
+    pub request_units_per_second: f64,
+}
+
+/// A logical partition that is asked often.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct HotKey {
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Its key, as CQL.
+    pub partition_key: String,
+    /// Its token, as text.
+    pub token: String,
+    /// Requests of the last one to two minutes: at most so many.
+    pub requests: u64,
+    /// It may be fewer by so many.
+    pub requests_error: u64,
+    /// What those that were counted were charged.
+    pub request_units: f64,
+}
+
+/// A logical partition that is large.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LargePartition {
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Its key, as CQL.
+    pub partition_key: String,
+    /// Its token, as text.
+    pub token: String,
+    /// Bytes of keys, values and index entries; at most so many.
+    pub bytes: u64,
+    /// Bytes that it may come to; `None`: any.
+    pub bytes_max: Option<u64>,
+    /// Its part of those; 1 is full.
+    pub share: Option<f64>,
+    /// Whether its size is kept with each write; otherwise it is what was counted last.
+    pub is_watched: bool,
+}
+
+/// `/api/keys`: logical partitions that stand out.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Keys {
+    /// Those asked most, the most asked first.
+    pub hot: Vec<HotKey>,
+    /// The largest that are known, the largest first.
+    pub largest: Vec<LargePartition>,
 }
 
 /// `/api/partitions`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Partitions {
     /// How many there are.
     pub total: usize,
@@ -284,7 +335,7 @@ pub struct Partitions {
 }
 
 /// Everything that `helenus status` prints.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Everything {
     /// The server.
     pub status: Status,
@@ -292,4 +343,7 @@ pub struct Everything {
     pub tables: Tables,
     /// Its physical partitions.
     pub partitions: Partitions,
+    /// Logical partitions that stand out.
+    #[serde(default)]
+    pub keys: Keys,
 }
