@@ -5,7 +5,8 @@
 //! one part in so many of the requests has a counter, and none is shown with fewer requests than it had.
 //!
 //! Keys are spread over [`SHARDS`], each behind a lock that is held for some tens of nanoseconds; who finds it taken leaves its request
-//! out. Once a window has seen many requests only one of [`SAMPLE`] is counted, that many times over. What is shown is the window
+//! out. Once a window has seen many requests only one of [`SAMPLE`] is counted, that many times over, chosen by a fixed sequence of
+//! numbers that looks like chance (Knuth's multiplier for linear congruences, The Art of Computer Programming 2, 3.3.4). What is shown is the window
 //! of [`WINDOW`] that runs and the one before.
 
 use std::cell::Cell;
@@ -140,9 +141,13 @@ impl HotKeys {
     pub fn note(&self, table: u32, token: i64, key: &[u8], units: RequestUnits, now: Duration) {
         let mut times = 1;
         if self.is_busy.load(Ordering::Relaxed) {
-            let turn = TURN.get().wrapping_add(1);
+            // Not every sixteenth: requests often come in rounds.
+            let turn = TURN
+                .get()
+                .wrapping_mul(6_364_136_223_846_793_005)
+                .wrapping_add(1_442_695_040_888_963_407);
             TURN.set(turn);
-            if turn % SAMPLE != 0 {
+            if (turn >> 33) % SAMPLE != 0 {
                 return;
             }
             times = SAMPLE;

@@ -289,6 +289,7 @@ impl World {
             page_bytes_max: Options::PAGE_BYTES_MAX,
             guardrails: helenus::planner::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
+            limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
         }
     }

@@ -189,7 +189,9 @@ impl Staged {
                 let committing = tokio::spawn(async move {
                     let mut commits = Vec::new();
                     let outcome = self
-                        .commit_all(&request, admitted, |committed, marked| commits.push((committed, marked)))
+                        .commit_all(&request, admitted, |committed, marked| {
+                            commits.push((committed, marked))
+                        })
                         .await;
                     drop(held);
                     (commits, outcome)
@@ -202,8 +204,10 @@ impl Staged {
                 outcome?;
             }
             _held => {
-                self.commit_all(request, admitted, |committed, marked| charge(&committed, marked, charges))
-                    .await?;
+                self.commit_all(request, admitted, |committed, marked| {
+                    charge(&committed, marked, charges)
+                })
+                .await?;
             }
         }
         Ok(warnings)
