@@ -13,7 +13,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 pub use self::settings::{SETTINGS, Setting};
-use crate::executor::{self, PartitionLimits, SizeLimits};
+use crate::executor::{self, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::partition::HeatLimits;
 use crate::planner::Guardrails;
 use crate::profile::Profile;
@@ -305,6 +305,8 @@ pub struct Config {
     pub page_bytes_max: usize,
     /// When physical partitions are split and merged; bytes are scaled already.
     pub partitions: PartitionLimits,
+    /// How throughput is dealt with.
+    pub throughput: ThroughputRules,
     /// Time between looks at their sizes; zero: never.
     pub partition_check_interval: Duration,
     /// When too much is asked of a physical partition; scaled already.
@@ -363,6 +365,7 @@ impl Config {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
                 merges: values.parsed("partition-merge")?,
             },
+            throughput: throughput(values)?,
             partition_check_interval: values.seconds("partition-check-seconds")?,
             heat: HeatLimits {
                 units_per_second_max: RequestUnits::whole(scale(values)?.of(values.parsed("partition-units-max")?)),
@@ -446,6 +449,21 @@ fn page_bytes_max(values: &Values) -> Result<usize, ConfigError> {
     let given = limit(values, "page-bytes-max", SizeLimits::PAGE_BYTES_MAX)?;
     let bytes = given.unwrap_or(executor::Options::PAGE_BYTES_MAX);
     Ok(usize::try_from(scale(values)?.of(bytes as u64)).unwrap_or(usize::MAX))
+}
+
+fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError> {
+    let profile: Profile = values.parsed("profile")?;
+    let rules = if profile.is_cosmos() {
+        ThroughputRules::cosmos()
+    } else {
+        ThroughputRules::unlimited()
+    };
+    Ok(ThroughputRules {
+        bursts: values.parsed("burst-capacity")?,
+        server_side_retry: values.parsed("server-side-retry")?,
+        waiting_max: values.parsed("server-side-retry-waiting-max")?,
+        ..rules
+    })
 }
 
 fn limits(values: &Values) -> Result<Limits, ConfigError> {

@@ -32,6 +32,7 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
         prices: helenus::throughput::Coefficients::default(),
         limits: helenus::executor::SizeLimits::default(),
         profile: helenus::profile::Profile::default(),
+        throughput: helenus::executor::ThroughputRules::default(),
     };
     let mut client = Client {
         database: Database::open(options).await.unwrap(),

@@ -2,6 +2,7 @@
 
 use crate::{
     Outcome, bench, crash, driver, generate, golden, index, linear, malformed, null, oracle, proxy, startup, tables,
+    throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -174,6 +175,18 @@ enum Command {
         #[arg(long, default_value_t = 2000)]
         count: usize,
     },
+    /// Overloads tables of limited throughput, and compares what was admitted with what was provisioned.
+    Throttle {
+        /// Seconds of each phase.
+        #[arg(long, default_value_t = 30)]
+        seconds: u64,
+        /// Request units a second of the tables.
+        #[arg(long, value_delimiter = ',', default_value = "400,4000,40000")]
+        rates: Vec<u32>,
+        /// Connections.
+        #[arg(long, default_value_t = 4)]
+        connections: usize,
+    },
     /// Asks through the Rust driver what applications ask.
     Driver {
         /// Server to ask, HOST:PORT.
@@ -307,6 +320,15 @@ pub fn run() -> Outcome<bool> {
         Command::Malformed { frames, seed } => malformed::run(frames, seed),
         Command::Startup { runs } => startup::run(runs),
         Command::Tables { count } => tables::run(count),
+        Command::Throttle {
+            seconds,
+            rates,
+            connections,
+        } => throttle::run(&throttle::Options {
+            phase: Duration::from_secs(seconds),
+            rates,
+            connections,
+        }),
         Command::Driver { target } => driver::run(&target),
         Command::Null { listen, ready_file } => null::run(&listen, ready_file.as_deref()),
         Command::Proxy { listen, target } => proxy::run(&listen, &target),

@@ -5,7 +5,7 @@
 //! - [`raw`] speaks the native protocol frame by frame, so that what a server sends is seen as it is.
 //! - [`oracle`] replays scripts and compares with recorded answers; [`golden`] does so with the facts in `golden/`.
 //! - [`generate`] asks random questions of a server and of Cassandra.
-//! - [`crash`], [`linear`], [`malformed`], [`startup`], [`tables`] and [`mod@bench`] start a server and press it.
+//! - [`crash`], [`linear`], [`malformed`], [`startup`], [`tables`], [`throttle`] and [`mod@bench`] start a server and press it.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
 //! Deliberately absent: any use of the server's own codec, which would agree with itself.
@@ -29,6 +29,7 @@ pub mod raw;
 pub mod server;
 pub mod startup;
 pub mod tables;
+pub mod throttle;
 
 pub use error::Error;
 

@@ -203,6 +203,24 @@ pub const SETTINGS: &[Setting] = &[
          makes 30 GB 30 MB",
     ),
     setting(
+        "burst-capacity",
+        "BOOL",
+        Some("false"),
+        "Let physical partitions below 3,000 RU/s save the request units of 300 seconds and spend them at up to 3,000 RU/s",
+    ),
+    setting(
+        "server-side-retry",
+        "BOOL",
+        Some("false"),
+        "Let statements wait up to 60 s for request units and then time out, instead of refusing them as overloaded",
+    ),
+    setting(
+        "server-side-retry-waiting-max",
+        "COUNT",
+        Some("10000"),
+        "Statements that wait for request units at once; those beyond are refused",
+    ),
+    setting(
         "row-cache-bytes-max",
         "BYTES",
         Some("67108864"),

@@ -42,6 +42,7 @@ use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
 use crate::executor::index::{self, Indexes, Progress, Record};
 use crate::executor::logical::{self, Recorded};
+use crate::executor::offers::Offers;
 use crate::executor::paging::PagingKey;
 use crate::executor::probe::PROBE;
 use crate::executor::write::clock::LAST_BALLOT;
@@ -109,6 +110,8 @@ pub(crate) struct Catalog {
     pub(crate) last_ballot: Option<i64>,
     /// The large logical partitions that were there when the catalog was opened.
     pub(crate) logical: Vec<Recorded>,
+    /// What tables may spend.
+    pub(crate) offers: Offers,
 }
 
 /// What only changes of the schema touch.
@@ -189,6 +192,7 @@ impl Catalog {
         clock: Clock,
         mut random: fastrand::Rng,
         data_centers: Vec<(String, usize)>,
+        offers: Offers,
     ) -> Result<Self, Error> {
         let found = Found::read(&store).await?;
         let schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
@@ -214,7 +218,8 @@ impl Catalog {
         }
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
-        let partitions = partitions_at_open(&schema, &found.partitions, &store)?;
+        let mut partitions = partitions_at_open(&schema, &found.partitions, &store)?;
+        give_budgets(&offers, None, &schema, &mut partitions);
         let catalog = Self {
             current: ArcSwap::from_pointee(Snapshot {
                 schema: Arc::clone(&schema),
@@ -235,6 +240,7 @@ impl Catalog {
             indexes: Arc::default(),
             last_ballot: found.last_ballot,
             logical: found.logical,
+            offers,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         for id in found.garbage {
@@ -316,6 +322,9 @@ impl Catalog {
             data_centers: self.data_centers.clone(),
         };
         let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
+        Offers::check_floors(&before, &outcome.schema, |table| {
+            self.store.bytes_in(&key::table_range(table.storage_id)).bytes
+        })?;
         if let Some(of) = &outcome.partition_change {
             let table = before.table_or_view(&of.keyspace, &of.table);
             let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
@@ -402,6 +411,14 @@ impl Catalog {
         if !mutant::is_on(Mutant::ChangeNotPersisted) {
             commit(&self.store, batch).await?;
         }
+        let mut keyspaces = current.schema.keyspaces.values();
+        let of = keyspaces.find_map(|keyspace| {
+            let mut tables = keyspace.all_tables();
+            Some((keyspace, tables.find(|known| known.storage_id == table)?))
+        });
+        let next = of
+            .and_then(|(keyspace, table)| self.offers.fit(keyspace, table, &next))
+            .unwrap_or(next);
         let mut partitions = current.partitions.clone();
         partitions.insert(table, Arc::new(next));
         self.current.store(Arc::new(Snapshot {
@@ -447,8 +464,9 @@ impl Catalog {
             batch.delete(Space::Catalog, index::record_key(*index));
         }
         let current = self.current.load_full();
-        let partitions = partitions_after(&current, &next, &self.store, &mut batch)?;
+        let mut partitions = partitions_after(&current, &next, &self.store, &mut batch)?;
         commit(&self.store, batch).await?;
+        give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
         // What is kept with the rows covers both schemas as long as somebody may go by either.
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         if !difference.is_empty() {
@@ -556,10 +574,22 @@ fn partitions_at_open(
         .collect()
 }
 
-/// The list that a new table begins with.
-fn partitions_at_first(table: &Table, store: &Store) -> TablePartitions {
+/// Gives the lists of keyspaces that differ from `before` their budgets.
+fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Schema, partitions: &mut Partitions) {
+    let fitted = offers.fit_all(before, schema, |table| partitions.get(&table.storage_id).cloned());
+    for (table, list) in fitted {
+        partitions.insert(table.storage_id, list);
+    }
+}
+
+/// The list that a new table begins with. One that shares its keyspace's throughput has as many as that may need.
+fn partitions_at_first(table: &Table, schema: &Schema, store: &Store) -> TablePartitions {
     let options = &table.options;
-    let of_throughput = || options.throughput.map_or(1, Throughput::partitions_at_first);
+    let shared = || schema.keyspaces.get(&table.keyspace)?.throughput;
+    let of_throughput = || match options.throughput {
+        Some(throughput) => throughput.partitions_at_first(),
+        None => shared().map_or(1, Throughput::partitions_needed),
+    };
     let count = options.partitions.map_or_else(of_throughput, usize::from);
     TablePartitions::evenly(count, STORE, store)
 }
@@ -612,7 +642,9 @@ fn partitions_after(before: &Snapshot, schema: &Schema, store: &Store, batch: &m
             }
         }
         let Some(is) = is else { continue };
-        let mut list = kept.clone().unwrap_or_else(|| Arc::new(partitions_at_first(is, store)));
+        let mut list = kept
+            .clone()
+            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, store)));
         if let (Some(was), Some(throughput)) = (was, is.options.throughput)
             && was.options.throughput != Some(throughput)
             && throughput.partitions_needed() > list.all().len()

@@ -16,11 +16,13 @@ use super::figures::Watch;
 use super::index;
 use super::limits::SizeLimits;
 use super::logical::LogicalPartitions;
+use super::offers::{Offers, ThroughputRules};
 use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
 use super::read::sink::{Limits, Page, Shape, Sink};
 use super::read::{source, virtual_rows};
 use super::settle::Done;
+use super::throughput::{Asked, Concerned, Gate, Work};
 use super::value;
 use super::write::clock::{Ballots, ListKeys, WriteClock};
 use super::write::{Routed, WriteRequest, WriteRoom, size};
@@ -37,7 +39,7 @@ use crate::planner::{self, Guardrails, Plan, Threshold, ddl, explain};
 use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, StorageId, Table, describe, system, views};
-use crate::throughput::{Charges, Coefficients};
+use crate::throughput::{Account, Charges, Coefficients, PartitionRef};
 use crate::token::Token;
 
 /// How a database is opened.
@@ -63,6 +65,8 @@ pub struct Options {
     pub limits: SizeLimits,
     /// Whom to behave as.
     pub profile: Profile,
+    /// How throughput is dealt with.
+    pub throughput: ThroughputRules,
 }
 
 impl Options {
@@ -104,6 +108,8 @@ pub struct Database {
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
     seeds: AtomicU64,
+    /// Who may go on.
+    gate: Gate,
 }
 
 impl std::fmt::Debug for Database {
@@ -124,6 +130,27 @@ pub(super) struct Request<'a> {
     now_seconds: i64,
     began: Duration,
     context: Context,
+    /// What became of asking for request units; empty: nobody was asked.
+    pub(super) asked: OnceLock<Asked>,
+}
+
+impl Request<'_> {
+    pub(super) const fn consistency(&self) -> Consistency {
+        self.params.consistency
+    }
+
+    /// The table or view of this number in the store, as the request sees it.
+    pub(super) fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
+        let keyspaces = self.snapshot.schema.keyspaces.values();
+        let mut tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
+        tables.find(|table| table.storage_id == id)
+    }
+
+    /// Who pays for a physical partition; `None`: nobody.
+    pub(super) fn account(&self, partition: PartitionRef) -> Option<&Arc<Account>> {
+        let partitions = self.snapshot.partitions_of(partition.table)?;
+        partitions.budget()?.account(partition.partition)
+    }
 }
 
 impl Request<'_> {
@@ -158,7 +185,9 @@ impl Database {
         let mut node = options.node;
         let data_centers = data_centers(&node);
         let watch = Watch::new(options.clock.clone());
-        let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers).await?;
+        let gate = Gate::new(options.throughput, &options.clock);
+        let offers = Offers::new(options.throughput, options.clock.clone());
+        let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers, offers).await?;
         node.host_id = catalog.host_id;
         let ballots = Ballots::new(store.clone(), catalog.last_ballot);
         let logical = LogicalPartitions::new(&options.limits, options.clock.clone(), catalog.logical.clone());
@@ -186,6 +215,7 @@ impl Database {
             hot: HotKeys::default(),
             timeuuids,
             seeds,
+            gate,
         })
     }
 
@@ -408,15 +438,29 @@ impl Database {
                 .map_or_else(|| now_micros.div_euclid(1_000_000), i64::from),
             began: self.watch.begin(),
             context: self.context(now_micros),
+            asked: OnceLock::new(),
         })
     }
 
     /// Time and chance for the functions of one request.
     fn context(&self, now_micros: i64) -> Context {
+        Context::new(now_micros, Arc::clone(&self.timeuuids), self.generator().u64(..))
+    }
+
+    /// A generator that nobody else has.
+    fn generator(&self) -> fastrand::Rng {
         // Neighbouring numbers must not give overlapping sequences, so each seeds a generator of its own.
-        let number = self.seeds.fetch_add(1, Ordering::Relaxed);
-        let seed = fastrand::Rng::with_seed(number).u64(..);
-        Context::new(now_micros, Arc::clone(&self.timeuuids), seed)
+        fastrand::Rng::with_seed(self.seeds.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// A random number.
+    pub(super) fn draw(&self) -> u128 {
+        self.generator().u128(..)
+    }
+
+    /// Who may go on.
+    pub(super) const fn gate(&self) -> &Gate {
+        &self.gate
     }
 
     async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
@@ -603,6 +647,9 @@ impl Database {
         };
         let mut notes = Vec::new();
         let is_local = system::is_local(&select.table.keyspace);
+        if select.table.keyspace == "system_schema" {
+            self.admit_metadata(request, Work::Read).await?;
+        }
         if is_local {
             charges.metadata();
         }
@@ -615,6 +662,11 @@ impl Database {
             for partition in source::concerned(partitions, select) {
                 partition.replicas.admit(params.consistency)?;
             }
+            let mut concerned = Concerned::default();
+            concerned.add(&select.table, partitions, || {
+                source::ahead(partitions, select, resume.as_ref()).map(|partition| partition.id.0)
+            });
+            self.admit(request, concerned, Work::Read).await?;
             let at_level = |error| match error {
                 Error::TooManyTombstones { .. } => Error::TooManyTombstones {
                     consistency: params.consistency,
@@ -681,6 +733,8 @@ impl Database {
                 "partitions" => live.partitions = self.shown_partitions(),
                 "hot_keys" => live.hot_keys = self.hot_keys(),
                 "largest_partitions" => live.largest_partitions = self.largest_partitions(),
+                "throughput" | "partition_throughput" => live.throughput = self.throughput(),
+                "throttles" => live.throttles = self.throttles(),
                 _ => {}
             }
         }
@@ -753,6 +807,7 @@ impl Database {
         }
         let mut warnings = Vec::new();
         self.guardrails.values(modification, &mut warnings)?;
+        self.admit_writes(request, &routed, write_type).await?;
         let mut answer = if is_conditional {
             let writes = &self.writes;
             writes
@@ -803,6 +858,7 @@ impl Database {
         for modification in &batch.modifications {
             self.guardrails.values(modification, &mut warnings)?;
         }
+        self.admit_writes(request, &routed, write_type).await?;
         let mut answer = if batch.conditional {
             let writes = &self.writes;
             writes
@@ -824,6 +880,23 @@ impl Database {
         };
         answer.warnings.extend(warnings);
         Ok(answer)
+    }
+
+    /// Asks for the request units of all physical partitions that are written to.
+    async fn admit_writes(
+        &self,
+        request: &Request<'_>,
+        routed: &[Routed<'_>],
+        write_type: &'static str,
+    ) -> Result<(), Error> {
+        let mut concerned = Concerned::default();
+        for one in routed {
+            concerned.add(&one.modification.table, one.partitions, || {
+                let keys = one.modification.partition_keys.iter();
+                keys.map(|key| one.partitions.of(Token::of(key)).id.0)
+            });
+        }
+        self.admit(request, concerned, Work::Write(write_type)).await
     }
 
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
@@ -897,6 +970,9 @@ impl Database {
         let mut warnings = Vec::new();
         self.guardrails
             .ddl(statement, &request.snapshot.schema, keyspace, &mut warnings)?;
+        let given = ddl::with_payload(statement, |name| Some(request.params.payload_value(name)?.as_ref()));
+        let statement = given.as_ref().unwrap_or(statement);
+        self.admit_metadata(request, Work::Write("SIMPLE")).await?;
         let outcome = self.catalog.change(statement, keyspace).await?;
         self.forget_dropped_tables();
         self.forget_logical_partitions().await;

@@ -45,6 +45,18 @@ pub enum Error {
         /// The protocol's name of the kind of write: `SIMPLE`, `BATCH`, `COUNTER`, `CAS`, ….
         write_type: &'static str,
     },
+    /// The read was not answered by enough replicas in time.
+    #[error("Operation timed out - received only {received} responses.")]
+    ReadTimeout {
+        /// The level asked for.
+        consistency: Consistency,
+        /// Answers that came.
+        received: u32,
+        /// Answers that were needed.
+        required: u32,
+        /// Whether the replica asked for the data itself, not only for its digest, was among them.
+        data_present: bool,
+    },
     /// A store refused or failed a write: disk full, or worse.
     #[error("{message}")]
     WriteFailure {

@@ -6,13 +6,14 @@ use std::time::Duration;
 
 use super::Database;
 use super::plans::PlannedAt;
+use super::throughput::budget_of;
 use crate::clock::Clock;
 use crate::metrics::turn;
 use crate::metrics::{self, Access, AccessFigures, StatementKind, Statements, Subject};
 use crate::partition::store::key;
 use crate::planner::Plan;
 use crate::planner::bound::{BoundBatch, ModificationKind};
-use crate::schema::node::{AccessLatency, BatchPartitions, Cache, ViewFigures};
+use crate::schema::node::{AccessLatency, AccountShown, BatchPartitions, Cache, ViewFigures};
 use crate::schema::{Table, system};
 use crate::throughput::RequestUnits;
 
@@ -54,6 +55,8 @@ pub struct PartitionFigures {
     pub is_exact: bool,
     /// Request units a second, lately; looked at now and then.
     pub per_second: RequestUnits,
+    /// What it may spend; `None`: anything.
+    pub budget: Option<AccountShown>,
 }
 
 /// What the store did since it was opened.
@@ -201,6 +204,7 @@ impl Database {
     pub fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();
         let mut figures = Vec::new();
+        let now = self.watch().clock.monotonic();
         for table in stored_tables(&snapshot.schema) {
             let Ok(partitions) = snapshot.partitions(table) else {
                 continue;
@@ -221,6 +225,7 @@ impl Database {
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,
                     per_second: partition.heat.per_second(),
+                    budget: budget_of(partitions, partition.id.0, now),
                 });
             }
         }

@@ -37,8 +37,8 @@ impl Database {
         charges: &Charges,
         mut outcome: Result<Answer, Error>,
     ) -> Result<Answer, Error> {
-        let _ = done;
         self.note_heat(request, charges);
+        self.pay(request, done, charges, &outcome);
         if let Ok(answer) = &mut outcome {
             answer.charge = charges.total();
             if request.is_traced() {

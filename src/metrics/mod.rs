@@ -93,6 +93,10 @@ counters! {
     SERVER_ERRORS = "server_errors_total";
     /// Requests that panicked; each is a bug.
     REQUEST_PANICS = "request_panics_total";
+    /// Statements that did not get their request units at once.
+    THROTTLED = "throttled_total";
+    /// Statements that waited in the server for their request units until they timed out.
+    THROTTLED_TIMEOUTS = "throttled_timeouts_total";
     /// Requests refused because too much was in flight.
     REQUESTS_OVERLOADED = "requests_overloaded_total";
     /// Bodies and envelopes that broke the protocol.

@@ -8,6 +8,7 @@ use super::heat::Heat;
 use super::replicas::ReplicaSet;
 use super::store::Store;
 use crate::mutant::{self, Mutant};
+use crate::throughput::TableBudget;
 use crate::token::Token;
 
 /// The number of a physical partition among its table's; never used again in the table.
@@ -95,6 +96,8 @@ pub struct TablePartitions {
     epoch: u64,
     /// The id that the next new partition gets.
     next_id: u64,
+    /// What the table may spend; `None`: anything. The list that a change makes has its parent's until it gets its own.
+    budget: Option<Arc<TableBudget>>,
 }
 
 impl TablePartitions {
@@ -133,7 +136,19 @@ impl TablePartitions {
             partitions: partitions.collect(),
             epoch: 0,
             next_id: count,
+            budget: None,
         }
+    }
+
+    /// What the table may spend, by physical partition; `None`: anything.
+    #[must_use]
+    pub fn budget(&self) -> Option<&TableBudget> {
+        self.budget.as_deref()
+    }
+
+    /// Gives the list its budget.
+    pub fn set_budget(&mut self, budget: Option<Arc<TableBudget>>) {
+        self.budget = budget;
     }
 
     /// Rises with every change of the list.
@@ -334,6 +349,7 @@ fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<T
         partitions,
         epoch: u64::from_be_bytes(*epoch),
         next_id: u64::from_be_bytes(*next_id),
+        budget: None,
     })
 }
 

@@ -136,6 +136,8 @@ pub struct Keyspace {
     pub replication: BTreeMap<String, String>,
     /// What its tables share, where they share any.
     pub throughput: Option<Throughput>,
+    /// The most request units a second that its throughput has ever been; 0: it never had any.
+    pub throughput_highest: u32,
     /// Rows are made by the server: nothing is stored.
     pub is_virtual: bool,
     /// Tables by name, virtual ones included. Shares its structure with the keyspace it was made from, so that a change costs the
@@ -160,6 +162,7 @@ impl Keyspace {
             durable_writes,
             replication,
             throughput: None,
+            throughput_highest: 0,
             is_virtual: false,
             tables: OrdMap::new(),
             types: BTreeMap::new(),
@@ -351,9 +354,17 @@ pub struct TableOptions {
     /// `cosmosdb_provisioned_throughput` or `cosmosdb_autoscale_max_throughput`. Shown nowhere, as in Cosmos.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub throughput: Option<Throughput>,
+    /// The most request units a second that it has ever been; 0: it never had any.
+    #[serde(default, skip_serializing_if = "is_zero")]
+    pub throughput_highest: u32,
     /// `cosmosdb_cell_level_…`. Shown nowhere.
     #[serde(default, skip_serializing_if = "CellLevel::is_none")]
     pub cell_level: CellLevel,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde passes a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
 }
 
 /// The package of compaction strategies.
@@ -400,6 +411,7 @@ impl Default for TableOptions {
             speculative_retry: "99p".to_owned(),
             partitions: None,
             throughput: None,
+            throughput_highest: 0,
             cell_level: CellLevel::default(),
         }
     }

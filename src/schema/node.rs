@@ -199,6 +199,10 @@ pub struct Live {
     pub hot_keys: Vec<HotKey>,
     /// `system_cosmos.largest_partitions`, the largest first; only there when asked for.
     pub largest_partitions: Vec<LargePartition>,
+    /// `system_cosmos.throughput` and `partition_throughput`; only there when asked for.
+    pub throughput: Vec<ThroughputShown>,
+    /// `system_cosmos.throttles`, oldest first; only there when asked for.
+    pub throttles: Vec<ThrottleShown>,
 }
 
 /// A logical partition that is asked often, as `system_cosmos.hot_keys` shows it.
@@ -246,6 +250,71 @@ impl LargePartition {
     pub fn share(&self) -> Option<f64> {
         self.bytes_max.map(|max| self.bytes as f64 / max.max(1) as f64)
     }
+}
+
+/// The budget of a physical partition, or the one that a keyspace shares. Amounts are in hundredths of a request unit.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct AccountShown {
+    /// The physical partition's number; 0 for a keyspace.
+    pub id: u64,
+    /// What comes in a second.
+    pub per_second_hundredths: u64,
+    /// What may be spent now; negative is debt.
+    pub balance_hundredths: i64,
+    /// What is banked for bursts.
+    pub bank_hundredths: i64,
+    /// The highest use in a second of the last minute, 0 to 100.
+    pub normalized_percent: u8,
+    /// The mean use of the last five seconds, 0 to 100.
+    pub interval_percent: u8,
+    /// The highest such mean in this hour.
+    pub hour_percent: u8,
+}
+
+/// Throughput of a table, or of a keyspace that shares it, in request units a second.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThroughputShown {
+    /// The keyspace.
+    pub keyspace: String,
+    /// The table; empty for what the keyspace's tables share.
+    pub table: String,
+    /// Whether it follows use.
+    pub is_autoscale: bool,
+    /// Whether it is that of the keyspace.
+    pub is_shared: bool,
+    /// What was asked for: all there is of manual throughput, the most of autoscale.
+    pub max: u32,
+    /// What it is now.
+    pub current: u32,
+    /// The highest that it was in this hour: what is billed.
+    pub highest_in_hour: u32,
+    /// The least that it can be set to.
+    pub minimum: u32,
+    /// By id.
+    pub partitions: Vec<AccountShown>,
+}
+
+/// A statement that did not get its request units at once.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct ThrottleShown {
+    /// µs since 1970-01-01 UTC.
+    pub at_micros: i64,
+    /// Of the table; `system_schema` for the budget of metadata.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// Its text without literals.
+    pub statement: String,
+    /// The physical partition that was asked in vain for longest; `None`: the budget of metadata.
+    pub partition: Option<u64>,
+    /// What it had, in hundredths of a request unit; negative is debt.
+    pub balance_hundredths: i64,
+    /// How long was to be waited.
+    pub retry_after_millis: i32,
+    /// Whether it waited in the server.
+    pub was_retried: bool,
+    /// Whether it was carried out in the end.
+    pub was_admitted: bool,
 }
 
 /// A physical partition, as `system_cosmos.partitions` shows it.

@@ -60,6 +60,8 @@ struct KeyspaceRecord {
     replication: BTreeMap<String, String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     throughput: Option<Throughput>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    throughput_highest: Option<u32>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -210,6 +212,7 @@ impl Object<'_> {
                 durable_writes: keyspace.durable_writes,
                 replication: keyspace.replication.clone(),
                 throughput: keyspace.throughput,
+                throughput_highest: Some(keyspace.throughput_highest).filter(|highest| *highest > 0),
             }),
             Object::Type(ty) => serde_json::to_vec(&TypeRecord {
                 keyspace: ty.keyspace.clone(),

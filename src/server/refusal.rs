@@ -76,6 +76,20 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
                 contentions: 0,
             },
         ),
+        Error::ReadTimeout {
+            consistency,
+            received,
+            required,
+            data_present,
+        } => ErrorBody::detailed(
+            text,
+            ErrorDetail::ReadTimeout {
+                consistency: *consistency,
+                received: count(*received),
+                block_for: count(*required),
+                data_present: *data_present,
+            },
+        ),
         Error::WriteFailure {
             consistency,
             write_type: name,

@@ -22,6 +22,7 @@ pub(in crate::server) async fn memory() -> Database {
         prices: crate::throughput::Coefficients::default(),
         limits: crate::executor::SizeLimits::default(),
         profile: crate::profile::Profile::default(),
+        throughput: crate::executor::ThroughputRules::default(),
     };
     Database::open(options).await.unwrap()
 }

@@ -178,6 +178,7 @@ async fn open(
         prices: config.prices,
         limits: config.limits,
         profile: config.profile,
+        throughput: config.throughput,
     };
     Database::open(options).await.map_err(|source| RunError::Open {
         url: config.data.clone(),

@@ -34,6 +34,7 @@ impl Client {
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
+            throughput: helenus::executor::ThroughputRules::default(),
         };
         Self {
             database: Database::open(options).await.unwrap(),

@@ -52,6 +52,19 @@ pub(crate) fn concerned<'a>(
     ring.iter().map(AsRef::as_ref).chain(of_keys)
 }
 
+/// Those of the [`concerned`] that are not passed yet when a page begins behind `resume`.
+pub(crate) fn ahead<'a>(
+    partitions: &'a TablePartitions,
+    select: &'a BoundSelect,
+    resume: Option<&Position>,
+) -> impl Iterator<Item = &'a PhysicalPartition> {
+    let passed = match (&select.partitions, resume) {
+        (BoundPartitions::Ring { .. }, Some(position)) => Token::of(&position.partition_key).value(),
+        _ => i64::MIN,
+    };
+    concerned(partitions, select).filter(move |partition| partition.upper >= passed)
+}
+
 /// Brings the rows of a SELECT to a sink, from behind `resume` where a page before has ended. How many parts of the ring in different
 /// physical partitions were read.
 ///

@@ -11,7 +11,7 @@
 //!
 //! Sources: Azure Cosmos DB's texts as clients have reported them; where none is known the words are ours.
 
-use grammar::ast::Property;
+use grammar::ast::{AlterTable, AlterTableAction, Literal, Name, Property, PropertyValue, Statement};
 
 use super::DdlOutcome;
 use super::error::{DdlError, invalid, syntax};
@@ -83,6 +83,43 @@ pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionC
     Ok(Some(change))
 }
 
+/// The statement as if the request's payload stood among its options: clients may give throughput there. What the statement itself says
+/// goes first; statements that take no throughput stay as they are. `None`: it is the same.
+#[must_use]
+pub fn with_payload<'a>(statement: &Statement, value_of: impl Fn(&str) -> Option<&'a [u8]>) -> Option<Statement> {
+    let mut given = Vec::new();
+    for name in [PROVISIONED, AUTOSCALE] {
+        // The number as text; what is none is refused where options are read.
+        if let Some(value) = value_of(name) {
+            let text = String::from_utf8_lossy(value).trim().to_owned();
+            given.push(Property {
+                name: Name::from(name),
+                value: PropertyValue::Literal(Literal::Integer(text)),
+            });
+        }
+    }
+    if given.is_empty() {
+        return None;
+    }
+    let mut statement = statement.clone();
+    let properties = match &mut statement {
+        Statement::CreateKeyspace(statement) => &mut statement.properties,
+        Statement::AlterKeyspace(statement) => &mut statement.properties,
+        Statement::CreateTable(statement) => &mut statement.options.properties,
+        Statement::AlterTable(AlterTable {
+            action: AlterTableAction::Options(options),
+            ..
+        }) => &mut options.properties,
+        _ => return None,
+    };
+    let says = |name: &str| properties.iter().any(|property| property.name.as_str() == name);
+    if says(PROVISIONED) || says(AUTOSCALE) {
+        return None;
+    }
+    properties.extend(given);
+    Some(statement)
+}
+
 /// What such an ALTER TABLE comes to.
 pub(super) fn outcome(schema: &Schema, table: &Table, change: PartitionChange) -> DdlOutcome {
     DdlOutcome {
@@ -125,6 +162,7 @@ pub(super) fn table(
         }
     }
     options.throughput = throughput(properties, options.throughput)?;
+    options.throughput_highest = highest(options.throughput_highest, options.throughput);
     Ok(())
 }
 
@@ -144,6 +182,11 @@ pub(super) fn throughput(
         // The least was 4000 when the text was reported, it is 1000 now.
         (None, Some(units)) => Ok(Some(Throughput::Autoscale(offer(units, 1000, 1000)?))),
     }
+}
+
+/// The most request units a second that there have ever been, now that there are these.
+pub(super) fn highest(before: u32, throughput: Option<Throughput>) -> u32 {
+    before.max(throughput.map_or(0, Throughput::most))
 }
 
 /// Most request units a second without asking Cosmos's people.
@@ -168,5 +211,6 @@ pub(super) fn alter_keyspace(properties: &Properties<'_>, keyspace: &mut Keyspac
         ));
     }
     keyspace.throughput = throughput(properties, keyspace.throughput)?;
+    keyspace.throughput_highest = highest(keyspace.throughput_highest, keyspace.throughput);
     Ok(())
 }

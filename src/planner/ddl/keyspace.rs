@@ -47,6 +47,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOut
     let warnings = too_many_replicas(ddl, name, &replication);
     let mut keyspace = Keyspace::new(name, replication, durable_writes);
     keyspace.throughput = throughput;
+    keyspace.throughput_highest = cosmos::highest(0, throughput);
     let schema = ddl.with(keyspace);
     Ok(DdlOutcome::changed(
         ddl.schema,

@@ -32,7 +32,7 @@ mod view;
 use grammar::ast::{QualifiedName, Statement};
 use uuid::Uuid;
 
-pub use self::cosmos::{PartitionChange, PartitionChangeOf};
+pub use self::cosmos::{PartitionChange, PartitionChangeOf, with_payload};
 pub use self::error::DdlError;
 pub use self::gate::{Unsupported, not_executed};
 use crate::schema::{Keyspace, Schema, StorageId, system};

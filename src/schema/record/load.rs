@@ -110,6 +110,7 @@ fn build(name: &str, part: Parts, system: Option<&Arc<Keyspace>>) -> Result<Keys
     keyspace.replication = record.replication;
     keyspace.durable_writes = record.durable_writes;
     keyspace.throughput = record.throughput;
+    keyspace.throughput_highest = record.throughput_highest.unwrap_or_default();
 
     let mut types = Types {
         records: &part.types,

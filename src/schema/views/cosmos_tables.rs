@@ -2,7 +2,7 @@
 
 use super::Cells;
 use super::encode::{bigint, boolean, double, int, text};
-use crate::schema::node::Live;
+use crate::schema::node::{Live, ThroughputShown};
 
 /// Rows of `system_cosmos`.
 pub(super) fn system_cosmos(table: &str, live: &Live) -> Vec<Cells> {
@@ -50,6 +50,9 @@ pub(super) fn system_cosmos(table: &str, live: &Live) -> Vec<Cells> {
                     .set("token", bigint(partition.token))
             })
             .collect(),
+        "throughput" => live.throughput.iter().map(throughput).collect(),
+        "partition_throughput" => live.throughput.iter().flat_map(partition_throughput).collect(),
+        "throttles" => throttles(live),
         _ => Vec::new(),
     }
 }
@@ -59,4 +62,84 @@ fn by_key<T>(all: &[T], key: impl Fn(&T) -> (&String, &String)) -> impl Iterator
     let mut all: Vec<&T> = all.iter().collect();
     all.sort_by(|a, b| key(a).cmp(&key(b)));
     all.into_iter()
+}
+
+#[expect(clippy::cast_precision_loss, reason = "exact up to ninety million million units")]
+fn units(hundredths: i64) -> f64 {
+    hundredths as f64 / 100.0
+}
+
+fn units_a_second(units: u32) -> bytes::Bytes {
+    int(i32::try_from(units).unwrap_or(i32::MAX))
+}
+
+fn throughput(shown: &ThroughputShown) -> Cells {
+    let most =
+        |of: fn(&crate::schema::node::AccountShown) -> u8| shown.partitions.iter().map(of).max().unwrap_or_default();
+    let each = shown
+        .partitions
+        .first()
+        .map_or(0, |account| account.per_second_hundredths);
+    let (provisioned, autoscale_max) = if shown.is_autoscale {
+        (None, Some(shown.max))
+    } else {
+        (Some(shown.max), None)
+    };
+    Cells::new()
+        .set("keyspace_name", text(&shown.keyspace))
+        .set("table_name", text(&shown.table))
+        .set_if("autoscale_max", autoscale_max.map(units_a_second))
+        .set("current", units_a_second(shown.current))
+        .set("highest_in_hour", units_a_second(shown.highest_in_hour))
+        .set("minimum", units_a_second(shown.minimum))
+        .set(
+            "normalized_consumption",
+            int(i32::from(most(|account| account.normalized_percent))),
+        )
+        .set(
+            "partitions",
+            int(i32::try_from(shown.partitions.len()).unwrap_or(i32::MAX)),
+        )
+        .set("per_partition", double(units(i64::try_from(each).unwrap_or(i64::MAX))))
+        .set_if("provisioned", provisioned.map(units_a_second))
+        .set("shared", boolean(shown.is_shared))
+}
+
+fn partition_throughput(shown: &ThroughputShown) -> impl Iterator<Item = Cells> {
+    shown.partitions.iter().map(|account| {
+        Cells::new()
+            .set("keyspace_name", text(&shown.keyspace))
+            .set("table_name", text(&shown.table))
+            .set("id", bigint(i64::try_from(account.id).unwrap_or(i64::MAX)))
+            .set("balance", double(units(account.balance_hundredths)))
+            .set("banked", double(units(account.bank_hundredths)))
+            .set("normalized_consumption", int(i32::from(account.normalized_percent)))
+            .set(
+                "per_second",
+                double(units(i64::try_from(account.per_second_hundredths).unwrap_or(i64::MAX))),
+            )
+    })
+}
+
+/// By keyspace; within one the newest first.
+fn throttles(live: &Live) -> Vec<Cells> {
+    let rows = live.throttles.iter().enumerate().rev().map(|(number, throttle)| {
+        Cells::new()
+            .set("keyspace_name", text(&throttle.keyspace))
+            .set("at", bigint(throttle.at_micros.div_euclid(1000)))
+            .set("number", int(i32::try_from(number).unwrap_or(i32::MAX)))
+            .set("balance", double(units(throttle.balance_hundredths)))
+            .set_if(
+                "partition_id",
+                throttle
+                    .partition
+                    .map(|id| bigint(i64::try_from(id).unwrap_or(i64::MAX))),
+            )
+            .set("admitted", boolean(throttle.was_admitted))
+            .set("retried", boolean(throttle.was_retried))
+            .set("retry_after_ms", int(throttle.retry_after_millis))
+            .set("statement", text(&throttle.statement))
+            .set("table_name", text(&throttle.table))
+    });
+    rows.collect()
 }

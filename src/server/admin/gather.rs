@@ -144,6 +144,7 @@ impl Gatherer {
                 groups: Latency::from(&metrics::COMMIT_GROUPS.load()),
             },
             statements: self.statements(),
+            throttled: metrics::THROTTLED.value(),
         }
     }
 
@@ -274,5 +275,7 @@ fn partition(figures: PartitionFigures) -> Partition {
         rows: figures.rows,
         is_exact: figures.is_exact,
         request_units_per_second: figures.per_second.as_f64(),
+        provisioned_units_per_second: figures.budget.map(|budget| budget.per_second_hundredths / 100),
+        normalized_consumption_percent: figures.budget.map(|budget| budget.normalized_percent),
     }
 }

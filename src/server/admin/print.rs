@@ -73,6 +73,12 @@ fn head(out: &mut String, status: &Status) {
         prepared.executed,
         prepared.evicted
     ));
+    if status.throttled > 0 {
+        line(format!(
+            "throttled     {} had to wait for request units",
+            counted(status.throttled, "statement")
+        ));
+    }
     let cache = &status.row_cache;
     line(format!(
         "row cache     {} of {}, {} hits, {} misses",
@@ -162,6 +168,7 @@ fn partitions(out: &mut String, partitions: &[Partition]) {
             partition.rows.to_string(),
             size(partition.bytes),
             format!("{:.0}", partition.request_units_per_second),
+            budget(partition),
         ]
     });
     let names = [
@@ -175,6 +182,7 @@ fn partitions(out: &mut String, partitions: &[Partition]) {
         "rows",
         "size",
         "RU/s",
+        "RU/s used",
     ];
     table(out, &names, 2, rows.collect());
 }
@@ -210,6 +218,17 @@ fn short(key: &str) -> String {
     match key.char_indices().nth(40) {
         Some((end, _)) => format!("{}…", key.get(..end).unwrap_or_default()),
         None => key.to_owned(),
+    }
+}
+
+/// How much of its request units a partition has used in a second at most.
+fn budget(partition: &Partition) -> String {
+    match (
+        partition.normalized_consumption_percent,
+        partition.provisioned_units_per_second,
+    ) {
+        (Some(percent), Some(units)) => format!("{percent} % of {units}"),
+        _ => "-".to_owned(),
     }
 }
 

@@ -151,6 +151,17 @@ fn partitions(text: &mut Text, gatherer: &Gatherer) {
         "Replicas of a physical partition that are alive.",
         all().map(|(labels, partition)| (labels, partition.replicas_alive)),
     );
+    let budgets = || all().filter_map(|(labels, partition)| Some((labels, partition.budget?)));
+    text.gauges(
+        "partition_request_units_per_second",
+        "Request units that a physical partition with throughput may spend in a second.",
+        budgets().map(|(labels, budget)| (labels, budget.per_second_hundredths / 100)),
+    );
+    text.gauges(
+        "partition_normalized_ru_percent",
+        "Highest use of a physical partition's request units in a second of the last minute.",
+        budgets().map(|(labels, budget)| (labels, budget.normalized_percent)),
+    );
 }
 
 /// What the system says of the process; left out where it does not.

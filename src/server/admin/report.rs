@@ -211,6 +211,9 @@ pub struct Status {
     pub commits: Commits,
     /// Statements.
     pub statements: Statements,
+    /// Statements that did not get their request units at once, in the whole process.
+    #[serde(default)]
+    pub throttled: u64,
 }
 
 /// A table.
@@ -274,6 +277,12 @@ pub struct Partition {
     pub is_exact: bool,
     /// Request units a second, lately.
     pub request_units_per_second: f64,
+    /// Request units that it may spend in a second; `None`: any number.
+    #[serde(default)]
+    pub provisioned_units_per_second: Option<u64>,
+    /// The highest use of them in a second of the last minute, 0 to 100; `None`: it may spend any number.
+    #[serde(default)]
+    pub normalized_consumption_percent: Option<u8>,
 }
 
 /// A logical partition that is asked often.

@@ -1,0 +1,254 @@
+//! Which tables have budgets: from options of tables and keyspaces to the accounts of physical partitions.
+//!
+//! A table with throughput of its own has that; one without shares its keyspace's; where neither has any it has what the server gives by
+//! default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical partitions ([`TablePartitions::budget`]), so
+//! that a table without throughput costs nobody anything. They change where lists do: under the catalog's lock, once the change is durable.
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use super::error::Error;
+use crate::clock::Clock;
+use crate::partition::TablePartitions;
+use crate::schema::{Keyspace, Schema, Table, Throughput};
+use crate::throughput::{Account, Footing, Grant, RequestUnits, Slice, TableBudget};
+
+/// How throughput is dealt with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ThroughputRules {
+    /// Request units a second of a table that has no throughput and shares none; `None`: any number.
+    pub default_per_second: Option<u32>,
+    /// Whether physical partitions of less than 3,000 RU/s bank what they do not spend, for bursts.
+    pub bursts: bool,
+    /// Whether statements wait in the server instead of being refused.
+    pub server_side_retry: bool,
+    /// Most statements that wait at once; those beyond are refused.
+    pub waiting_max: usize,
+    /// Request units a second for DDL and reads of the schema; `None`: any number.
+    pub metadata_per_second: Option<u32>,
+}
+
+impl ThroughputRules {
+    /// Cosmos's: 400 RU/s for a table without an option, 240 RU/s for metadata. Bursts and server-side retry are to be asked for, as there.
+    #[must_use]
+    pub const fn cosmos() -> Self {
+        Self {
+            default_per_second: Some(400),
+            metadata_per_second: Some(240),
+            ..Self::unlimited()
+        }
+    }
+
+    /// Nothing is limited but what has throughput.
+    #[must_use]
+    pub const fn unlimited() -> Self {
+        Self {
+            default_per_second: None,
+            bursts: false,
+            server_side_retry: false,
+            waiting_max: 10_000,
+            metadata_per_second: None,
+        }
+    }
+}
+
+impl Default for ThroughputRules {
+    fn default() -> Self {
+        Self::unlimited()
+    }
+}
+
+/// What there is to spend, and for whom.
+#[derive(Debug)]
+pub(crate) struct Offers {
+    rules: ThroughputRules,
+    clock: Clock,
+    /// Of keyspaces that share their throughput, by name.
+    pools: Mutex<HashMap<String, Arc<Account>>>,
+}
+
+/// What a table or keyspace may spend, as it is shown.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Offer {
+    /// By its own option, or by the server's default.
+    Own(Throughput),
+    /// Together with the other tables of its keyspace.
+    Shared(Throughput),
+}
+
+fn units(throughput: Throughput) -> RequestUnits {
+    RequestUnits::whole(u64::from(throughput.most()))
+}
+
+impl Offers {
+    pub(crate) fn new(rules: ThroughputRules, clock: Clock) -> Self {
+        Self {
+            rules,
+            clock,
+            pools: Mutex::default(),
+        }
+    }
+
+    /// What a table may spend; `None`: anything.
+    pub(crate) fn offer(&self, keyspace: &Keyspace, table: &Table) -> Option<Offer> {
+        let own = table.options.throughput.map(Offer::Own);
+        let shared = keyspace.throughput.map(Offer::Shared);
+        let default = self.rules.default_per_second.map(Throughput::Manual).map(Offer::Own);
+        own.or(shared).or(default)
+    }
+
+    /// The account of a keyspace that shares its throughput.
+    pub(crate) fn pool(&self, keyspace: &str) -> Option<Arc<Account>> {
+        let pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        pools.get(keyspace).cloned()
+    }
+
+    /// Makes the pools those of this schema.
+    fn fit_pools(&self, schema: &Schema) {
+        let now = self.clock.monotonic();
+        let mut pools = self.pools.lock().unwrap_or_else(PoisonError::into_inner);
+        let throughput = |name: &str| schema.keyspaces.get(name).and_then(|keyspace| keyspace.throughput);
+        pools.retain(|name, _| throughput(name).is_some());
+        for keyspace in schema.keyspaces.values() {
+            let Some(throughput) = keyspace.throughput else {
+                continue;
+            };
+            let per_second = units(throughput);
+            match pools.get(&keyspace.name) {
+                Some(pool) if pool.figures(now).per_second == per_second => {}
+                Some(pool) => pool.set_per_second(per_second, self.rules.bursts, now),
+                None => {
+                    let pool = Account::new(per_second, self.rules.bursts, None, now);
+                    pools.insert(keyspace.name.clone(), Arc::new(pool));
+                }
+            }
+        }
+    }
+
+    fn grant(&self, keyspace: &Keyspace, table: &Table) -> Option<Grant> {
+        let grant = |throughput, pool| Grant {
+            per_second: units(throughput),
+            bursts: self.rules.bursts,
+            pool,
+        };
+        match self.offer(keyspace, table)? {
+            Offer::Own(throughput) => Some(grant(throughput, None)),
+            Offer::Shared(throughput) => Some(grant(throughput, Some(self.pool(&keyspace.name)?))),
+        }
+    }
+
+    /// The list with the accounts that its table is to have; `None`: it has them.
+    pub(crate) fn fit(&self, keyspace: &Keyspace, table: &Table, list: &TablePartitions) -> Option<TablePartitions> {
+        let grant = self.grant(keyspace, table);
+        let now = self.clock.monotonic();
+        let budget = match (list.budget(), grant) {
+            (None, None) => return None,
+            (Some(_), None) => None,
+            (None, Some(grant)) => Some(TableBudget::new(grant, &slices(list), now)),
+            (Some(budget), Some(grant)) => {
+                let slices = slices(list);
+                if budget.serves(&grant, &slices) {
+                    return None;
+                }
+                Some(budget.next(grant, &slices, now))
+            }
+        };
+        let mut next = list.clone();
+        next.set_budget(budget.map(Arc::new));
+        Some(next)
+    }
+
+    /// Gives all lists of keyspaces that differ from `before` the accounts that they are to have.
+    pub(crate) fn fit_all<'a>(
+        &self,
+        before: Option<&Schema>,
+        schema: &'a Schema,
+        list_of: impl Fn(&Table) -> Option<Arc<TablePartitions>>,
+    ) -> Vec<(&'a Table, Arc<TablePartitions>)> {
+        self.fit_pools(schema);
+        let mut fitted = Vec::new();
+        for keyspace in schema.keyspaces.values() {
+            let was = before.and_then(|before| before.keyspaces.get(&keyspace.name));
+            if was.is_some_and(|was| Arc::ptr_eq(was, keyspace)) || crate::schema::system::is_name(&keyspace.name) {
+                continue;
+            }
+            for table in keyspace.all_tables() {
+                let Some(list) = list_of(table) else { continue };
+                if let Some(next) = self.fit(keyspace, table, &list) {
+                    fitted.push((table.as_ref(), Arc::new(next)));
+                }
+            }
+        }
+        fitted
+    }
+
+    /// Refuses throughput below what a table's or keyspace's past and content ask for. `bytes` tells what tables hold.
+    ///
+    /// # Errors
+    /// Cosmos's text.
+    pub(crate) fn check_floors(before: &Schema, next: &Schema, bytes: impl Fn(&Table) -> u64) -> Result<(), Error> {
+        for (name, keyspace) in &next.keyspaces {
+            let Some(was) = before.keyspaces.get(name) else {
+                continue;
+            };
+            if Arc::ptr_eq(was, keyspace) {
+                continue;
+            }
+            if let (Some(throughput), true) = (keyspace.throughput, keyspace.throughput != was.throughput) {
+                let shared = || keyspace.all_tables().filter(|table| table.options.throughput.is_none());
+                check_floor(
+                    throughput,
+                    Footing {
+                        highest: was.throughput_highest,
+                        bytes: shared().map(|table| bytes(table)).sum(),
+                        shared_tables: shared().count() as u64,
+                    },
+                )?;
+            }
+            for table in keyspace.all_tables() {
+                let Some(old) = was.table_or_view(&table.name) else {
+                    continue;
+                };
+                let throughput = table.options.throughput;
+                if let (Some(throughput), true) = (throughput, throughput != old.options.throughput) {
+                    if old.options.throughput.is_none() && was.throughput.is_some() {
+                        // The words are ours: what Cosmos says is not known.
+                        return Err(Error::Invalid(
+                            "Cannot set provisioned throughput for a table that uses its keyspace's shared throughput"
+                                .to_owned(),
+                        ));
+                    }
+                    check_floor(
+                        throughput,
+                        Footing {
+                            highest: old.options.throughput_highest,
+                            bytes: bytes(table),
+                            shared_tables: 0,
+                        },
+                    )?;
+                }
+            }
+        }
+        Ok(())
+    }
+}
+
+fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
+    let (asked, least, step) = match throughput {
+        Throughput::Manual(units) => (units, footing.least_manual(), 100),
+        Throughput::Autoscale(units) => (units, footing.least_autoscale(), 1_000),
+    };
+    if asked < least {
+        return Err(Error::Invalid(footing.below(asked, least, step)));
+    }
+    Ok(())
+}
+
+fn slices(list: &TablePartitions) -> Vec<Slice> {
+    let slice = |partition: &Arc<crate::partition::PhysicalPartition>| Slice {
+        id: partition.id.0,
+        lower: partition.lower,
+        upper: partition.upper,
+    };
+    list.all().iter().map(slice).collect()
+}
