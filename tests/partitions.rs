@@ -123,7 +123,7 @@ async fn a_table_begins_with_as_many_as_its_options_say() {
         .await;
     assert_eq!(client.parts("c").await.len(), 7);
     client
-        .ok("ALTER TABLE c WITH cosmosdb_autoscale_max_throughput = 1000")
+        .ok("ALTER TABLE c WITH cosmosdb_autoscale_max_throughput = 7000")
         .await;
     assert_eq!(client.parts("c").await.len(), 7);
 

@@ -10,12 +10,12 @@ use super::answer::Answer;
 use super::database::{Database, Request};
 use super::error::Error;
 use super::plans::PlannedAt;
+use super::throughput::Asked;
 use crate::planner::bound::BoundBatch;
 use crate::throughput::{Charges, Stage};
 
 /// What was carried out.
 #[derive(Clone, Copy)]
-#[expect(dead_code, reason = "what is told to logs and budgets is not kept yet")]
 pub(super) enum Done<'a> {
     /// A statement, prepared or not.
     Statement(&'a PlannedAt),
@@ -43,6 +43,11 @@ impl Database {
             answer.charge = charges.total();
             if request.is_traced() {
                 answer.notes.push(note(charges));
+                if let Some(waited) = request.asked.get().and_then(Asked::delay) {
+                    answer
+                        .notes
+                        .push(format!("Waited {} ms for request units", waited.as_millis()));
+                }
             }
         }
         outcome

@@ -84,7 +84,7 @@ impl<'a> Waiting<'a> {
         let taken = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
             (count < max).then_some(count + 1)
         });
-        taken.is_ok().then_some(Self(count))
+        taken.is_ok().then(|| Self(count))
     }
 }
 

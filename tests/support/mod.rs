@@ -3,7 +3,7 @@
 use std::net::{IpAddr, Ipv4Addr};
 
 use helenus::clock::Clock;
-use helenus::executor::{Answer, AnswerKind, Database, Error, Options, QueryParams, SessionState};
+use helenus::executor::{Answer, AnswerKind, Database, Error, Options, QueryParams, SessionState, ThroughputRules};
 use helenus::partition::store;
 use helenus::schema::node::NodeInfo;
 
@@ -23,6 +23,11 @@ impl Client {
 
     /// Opens a database with this clock.
     pub(crate) async fn open_at(url: &str, clock: Clock) -> Self {
+        Self::open_with(url, clock, ThroughputRules::default()).await
+    }
+
+    /// Opens a database with this clock, and throughput by these rules.
+    pub(crate) async fn open_with(url: &str, clock: Clock, throughput: ThroughputRules) -> Self {
         let options = Options {
             url: url.parse().unwrap(),
             store: store::Options::default(),
@@ -34,7 +39,7 @@ impl Client {
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
-            throughput: helenus::executor::ThroughputRules::default(),
+            throughput,
         };
         Self {
             database: Database::open(options).await.unwrap(),
@@ -45,7 +50,12 @@ impl Client {
 
     /// Opens a database and makes the keyspace `ks`, in which it then is.
     pub(crate) async fn with_keyspace(url: &str) -> Self {
-        let mut client = Self::open(url).await;
+        Self::open(url).await.in_keyspace().await
+    }
+
+    /// Makes the keyspace `ks` and goes there.
+    pub(crate) async fn in_keyspace(self) -> Self {
+        let mut client = self;
         client
             .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
             .await;
