@@ -291,6 +291,7 @@ impl World {
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
+            throughput: helenus::executor::ThroughputRules::default(),
         }
     }
 }
