@@ -27,17 +27,27 @@ pub enum Mutant {
     ChangeNotPersisted,
     /// A change of the catalog stops where its request is dropped.
     ChangeStopsAtCancel,
+    /// A change of the catalog that failed counts as not done.
+    ForgetUnsureChange,
     /// The next page begins with the last row of the one before.
     PageRepeatsRow,
     /// A read sees the store as it was a commit ago.
     StaleSnapshot,
+    /// What a request cost beyond what there was is forgotten.
+    ForgetDebt,
+    /// A table's throughput is not divided anew when a physical partition is split.
+    KeepShareAtSplit,
+    /// What is spent by a list of physical partitions that is not in force any more is charged to nobody.
+    StaleRouteIsFree,
+    /// What is held back for a request in work stays held when the request goes.
+    KeepHeldAtCancel,
     /// The parts of one scan are read as of different moments.
     ScanAtManyMoments,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 18] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -48,8 +58,13 @@ impl Mutant {
         Self::MergeLosesRight,
         Self::ChangeNotPersisted,
         Self::ChangeStopsAtCancel,
+        Self::ForgetUnsureChange,
         Self::PageRepeatsRow,
         Self::StaleSnapshot,
+        Self::ForgetDebt,
+        Self::KeepShareAtSplit,
+        Self::StaleRouteIsFree,
+        Self::KeepHeldAtCancel,
         Self::ScanAtManyMoments,
     ];
 }

@@ -29,6 +29,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
@@ -106,6 +107,8 @@ pub(crate) struct Catalog {
     pub(crate) paging_key: PagingKey,
     /// How far each index is.
     pub(crate) indexes: Arc<Indexes>,
+    /// Whether a change failed that may have been done: what is in force may not be what the store holds.
+    is_unsure: AtomicBool,
     /// µs, as it was recorded when the catalog was opened; `None`: never.
     pub(crate) last_ballot: Option<i64>,
     /// The large logical partitions that were there when the catalog was opened.
@@ -238,6 +241,7 @@ impl Catalog {
             host_id: Uuid::from_bytes(host_id),
             paging_key: PagingKey(paging_key),
             indexes: Arc::default(),
+            is_unsure: AtomicBool::new(false),
             last_ballot: found.last_ballot,
             logical: found.logical,
             offers,
@@ -314,6 +318,7 @@ impl Catalog {
         session_keyspace: Option<&str>,
     ) -> Result<DdlOutcome, Error> {
         let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
         let before = Arc::clone(&self.current.load().schema);
         let context = DdlContext {
             now_micros: self.clock.wall_micros(),
@@ -362,6 +367,7 @@ impl Catalog {
 
     async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
         let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
         let before = Arc::clone(&self.current.load().schema);
         let table = before
             .table_or_view(keyspace, name)
@@ -388,7 +394,8 @@ impl Catalog {
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         to_the_end(async move {
-            let _changing = catalog.changing.lock().await;
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await?;
             catalog.put_partitions_in_force(table, change).await
         })
         .await
@@ -409,7 +416,7 @@ impl Catalog {
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
         if !mutant::is_on(Mutant::ChangeNotPersisted) {
-            commit(&self.store, batch).await?;
+            self.commit_change(batch).await?;
         }
         let mut keyspaces = current.schema.keyspaces.values();
         let of = keyspaces.find_map(|keyspace| {
@@ -426,6 +433,79 @@ impl Catalog {
             generation: current.generation,
             partitions,
         }));
+        Ok(())
+    }
+
+    /// Makes a change durable. Where that fails nobody knows whether it was done.
+    async fn commit_change(&self, batch: Batch) -> Result<(), Error> {
+        let committed = commit(&self.store, batch).await;
+        if committed.is_err() && !mutant::is_on(Mutant::ForgetUnsureChange) {
+            self.is_unsure.store(true, Ordering::Release);
+        }
+        committed
+    }
+
+    /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.is_unsure.load(Ordering::Acquire)
+    }
+
+    /// Finds out what became of a change that failed, as soon as the store takes writes again.
+    ///
+    /// # Errors
+    /// When it still does not.
+    pub(crate) async fn find_out(self: &Arc<Self>) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(async move {
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await
+        })
+        .await
+    }
+
+    /// [`Catalog::find_out`] of somebody who may change the catalog; costs nothing where all is sure.
+    async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
+        if !self.is_unsure() {
+            return Ok(());
+        }
+        // Behind this, whatever was handed to the store before has been done or never will be.
+        commit(&self.store, Batch::new()).await?;
+        let mut found = Found::read(&self.store).await?;
+        let schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
+        let mut partitions = partitions_at_open(&schema, &found.partitions, &self.store)?;
+        changing.next_storage_id = changing
+            .next_storage_id
+            .max(found.next_storage_id.unwrap_or_default())
+            .max(schema.storage_id_max().saturating_add(1));
+        let current = self.current.load_full();
+        for (id, list) in &current.partitions {
+            // What did not change keeps its accounts.
+            if partitions.get(id).is_some_and(|read| read.epoch() == list.epoch()) {
+                partitions.insert(*id, Arc::clone(list));
+            }
+        }
+        give_budgets(&self.offers, None, &schema, &mut partitions);
+        let difference = Difference::between(&current.schema, &schema);
+        let (meanwhile, then) = difference.derivations(&changing.derivations);
+        self.store.set_derivations(meanwhile);
+        for (index, table) in difference.come() {
+            let record = found.indexes.remove(&index).unwrap_or_default();
+            self.begin_index(changing, table, index, record);
+        }
+        self.current.store(Arc::new(Snapshot {
+            schema: Arc::new(schema),
+            generation: current.generation + 1,
+            partitions,
+        }));
+        for index in difference.gone() {
+            self.indexes.remove(index);
+        }
+        self.store.set_derivations(then.clone());
+        changing.derivations = then;
+        for id in found.garbage {
+            self.remove_behind(id);
+        }
+        self.is_unsure.store(false, Ordering::Release);
         Ok(())
     }
 
@@ -465,7 +545,7 @@ impl Catalog {
         }
         let current = self.current.load_full();
         let mut partitions = partitions_after(&current, &next, &self.store, &mut batch)?;
-        commit(&self.store, batch).await?;
+        self.commit_change(batch).await?;
         give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
         // What is kept with the rows covers both schemas as long as somebody may go by either.
         let (meanwhile, then) = difference.derivations(&changing.derivations);

@@ -342,6 +342,7 @@ impl Database {
     /// # Errors
     /// Whatever keeps it from being carried out.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
+        self.find_out().await;
         let request = self.request(session, params)?;
         let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot);
         if planned.is_err() {
@@ -360,6 +361,7 @@ impl Database {
         statement: &Statement,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
+        self.find_out().await;
         let request = self.request(session, params)?;
         let planned = statement.at(&request.snapshot)?;
         if let Values::Positional(values) = &params.values {
@@ -380,6 +382,7 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
+        self.find_out().await;
         let request = self.request(session, params)?;
         let batch = self.bind_batch(&request, kind, members);
         if batch.is_err() {
@@ -417,6 +420,15 @@ impl Database {
         }
         planner::batch::check(kind, &plans, false)?;
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
+    }
+
+    /// Where a change of the catalog failed and may have been done, asks the store first which.
+    async fn find_out(&self) {
+        if self.catalog.is_unsure() {
+            // Boxed, since it is rare and would make every request's future larger. What is read is right by either catalog.
+            let found_out = Box::pin(self.catalog.find_out()).await;
+            drop(found_out);
+        }
     }
 
     fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Request<'a>, Error> {
@@ -902,6 +914,13 @@ impl Database {
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
         refuse_system(&modification.table.keyspace)?;
         self.writes.limits.check_partition_keys(&modification.partition_keys)?;
+        if self.catalog.is_unsure() {
+            return Err(Error::WriteFailure {
+                consistency: request.params.consistency,
+                write_type: "SIMPLE",
+                message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
+            });
+        }
         Ok(Routed {
             modification,
             partitions: request.snapshot.partitions(&modification.table)?,

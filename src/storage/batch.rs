@@ -63,17 +63,6 @@ pub(super) enum Change {
     Reindex { key: Vec<u8>, index: TableId },
 }
 
-#[cfg(feature = "simulation")]
-impl Change {
-    /// Whether it changes what the server remembers of itself.
-    pub(super) fn is_of_catalog(&self) -> bool {
-        match self {
-            Self::Put { space, .. } | Self::Delete { space, .. } => *space == Space::Catalog,
-            _ => false,
-        }
-    }
-}
-
 /// Changes that take effect together or not at all, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {

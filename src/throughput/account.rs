@@ -6,6 +6,7 @@ use std::time::Duration;
 use super::budget::{Admission, Budget, Content};
 use super::units::RequestUnits;
 use super::usage::Usage;
+use crate::mutant::{self, Mutant};
 
 /// A budget that requests share, and what is told of it.
 ///
@@ -157,6 +158,9 @@ impl Account {
     }
 
     fn cancel_here(&self) {
+        if mutant::is_on(Mutant::KeepHeldAtCancel) {
+            return;
+        }
         // Who has taken its place knows nothing of what was admitted here.
         drop(self.live(|live| live.budget.cancel()));
     }
@@ -239,6 +243,9 @@ impl Account {
 
 /// Charges those that have taken an account's place: evenly, since nobody knows any more whose key it was.
 fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
+    if mutant::is_on(Mutant::StaleRouteIsFree) {
+        return;
+    }
     let count = u64::try_from(successors.len()).unwrap_or(u64::MAX).max(1);
     let (each, rest) = (cost.in_hundredths() / count, cost.in_hundredths() % count);
     for (place, successor) in successors.iter().enumerate() {

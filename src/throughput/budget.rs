@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::units::RequestUnits;
+use crate::mutant::{self, Mutant};
 
 /// Whether a request may be served now.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -189,6 +190,9 @@ impl Budget {
 
     fn take(&mut self, cost: i128) {
         self.balance = self.balance.saturating_sub(cost);
+        if mutant::is_on(Mutant::ForgetDebt) {
+            self.balance = self.balance.max(0);
+        }
     }
 
     /// Another number of units a second from now on. What is there stays, as far as there is room for it; debt stays whole.

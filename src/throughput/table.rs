@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use super::account::Account;
 use super::units::RequestUnits;
+use crate::mutant::{self, Mutant};
 
 /// What one physical partition can serve in a second, whatever is paid for: 10,000.
 pub const PARTITION_PER_SECOND_MAX: RequestUnits = RequestUnits::whole(10_000);
@@ -87,7 +88,10 @@ impl TableBudget {
         if !grant.is_like(&self.grant) {
             return Self::new(grant, slices, now);
         }
-        let each = grant.each(slices.len());
+        let each = match self.accounts.first() {
+            Some((_, account)) if mutant::is_on(Mutant::KeepShareAtSplit) => account.figures(now).per_second,
+            _ => grant.each(slices.len()),
+        };
         let banks = grant.banks();
         let stays: HashMap<u64, ()> = slices.iter().map(|slice| (slice.id, ())).collect();
         let new: Vec<&Slice> = slices.iter().filter(|slice| self.account(slice.id).is_none()).collect();

@@ -27,10 +27,13 @@ pub(crate) enum Mark {
     SplitByStatement,
     MergeByStatement,
     IndexRead,
+    Throttled,
+    DebtCarried,
+    SpentByOldList,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 22] = [
+    pub(crate) const ALL: [Self; 25] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -53,6 +56,9 @@ impl Mark {
         Self::SplitByStatement,
         Self::MergeByStatement,
         Self::IndexRead,
+        Self::Throttled,
+        Self::DebtCarried,
+        Self::SpentByOldList,
     ];
 }
 

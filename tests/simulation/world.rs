@@ -277,10 +277,14 @@ impl World {
     }
 
     fn options(&self) -> Options {
+        self.options_on(&self.medium)
+    }
+
+    pub(crate) fn options_on(&self, medium: &Medium) -> Options {
         Options {
             url: store::Url::Memory,
             store: store::Options {
-                medium: Some(self.medium.clone()),
+                medium: Some(medium.clone()),
                 ..store::Options::default()
             },
             clock: self.clock.clone(),
@@ -406,6 +410,9 @@ pub(crate) fn simulate(plan: Plan) -> Report {
         }
         crash(&world);
     }
+    if world.failure().is_none() {
+        super::budgets::overload(&world);
+    }
     let failure = world.failure();
     let about = failure
         .as_deref()
@@ -506,7 +513,10 @@ async fn live(world: &Rc<World>, is_last: bool) {
         if turn(world, &mut runner).await == Turn::Idle && runner.len() == 0 {
             break;
         }
-        world.check_maps(&server.database);
+        let changes = world.in_work.borrow().values().any(|(what, _)| *what == "split");
+        if changes || world.turn.get().is_multiple_of(16) {
+            world.check_maps(&server.database);
+        }
         if world.failure().is_some() {
             return;
         }

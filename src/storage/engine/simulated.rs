@@ -31,7 +31,7 @@ use crate::storage::{CommitSeq, Committed, Error, Result};
 pub struct MediumFaults {
     /// A group's commits are answered with an error, and none took effect.
     pub failed_per_mille: u32,
-    /// They are answered with an error, and all took effect.
+    /// They are answered with an error, and all took effect: at once, or to be seen with the next group, as on a disk that was full.
     pub done_but_failed_per_mille: u32,
     /// As the last, but seen only after the next crash, until which every commit is refused.
     pub dead_per_mille: u32,
@@ -51,6 +51,8 @@ struct Inner {
     /// Answers that are due.
     answers: Vec<(Answer, Result<Committed>)>,
     derivations: Derivations,
+    /// What the next group, or the next crash, brings to light.
+    late: Option<Arc<State>>,
     /// Set when nothing is written any more until the next crash; then what is to be seen after it.
     dead: Option<Arc<State>>,
     /// Which opening of the medium this is.
@@ -89,6 +91,7 @@ impl Medium {
             queue: VecDeque::new(),
             answers: Vec::new(),
             derivations: Derivations::default(),
+            late: None,
             dead: None,
             life: 0,
         })))
@@ -152,7 +155,9 @@ impl Medium {
         let mut inner = self.inner();
         inner.life += 1;
         inner.answers.clear();
-        let mut state = inner.dead.take().unwrap_or_else(|| Arc::clone(&inner.durable));
+        let late = inner.late.take();
+        let dead = inner.dead.take();
+        let mut state = dead.or(late).unwrap_or_else(|| Arc::clone(&inner.durable));
         let queued = inner.queue.len();
         let written = inner.random.usize(..=queued);
         let requests: Vec<Request> = inner.queue.drain(..).take(written).collect();
@@ -197,15 +202,9 @@ impl Inner {
         });
         let mut chance = |per_mille: u32| !builds && self.random.u32(..1000) < per_mille;
         let fails = chance(self.faults.failed_per_mille);
-        // A catalog whose change was done though it failed is known to differ from what is in force until the next start, and on
-        // `file:` nothing is written until then, as when this medium dies.
-        let changes_catalog = group
-            .iter()
-            .flat_map(|request| &request.changes)
-            .any(Change::is_of_catalog);
-        let done_but_fails = chance(self.faults.done_but_failed_per_mille) && !changes_catalog;
+        let done_but_fails = chance(self.faults.done_but_failed_per_mille);
         let dies = chance(self.faults.dead_per_mille);
-        let mut state = Arc::clone(&self.durable);
+        let mut state = self.late.take().unwrap_or_else(|| Arc::clone(&self.durable));
         let mut seqs = Vec::new();
         for request in group {
             let outcome = self.applied(&state, request.changes);
@@ -231,6 +230,10 @@ impl Inner {
         if dies {
             self.dead = Some(state);
             return format!("die {seqs:?}");
+        }
+        if done_but_fails && self.random.bool() {
+            self.late = Some(state);
+            return format!("write {seqs:?} late");
         }
         self.before = std::mem::replace(&mut self.durable, state);
         format!("write {seqs:?} {fails} {done_but_fails}")

@@ -1,0 +1,238 @@
+//! Overload of a table with throughput, while its partitions split and merge: what is admitted, and that it is not too little.
+
+use std::cell::{Cell, RefCell};
+use std::rc::Rc;
+use std::sync::Arc;
+use std::time::Duration;
+
+use helenus::executor::{Database, Error, QueryParams, SessionState};
+use helenus::partition::store::Medium;
+
+use super::marks::Mark;
+use super::runner::{Runner, Turn, pass};
+use super::world::{Server, World, rest, token};
+
+/// What the table is given, RU/s.
+const PER_SECOND: u64 = 400;
+
+/// The most partitions; more are merged.
+const PARTITIONS_MAX: usize = 6;
+
+/// A row of one partition key costs up to this, in hundredths of a unit: a write of 60 KiB over an old one.
+const COST_MAX: u64 = 12_000;
+
+const KEYS: u64 = 40;
+
+/// What was spent, in hundredths of a unit.
+struct Spent {
+    began: Duration,
+    total: Cell<u64>,
+    /// The most partitions that there were.
+    partitions: Cell<usize>,
+    /// Requests answered with an empty purse.
+    throttled: Cell<u64>,
+    value: RefCell<String>,
+}
+
+/// One life of a database of its own, in memory that does not fail.
+pub(crate) fn overload(world: &Rc<World>) {
+    let runtime = tokio::runtime::Builder::new_current_thread()
+        .enable_time()
+        .build()
+        .unwrap();
+    runtime.block_on(live(world));
+}
+
+async fn live(world: &Rc<World>) {
+    let medium = Medium::new(world.below(u64::MAX));
+    let mut runner = Runner::new(medium.clone(), world.below(u64::MAX), Rc::clone(&world.log));
+    let opened: Rc<RefCell<Option<Rc<Server>>>> = Rc::default();
+    world.stopping.set(false);
+    {
+        let (world, opened) = (Rc::clone(world), Rc::clone(&opened));
+        runner.spawn("open".to_owned(), async move {
+            let partitions = 1 + world.below(3);
+            let options = world.options_on(&medium);
+            let Ok(database) = Database::open(options).await else {
+                return world.fail("b", "a new database cannot be opened".to_owned());
+            };
+            for text in [
+                "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}".to_owned(),
+                format!(
+                    "CREATE TABLE ks.b (k int PRIMARY KEY, v text) WITH helenus_partitions = {partitions} AND \
+                     cosmosdb_provisioned_throughput = {PER_SECOND}"
+                ),
+            ] {
+                let session = SessionState::default();
+                if let Err(error) = database.query(&session, &text, &QueryParams::default()).await {
+                    world.fail("b", format!("{text}: {error}"));
+                }
+            }
+            let session = SessionState {
+                keyspace: Some(Arc::from("ks")),
+                ..SessionState::default()
+            };
+            *opened.borrow_mut() = Some(Rc::new(Server { database, session }));
+        });
+    }
+    rest(world, &mut runner).await;
+    let Some(server) = opened.borrow_mut().take() else {
+        return;
+    };
+    let spent = Rc::new(Spent {
+        began: world.clock.monotonic(),
+        total: Cell::new(0),
+        partitions: Cell::new(world.parts(&server.database, "b").len()),
+        throttled: Cell::new(0),
+        value: RefCell::new("x".repeat(1024 * usize::try_from(1 + world.below(60)).unwrap())),
+    });
+    let clients = 2 + world.below(4);
+    for client in 0..clients {
+        spawn(world, &mut runner, &server, &spent, client);
+    }
+    for _ in 0..1500 {
+        if runner.turn().await == Turn::Idle || world.failure().is_some() {
+            break;
+        }
+        if world.chance(20) && runner.cancel_one().is_some() {
+            spawn(world, &mut runner, &server, &spent, 100);
+        }
+        if world.chance(200) {
+            world.clock.advance(Duration::from_millis(1 + world.below(20)));
+        }
+        if world.chance(10) {
+            let back = world.chance(500);
+            world
+                .clock
+                .set_wall_by(if back { -3_600_000_000 } else { 3_600_000_000 });
+        }
+    }
+    world.stopping.set(true);
+    rest(world, &mut runner).await;
+    starve(world, &mut runner, &server, &spent).await;
+}
+
+fn spawn(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, spent: &Rc<Spent>, number: u64) {
+    let (world, server, spent) = (Rc::clone(world), Rc::clone(server), Rc::clone(spent));
+    runner.spawn(format!("buyer {number}"), async move {
+        while !world.stopping.get() && world.failure().is_none() {
+            pass().await;
+            if world.chance(30) {
+                split_or_merge(&world, &server, &spent).await;
+            } else {
+                buy(&world, &server, &spent).await;
+            }
+        }
+    });
+}
+
+async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
+    // Some keys are hot.
+    let key = if world.chance(500) {
+        world.below(3)
+    } else {
+        world.below(KEYS)
+    };
+    let text = if world.chance(600) {
+        format!("INSERT INTO b (k, v) VALUES ({key}, '{}')", spent.value.borrow())
+    } else {
+        format!("SELECT k FROM b WHERE k = {key}")
+    };
+    let epoch = server.database.partitions().iter().map(|part| part.epoch).max();
+    let answer = server
+        .database
+        .query(&server.session, &text, &QueryParams::default())
+        .await;
+    let told = match &answer {
+        Ok(answer) => {
+            let cost = answer.charge.in_hundredths();
+            spent.total.set(spent.total.get() + cost);
+            if cost > COST_MAX {
+                world.fail("b", format!("one request costs {cost} hundredths"));
+            }
+            format!("cost {cost}")
+        }
+        Err(Error::Overloaded(text)) => {
+            spent.throttled.set(spent.throttled.get() + 1);
+            world.mark(Mark::Throttled);
+            if !text.contains("RetryAfterMs=") {
+                world.fail("b", format!("a refusal does not say how long: {text}"));
+            }
+            "throttled".to_owned()
+        }
+        Err(error) => return world.fail("b", error.to_string()),
+    };
+    if server.database.partitions().iter().map(|part| part.epoch).max() > epoch && answer.is_ok() {
+        world.mark(Mark::SpentByOldList);
+    }
+    world.log.borrow_mut().note(format!("buy {key} {told}"));
+    judge(world, spent);
+}
+
+/// What was spent is what was given (units a second, and a second's worth to begin with) but for debts: of each partition that there
+/// was, the requests that it let in while it had something left.
+fn judge(world: &World, spent: &Spent) {
+    let passed = world.clock.monotonic().saturating_sub(spent.began);
+    let given = PER_SECOND * 100 * (u64::try_from(passed.as_millis()).unwrap() + 1_000) / 1_000;
+    // A request that is let in costs at most as much as the dearest; beside it are those whose cost was thought to be less.
+    let debt = COST_MAX * 3 * spent.partitions.get() as u64;
+    let total = spent.total.get();
+    if total > given {
+        world.mark(Mark::DebtCarried);
+    }
+    if total > given + debt {
+        world.fail(
+            "b",
+            format!("{total} hundredths of a unit were admitted in {passed:?}, {given} were given, {debt} may be owed"),
+        );
+    }
+}
+
+async fn split_or_merge(world: &Rc<World>, server: &Server, spent: &Spent) {
+    let parts = world.parts(&server.database, "b");
+    let splits = parts.len() < 2 || (parts.len() < PARTITIONS_MAX && world.chance(550));
+    let text = if splits {
+        let token = token(i32::try_from(world.below(KEYS)).unwrap());
+        if parts.iter().any(|part| part.1 == token) {
+            return;
+        }
+        format!("ALTER TABLE b WITH helenus_split_at = {token}")
+    } else {
+        let left = usize::try_from(world.below(parts.len() as u64 - 1)).unwrap();
+        let (left, right) = (parts[left].0, parts[left + 1].0);
+        format!("ALTER TABLE b WITH helenus_merge = {{'left': {left}, 'right': {right}}}")
+    };
+    // Somebody else may have changed the list meanwhile.
+    let changed = server
+        .database
+        .query(&server.session, &text, &QueryParams::default())
+        .await;
+    world.log.borrow_mut().note(format!("{text}: {}", changed.is_ok()));
+    let parts = world.parts(&server.database, "b").len();
+    spent.partitions.set(spent.partitions.get().max(parts));
+}
+
+/// After a long rest everybody is let in: nothing is held for those who are gone, and every debt is worked off.
+async fn starve(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, spent: &Rc<Spent>) {
+    world.clock.advance(Duration::from_secs(600));
+    let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
+    runner.spawn("last".to_owned(), async move {
+        for key in 0..KEYS {
+            let text = format!("SELECT k FROM b WHERE k = {key}");
+            let asked = of_server
+                .database
+                .query(&of_server.session, &text, &QueryParams::default())
+                .await;
+            if let Err(error) = asked {
+                of_world.fail("b", format!("key {key} is refused after a long rest: {error}"));
+            }
+            of_world.clock.advance(Duration::from_secs(1));
+        }
+    });
+    rest(world, runner).await;
+    world.log.borrow_mut().note(format!(
+        "spent {} of which {} were refused",
+        spent.total.get(),
+        spent.throttled.get()
+    ));
+}
