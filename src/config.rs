@@ -15,6 +15,8 @@ use std::time::Duration;
 pub use self::settings::{SETTINGS, Setting};
 use crate::executor::{self, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::partition::HeatLimits;
+use crate::partition::faults::Plan;
+use crate::partition::nodes::NODES;
 use crate::planner::Guardrails;
 use crate::profile::Profile;
 use crate::server::{Credentials, Limits, Options, TlsOptions};
@@ -313,6 +315,8 @@ pub struct Config {
     pub heat: HeatLimits,
     /// Time between looks at what is asked of them; zero: never.
     pub heat_check_interval: Duration,
+    /// What goes wrong on purpose from the start; `None`: nothing.
+    pub fault_plan: Option<Plan>,
     /// Threads that serve; 0: one for each core.
     pub threads: usize,
     /// What is logged.
@@ -338,6 +342,7 @@ impl Config {
             tls: tls(values)?,
             credentials: credentials(values)?,
             limits: limits(values)?,
+            nodes: nodes(values)?,
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;
         refuse_open_network(&server, open)?;
@@ -373,6 +378,7 @@ impl Config {
                 looks: values.parsed("partition-hot-checks")?,
             },
             heat_check_interval: values.seconds("heat-check-seconds")?,
+            fault_plan: fault_plan(values)?,
             threads: values.parsed("threads")?,
             log: values.text("log").unwrap_or_default().to_owned(),
             log_format: match values.text("log-format") {
@@ -464,6 +470,33 @@ fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError> {
         waiting_max: values.parsed("server-side-retry-waiting-max")?,
         ..rules
     })
+}
+
+/// How many virtual nodes there are.
+fn nodes(values: &Values) -> Result<usize, ConfigError> {
+    let nodes: usize = values.parsed("nodes")?;
+    if nodes != 1 && nodes != NODES {
+        return Err(values.wrong("nodes", &nodes.to_string(), "1 or 4"));
+    }
+    if nodes > 1 && values.text("broadcast-address").is_some() {
+        return Err(ConfigError::Together(
+            "with nodes = 4 each node has an address of its own: broadcast-address does not go with it".into(),
+        ));
+    }
+    Ok(nodes)
+}
+
+fn fault_plan(values: &Values) -> Result<Option<Plan>, ConfigError> {
+    let Some(file) = values.text("fault-plan") else {
+        return Ok(None);
+    };
+    let plan = Plan::from_toml(&read(Path::new(file))?).map_err(|error| values.wrong("fault-plan", file, error))?;
+    if plan.takes_nodes_down() && nodes(values)? == 1 {
+        return Err(ConfigError::Together(
+            "a fault-plan in which nodes go down needs nodes = 4; replica-down works with one".into(),
+        ));
+    }
+    Ok(Some(plan))
 }
 
 fn limits(values: &Values) -> Result<Limits, ConfigError> {

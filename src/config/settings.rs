@@ -102,6 +102,24 @@ pub const SETTINGS: &[Setting] = &[
         Some("datacenter1"),
         "The data center's name, as clients see it",
     ),
+    setting(
+        "broadcast-address",
+        "ADDRESS",
+        None,
+        "What clients are told to connect to; the first address listened on unless given",
+    ),
+    setting(
+        "nodes",
+        "COUNT",
+        Some("1"),
+        "Virtual nodes, 1 or 4: four have addresses one behind the other (127.0.0.1 to .4) and one port, each with one replica of everything",
+    ),
+    setting(
+        "fault-plan",
+        "FILE",
+        None,
+        "TOML file of what goes wrong on purpose: nodes down, delays, timeouts, …; see also POST /api/faults of the admin port",
+    ),
     setting("rack", "NAME", Some("rack1"), "The rack's name, as clients see it"),
     setting(
         "sweep-seconds",

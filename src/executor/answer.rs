@@ -22,6 +22,8 @@ pub struct SessionState {
     pub user: Option<Arc<str>>,
     /// Where the client is; for traces.
     pub client: Option<SocketAddr>,
+    /// The virtual node that the client is connected to, from 0.
+    pub node: usize,
 }
 
 /// The values of a statement's markers.

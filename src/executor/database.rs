@@ -30,7 +30,7 @@ use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Store, Url};
-use crate::partition::{Consistency, HotKeys, Stripes, TablePartitions};
+use crate::partition::{Consistency, HotKeys, Nodes, Stripes, TablePartitions};
 use crate::planner::bound::{
     BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
@@ -53,7 +53,8 @@ pub struct Options {
     pub clock: Clock,
     /// Where all randomness comes from.
     pub seed: u64,
-    /// This node and its peers, as the system tables tell; its `host_id` is taken from the store.
+    /// This node and its peers, as the system tables tell; its `host_id` is taken from the store, and those of the other virtual nodes
+    /// follow from it.
     pub node: NodeInfo,
     /// Bytes of rows after which a page ends, if the client asked for pages at all.
     pub page_bytes_max: usize,
@@ -93,7 +94,9 @@ pub struct Database {
     store: Store,
     writes: WriteRoom,
     plans: PlanCache,
-    node: NodeInfo,
+    /// What the system tables show to clients of each virtual node.
+    seen: Vec<NodeInfo>,
+    pub(super) nodes: Arc<Nodes>,
     live: OnceLock<LiveSource>,
     page_bytes_max: usize,
     row_cache_bytes_max: usize,
@@ -116,7 +119,7 @@ impl std::fmt::Debug for Database {
     fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         formatter
             .debug_struct("Database")
-            .field("node", &self.node)
+            .field("node", self.node())
             .finish_non_exhaustive()
     }
 }
@@ -168,6 +171,16 @@ impl Request<'_> {
     pub(super) const fn began(&self) -> Duration {
         self.began
     }
+
+    /// What goes with it.
+    pub(super) const fn params(&self) -> &QueryParams {
+        self.params
+    }
+
+    /// The virtual node that it came to, from 0.
+    pub(super) const fn node(&self) -> usize {
+        self.session.node
+    }
 }
 
 impl Database {
@@ -183,6 +196,7 @@ impl Database {
         let seeds = AtomicU64::new(random.u64(..));
         let list_keys = ListKeys::new(options.clock.clone(), random.u32(..));
         let mut node = options.node;
+        let nodes = Arc::new(Nodes::new(node.virtual_nodes, options.clock.clone()));
         let data_centers = data_centers(&node);
         let watch = Watch::new(options.clock.clone());
         let gate = Gate::new(options.throughput, &options.clock);
@@ -191,6 +205,7 @@ impl Database {
         node.host_id = catalog.host_id;
         let ballots = Ballots::new(store.clone(), catalog.last_ballot);
         let logical = LogicalPartitions::new(&options.limits, options.clock.clone(), catalog.logical.clone());
+        node.name_virtual_nodes();
         Ok(Self {
             catalog: Arc::new(catalog),
             store,
@@ -201,9 +216,11 @@ impl Database {
                 stripes: Stripes::default(),
                 limits: options.limits,
                 logical: Arc::new(logical),
+                nodes: Arc::clone(&nodes),
             },
             plans: PlanCache::default(),
-            node,
+            seen: (0..nodes.count()).map(|place| node.seen_from(place)).collect(),
+            nodes,
             live: OnceLock::new(),
             page_bytes_max: options.page_bytes_max,
             row_cache_bytes_max: options.store.row_cache_bytes_max,
@@ -309,10 +326,22 @@ impl Database {
         self.row_cache_bytes_max
     }
 
-    /// This node.
+    /// This node; of several virtual ones the first.
     #[must_use]
-    pub const fn node(&self) -> &NodeInfo {
-        &self.node
+    pub fn node(&self) -> &NodeInfo {
+        self.seen_by(0)
+    }
+
+    /// A virtual node, from 0, as its clients see it.
+    #[expect(clippy::expect_used, reason = "there is at least one")]
+    fn seen_by(&self, node: usize) -> &NodeInfo {
+        let seen = self.seen.get(node).or_else(|| self.seen.first());
+        seen.expect("a database has a node")
+    }
+
+    /// The address of a virtual node, from 0.
+    pub(super) fn node_address(&self, node: usize) -> std::net::IpAddr {
+        self.seen_by(node).native_address
     }
 
     /// Plans a text in a keyspace.
@@ -532,6 +561,9 @@ impl Database {
             }
             Plan::Truncate(table) => {
                 refuse_system(&table.keyspace)?;
+                if let Ok(partitions) = request.snapshot.partitions(table) {
+                    self.admit_truncate(table, partitions)?;
+                }
                 charges.metadata();
                 self.catalog.truncate(&table.keyspace, &table.name).await?;
                 self.forget_logical_partitions().await;
@@ -671,9 +703,14 @@ impl Database {
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
         } else {
             let partitions = request.snapshot.partitions(&select.table)?;
-            for partition in source::concerned(partitions, select) {
-                partition.replicas.admit(params.consistency)?;
-            }
+            let as_of;
+            let partitions = if self.nodes.is_quiet() {
+                partitions
+            } else {
+                // Boxed, since it is rare: every request's future would be as large.
+                as_of = Box::pin(self.disturb_read(request, select, partitions)).await?;
+                as_of.as_ref().unwrap_or(partitions)
+            };
             let mut concerned = Concerned::default();
             concerned.add(&select.table, partitions, || {
                 source::ahead(partitions, select, resume.as_ref()).map(|partition| partition.id.0)
@@ -747,12 +784,13 @@ impl Database {
                 "largest_partitions" => live.largest_partitions = self.largest_partitions(),
                 "throughput" | "partition_throughput" => live.throughput = self.throughput(),
                 "throttles" => live.throttles = self.throttles(),
+                "replicas" => live.replicas = self.shown_replicas(&request.snapshot.schema),
                 _ => {}
             }
         }
         let sources = views::Sources {
             schema: &request.snapshot.schema,
-            node: &self.node,
+            node: self.seen_by(request.session.node),
             live: &live,
             token: |key| Token::of(key).value(),
         };
@@ -776,8 +814,13 @@ impl Database {
 
     fn describe(&self, request: &Request<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
         let keyspace = request.keyspace.as_deref();
-        let description = describe::describe(statement, keyspace, &request.snapshot.schema, &self.node)
-            .map_err(|error| Error::Invalid(error.to_string()))?;
+        let description = describe::describe(
+            statement,
+            keyspace,
+            &request.snapshot.schema,
+            self.seen_by(request.session.node),
+        )
+        .map_err(|error| Error::Invalid(error.to_string()))?;
         let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
             name: name.to_owned(),
             ty,
@@ -819,6 +862,11 @@ impl Database {
         }
         let mut warnings = Vec::new();
         self.guardrails.values(modification, &mut warnings)?;
+        let told_after = if self.nodes.is_quiet() {
+            None
+        } else {
+            Box::pin(self.disturb_write(request, &routed, &write)).await?
+        };
         self.admit_writes(request, &routed, write_type).await?;
         let mut answer = if is_conditional {
             let writes = &self.writes;
@@ -834,6 +882,7 @@ impl Database {
             answer.warnings = applied?;
             answer
         };
+        told_after.map_or(Ok(()), Err)?;
         answer.warnings.extend(warnings);
         Ok(answer)
     }
@@ -870,6 +919,11 @@ impl Database {
         for modification in &batch.modifications {
             self.guardrails.values(modification, &mut warnings)?;
         }
+        let told_after = if self.nodes.is_quiet() {
+            None
+        } else {
+            Box::pin(self.disturb_write(request, &routed, &write)).await?
+        };
         self.admit_writes(request, &routed, write_type).await?;
         let mut answer = if batch.conditional {
             let writes = &self.writes;
@@ -890,6 +944,7 @@ impl Database {
             }
             Answer::new(AnswerKind::Void)
         };
+        told_after.map_or(Ok(()), Err)?;
         answer.warnings.extend(warnings);
         Ok(answer)
     }
@@ -975,6 +1030,7 @@ impl Database {
             timestamp_micros: request.params.timestamp_micros,
             now_seconds: request.now_seconds,
             consistency,
+            serial_consistency: request.params.serial_consistency.unwrap_or(Consistency::Serial),
             write_type,
         })
     }

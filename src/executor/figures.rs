@@ -220,7 +220,7 @@ impl Database {
                     upper: partition.upper,
                     epoch: partition.epoch,
                     store: partition.store_id.0,
-                    replicas_alive: partition.replicas.alive(),
+                    replicas_alive: self.replicas_alive(table, partition),
                     bytes: estimate.bytes,
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,

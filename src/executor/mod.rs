@@ -15,6 +15,7 @@
 pub mod answer;
 mod catalog;
 mod database;
+mod disturb;
 pub mod error;
 mod figures;
 mod heat;

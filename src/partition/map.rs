@@ -5,8 +5,7 @@
 use std::sync::Arc;
 
 use super::heat::Heat;
-use super::replicas::ReplicaSet;
-use super::store::Store;
+use super::store::{Snapshot, Store};
 use crate::mutant::{self, Mutant};
 use crate::throughput::TableBudget;
 use crate::token::Token;
@@ -30,14 +29,25 @@ pub struct PhysicalPartition {
     pub lower: i64,
     /// Highest token, inclusive.
     pub upper: i64,
-    /// Who is alive of its replicas.
-    pub replicas: ReplicaSet,
     /// How much is asked of it.
     pub heat: Arc<Heat>,
     /// The store's number: what is written to one store can be one commit.
     pub store_id: StoreId,
     /// Where its rows are.
     pub store: Store,
+    /// The moment as of which a replica that lags shows the store; `None`: now. Only in lists that are made for one read.
+    pub as_of: Option<Snapshot>,
+}
+
+impl PhysicalPartition {
+    /// What a read that begins now sees of the store.
+    #[must_use]
+    pub fn snapshot(&self) -> Snapshot {
+        match &self.as_of {
+            Some(at) => at.clone(),
+            None => self.store.snapshot(),
+        }
+    }
 }
 
 /// Most physical partitions a table can have: far above what its rows need, few enough that a change can write the whole list.
@@ -126,10 +136,10 @@ impl TablePartitions {
                 } else {
                     lower(number + 1) - 1
                 },
-                replicas: ReplicaSet::default(),
                 heat: Arc::default(),
                 store_id,
                 store: store.clone(),
+                as_of: None,
             })
         });
         Self {
@@ -280,6 +290,23 @@ impl TablePartitions {
         next
     }
 
+    /// The same list as replicas show it of which some lag: each partition as of the moment given for it, if any.
+    #[must_use]
+    pub fn as_of(&self, moment: impl Fn(&PhysicalPartition) -> Option<Snapshot>) -> Self {
+        let partitions = self.partitions.iter().map(|partition| match moment(partition) {
+            Some(at) => Arc::new(PhysicalPartition {
+                as_of: Some(at),
+                ..PhysicalPartition::clone(partition)
+            }),
+            None => Arc::clone(partition),
+        });
+        Self {
+            partitions: partitions.collect(),
+            epoch: self.epoch,
+            next_id: self.next_id,
+        }
+    }
+
     /// The list as bytes for the catalog.
     #[must_use]
     pub fn encode(&self) -> Vec<u8> {
@@ -339,10 +366,10 @@ fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<T
             epoch: u64::from_be_bytes(*epoch),
             lower: i64::from_be_bytes(*lower),
             upper,
-            replicas: ReplicaSet::default(),
             heat: Arc::default(),
             store_id,
             store: store(store_id)?,
+            as_of: None,
         }));
     }
     Some(TablePartitions {

@@ -1,7 +1,19 @@
 //! Replica sets: four replicas, quorum three. Pure decisions.
 //!
-//! One replica writes, the others follow its log. A write is durable when the writer has it, so a consistency level asks for
-//! *live* replicas, and is refused when there are fewer than it names. On one machine the four are virtual and all alive.
+//! One replica writes, the others follow its log. A consistency level asks for *live* replicas, and is refused when there are fewer:
+//!
+//! ```text
+//! level                                           reads need   writes need   answered by
+//! ANY                                             (no reads)   3
+//! ONE, LOCAL_ONE                                  1            3             any live replica, which may lag
+//! TWO                                             2            3             the newer of two: one of them has every acknowledged write
+//! THREE, QUORUM, LOCAL_QUORUM, EACH_QUORUM        3            3             the writer
+//! ALL                                             4            4             the writer
+//! SERIAL, LOCAL_SERIAL; the decision of an IF     3            3             the writer
+//! ```
+//! A write needs a quorum at any level, since it is acknowledged when a quorum has it: with one replica down writes go on, with two
+//! they stop and nothing is lost. The writer holds a lease that a quorum gives; when it is down the next live replica takes over.
+//! On one machine the four are virtual ([`super::nodes`]), and all alive unless a fault plan says otherwise.
 
 pub use crate::consistency::Consistency;
 
@@ -12,7 +24,7 @@ pub const REPLICAS: u32 = 4;
 pub const QUORUM: u32 = 3;
 
 impl Consistency {
-    /// How many live replicas of a set of four this level asks for. `Any` is content with a hint, so with none.
+    /// How many live replicas of a set of four a read at this level asks for. Nothing is read at `Any`.
     #[must_use]
     pub const fn needed(self) -> u32 {
         match self {
@@ -22,6 +34,18 @@ impl Consistency {
             Self::Three => 3,
             Self::Quorum | Self::LocalQuorum | Self::EachQuorum | Self::Serial | Self::LocalSerial => QUORUM,
             Self::All => REPLICAS,
+        }
+    }
+
+    /// How many live replicas of a set of four a write at this level asks for: never fewer than a quorum, so that what was
+    /// acknowledged at any level outlives every single replica.
+    ///
+    /// Differs: Cassandra writes to one replica, or a hint, if that is all that is asked for, and may then lose it.
+    #[must_use]
+    pub const fn needed_to_write(self) -> u32 {
+        match self {
+            Self::All => REPLICAS,
+            _ => QUORUM,
         }
     }
 }
@@ -38,7 +62,8 @@ pub struct Shortage {
     pub alive: u32,
 }
 
-/// Which replicas of one set are alive. Replica 0 is the writer.
+/// One replica set at a moment: where its replicas are, which of them are alive, and who writes. Replica 0 is the one that writes as
+/// long as nothing is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
     alive: [bool; REPLICAS as usize],
@@ -53,7 +78,7 @@ impl Default for ReplicaSet {
 }
 
 impl ReplicaSet {
-    /// A set whose replicas are alive as told, the writer first.
+    /// A set whose replicas are alive as told, the first writer first.
     #[must_use]
     pub const fn new(alive: [bool; REPLICAS as usize]) -> Self {
         Self { alive }
@@ -65,13 +90,48 @@ impl ReplicaSet {
         self.alive.iter().map(|alive| u32::from(*alive)).sum()
     }
 
-    /// Whether a request at this level may be tried.
+    /// Whether a replica is alive.
+    #[must_use]
+    pub fn is_alive(&self, replica: usize) -> bool {
+        self.alive.get(replica).is_some_and(|alive| *alive)
+    }
+
+    /// The replica that writes: the first that is alive. `None` when fewer than [`QUORUM`] are, since a lease is given by a quorum.
+    #[must_use]
+    pub fn writer(&self) -> Option<usize> {
+        if self.alive() < QUORUM {
+            return None;
+        }
+        self.alive.iter().position(|alive| *alive)
+    }
+
+    /// Whether a read at this level may be tried.
     ///
     /// # Errors
     /// [`Shortage`] when fewer replicas are alive than the level needs.
     pub fn admit(&self, consistency: Consistency) -> Result<(), Shortage> {
+        self.require(consistency, consistency.needed())
+    }
+
+    /// Whether a write at this level may be tried.
+    ///
+    /// # Errors
+    /// [`Shortage`] when fewer replicas are alive than [`Consistency::needed_to_write`] says.
+    pub fn admit_write(&self, consistency: Consistency) -> Result<(), Shortage> {
+        self.require(consistency, consistency.needed_to_write())
+    }
+
+    /// Whether a conditional write may be tried: first its decision at the serial level, then its commit at the other.
+    ///
+    /// # Errors
+    /// [`Shortage`] of the first of the two for which too few replicas are alive.
+    pub fn admit_conditional(&self, serial: Consistency, commit: Consistency) -> Result<(), Shortage> {
+        self.admit(serial)?;
+        self.admit_write(commit)
+    }
+
+    fn require(&self, consistency: Consistency, required: u32) -> Result<(), Shortage> {
         let alive = self.alive();
-        let required = consistency.needed();
         if alive < required {
             Err(Shortage {
                 consistency,
@@ -123,6 +183,32 @@ mod tests {
                 };
                 assert_eq!(admitted, expected, "{level:?} with {alive} alive");
             }
+        }
+    }
+
+    #[test]
+    fn a_quorum_writes_at_any_level_and_chooses_the_writer() {
+        for down in 0..=4 {
+            let mut replicas = [true; 4];
+            replicas.iter_mut().take(down).for_each(|replica| *replica = false);
+            let set = ReplicaSet::new(replicas);
+            for level in Consistency::ALL {
+                let needed = if level == Consistency::All { 4 } else { 3 };
+                assert_eq!(
+                    set.admit_write(level).is_ok(),
+                    set.alive() >= needed,
+                    "{level:?}, {down} down"
+                );
+            }
+            assert_eq!(set.writer(), (down <= 1).then_some(down));
+            let refused = set.admit_conditional(Consistency::LocalSerial, Consistency::All).err();
+            let level = refused.map(|shortage| (shortage.consistency, shortage.required));
+            let expected = match down {
+                0 => None,
+                1 => Some((Consistency::All, 4)),
+                _ => Some((Consistency::LocalSerial, 3)),
+            };
+            assert_eq!(level, expected);
         }
     }
 

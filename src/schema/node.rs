@@ -2,6 +2,7 @@
 
 use std::net::IpAddr;
 
+use md5::{Digest, Md5};
 use uuid::Uuid;
 
 /// Another node of the cluster, as `system.peers` shows it.
@@ -58,8 +59,10 @@ pub struct NodeInfo {
     pub tokens: Vec<i64>,
     /// Seconds since 1970-01-01 UTC at which it started.
     pub generation: i32,
-    /// The other nodes.
+    /// The other nodes: first those of this process, then any others.
     pub peers: Vec<Peer>,
+    /// How many nodes this process plays, itself included: 1 or 4.
+    pub virtual_nodes: usize,
 }
 
 impl NodeInfo {
@@ -85,7 +88,51 @@ impl NodeInfo {
             tokens: vec![0],
             generation: 0,
             peers: Vec::new(),
+            virtual_nodes: 1,
         }
+    }
+
+    /// Gives the other nodes of this process identities that follow from this one's, so that they stay the same as long as it does.
+    pub fn name_virtual_nodes(&mut self) {
+        let own = self.host_id;
+        let others = self.virtual_nodes.saturating_sub(1);
+        for (peer, number) in self.peers.iter_mut().take(others).zip(2_u8..) {
+            let mut hash = Md5::new();
+            hash.update(own.as_bytes());
+            hash.update([number]);
+            peer.host_id = uuid::Builder::from_md5_bytes(hash.finalize().into()).into_uuid();
+        }
+    }
+
+    /// The cluster as another node of this process sees it, from 0, which is this one: itself first, this one among its peers.
+    #[must_use]
+    pub fn seen_from(&self, node: usize) -> Self {
+        let mut seen = self.clone();
+        let Some(peer) = node.checked_sub(1).and_then(|place| seen.peers.get_mut(place)) else {
+            return seen;
+        };
+        let itself = std::mem::replace(
+            peer,
+            Peer {
+                address: self.address,
+                port: self.port,
+                native_address: self.native_address,
+                native_port: self.native_port,
+                host_id: self.host_id,
+                data_center: self.data_center.clone(),
+                rack: self.rack.clone(),
+                tokens: self.tokens.clone(),
+            },
+        );
+        seen.address = itself.address;
+        seen.port = itself.port;
+        seen.native_address = itself.native_address;
+        seen.native_port = itself.native_port;
+        seen.host_id = itself.host_id;
+        seen.data_center = itself.data_center;
+        seen.rack = itself.rack;
+        seen.tokens = itself.tokens;
+        seen
     }
 
     /// How many nodes the data centre of this name has.
@@ -203,6 +250,40 @@ pub struct Live {
     pub throughput: Vec<ThroughputShown>,
     /// `system_cosmos.throttles`, oldest first; only there when asked for.
     pub throttles: Vec<ThrottleShown>,
+    /// `system_cosmos.replicas`, likewise.
+    pub replicas: Vec<Replica>,
+}
+
+/// A replica of a physical partition, as `system_cosmos.replicas` shows it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Replica {
+    /// Its table's keyspace.
+    pub keyspace: String,
+    /// Its table.
+    pub table: String,
+    /// Its physical partition among the table's.
+    pub partition: u64,
+    /// Its number in the set; 0 writes as long as it is up.
+    pub number: i32,
+    /// The address of its node.
+    pub node: IpAddr,
+    /// Whether it holds the lease.
+    pub is_writer: bool,
+    /// Whether it is alive.
+    pub is_up: bool,
+    /// The epoch of the set's lease.
+    pub lease_epoch: u64,
+    /// How far it may be behind; `None`: not at all.
+    pub lag: Option<ReplicaLag>,
+}
+
+/// How far a replica may be behind; `None`: not bounded by that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ReplicaLag {
+    /// Milliseconds.
+    pub ms_max: Option<u64>,
+    /// Commits.
+    pub commits_max: Option<u64>,
 }
 
 /// A logical partition that is asked often, as `system_cosmos.hot_keys` shows it.

@@ -18,9 +18,12 @@ pub(super) struct Admission {
     in_flight: AtomicUsize,
 }
 
+/// Both ends of a connection: one address and port of a client may be connected to several addresses of ours.
+type Ends = (SocketAddr, Option<SocketAddr>);
+
 #[derive(Debug, Default)]
 struct Connections {
-    sessions: HashMap<SocketAddr, Arc<Session>>,
+    sessions: HashMap<Ends, Arc<Session>>,
     by_address: HashMap<IpAddr, usize>,
     /// Connections that were not ready when last looked at, oldest first.
     fresh: VecDeque<Weak<Session>>,
@@ -52,7 +55,7 @@ impl Connections {
 #[derive(Debug)]
 pub(super) struct Admitted {
     admission: Arc<Admission>,
-    from: SocketAddr,
+    ends: Ends,
 }
 
 impl Admission {
@@ -87,12 +90,13 @@ impl Admission {
             connections.fresh.pop_front();
         }
         connections.fresh.push_back(Arc::downgrade(session));
-        connections.sessions.insert(from, Arc::clone(session));
+        let ends = (from, session.local());
+        connections.sessions.insert(ends, Arc::clone(session));
         connections.by_address.insert(from.ip(), here + 1);
         drop(connections);
         Some(Admitted {
             admission: Arc::clone(self),
-            from,
+            ends,
         })
     }
 
@@ -132,8 +136,8 @@ impl Admission {
 impl Drop for Admitted {
     fn drop(&mut self) {
         let mut connections = self.admission.locked();
-        connections.sessions.remove(&self.from);
-        let address = self.from.ip();
+        connections.sessions.remove(&self.ends);
+        let address = self.ends.0.ip();
         if let Some(here) = connections.by_address.get_mut(&address) {
             *here = here.saturating_sub(1);
             if *here == 0 {

@@ -80,6 +80,8 @@ pub(super) enum End {
     Idle,
     /// The server stops, or needs the place for a client that says something.
     Drained,
+    /// Its virtual node has gone down.
+    Cut,
 }
 
 /// Serves one connection until it ends. `work` makes the answer to a request; it is polled here.
@@ -215,6 +217,9 @@ where
         let measured = Turn::enter(|| clock.monotonic());
         if self.reading == Reading::Open && drained.poll(context).is_ready() {
             self.reading = Reading::Ending(End::Drained);
+        }
+        if self.session.is_cut() {
+            return Poll::Ready(End::Cut);
         }
         if let Some(end) = self.poll_timer(context, timer) {
             return Poll::Ready(end);

@@ -1,6 +1,9 @@
 //! Listening, accepting, and stopping.
+//!
+//! With four virtual nodes each address that is asked for stands for four, one a node, with one port. The listener of a node
+//! that goes down closes and cuts its connections; when the node comes up it listens again. Those who registered are told.
 
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -20,6 +23,8 @@ use super::session::Session;
 use super::tls::{self, TlsError};
 use crate::clock::Clock;
 use crate::metrics;
+use crate::partition::nodes::{NODES, Up};
+use crate::wire::response::{Event, StatusChange};
 
 /// After an error of accept, which often is «too many open files», how long nothing is accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
@@ -35,6 +40,8 @@ pub struct Options {
     pub credentials: Option<Credentials>,
     /// The bounds.
     pub limits: Limits,
+    /// Virtual nodes: with four, each address is that of the first node, and the others have those behind it. 0 is one.
+    pub nodes: usize,
 }
 
 /// TLS on its own port.
@@ -59,6 +66,26 @@ pub enum StartError {
         /// Why.
         source: std::io::Error,
     },
+    /// An address of a virtual node cannot be listened on.
+    #[error(
+        "cannot listen on {address} for a virtual node: {source} (on Linux all of 127.0.0.0/8 is there; on macOS an address must be given \
+         first: sudo ifconfig lo0 alias {})",
+        address.ip()
+    )]
+    Node {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// An address that has none behind it for the other virtual nodes.
+    #[error(
+        "{address} cannot stand for {NODES} virtual nodes: it must be an IPv4 address like 127.0.0.1 with three behind it"
+    )]
+    NoNodes {
+        /// Which.
+        address: SocketAddr,
+    },
     /// TLS cannot be set up.
     #[error("cannot offer TLS: {0}")]
     Tls(#[from] TlsError),
@@ -67,10 +94,21 @@ pub enum StartError {
 /// Addresses that are taken, not served yet: a node must know its own address before it can answer who it is.
 pub struct Bound {
     options: Options,
-    plain: Vec<TcpListener>,
-    tls: Vec<(TcpListener, TlsAcceptor)>,
+    plain: Vec<Listening>,
+    tls: Vec<(Listening, TlsAcceptor)>,
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
+    up: Option<watch::Receiver<Up>>,
+}
+
+/// An address that is taken.
+struct Listening {
+    listener: TcpListener,
+    address: SocketAddr,
+    /// The virtual node whose it is, from 0.
+    node: usize,
+    /// Whether it is the one of the node's that clients are told.
+    is_first: bool,
 }
 
 impl std::fmt::Debug for Bound {
@@ -93,19 +131,21 @@ impl Bound {
             tls: Vec::new(),
             addresses: Vec::new(),
             tls_addresses: Vec::new(),
+            up: None,
             options,
         };
+        let nodes = bound.options.nodes.max(1);
         for address in &bound.options.listen {
-            let (listener, local) = listen(*address).await?;
-            bound.plain.push(listener);
-            bound.addresses.push(local);
+            let taken = listen(*address, nodes, bound.plain.is_empty()).await?;
+            bound.addresses.extend(taken.iter().map(|one| one.address));
+            bound.plain.extend(taken);
         }
         if let Some(tls) = &bound.options.tls {
             let acceptor = tls::acceptor(&tls.certificate, &tls.key)?;
             for address in &tls.listen {
-                let (listener, local) = listen(*address).await?;
-                bound.tls.push((listener, acceptor.clone()));
-                bound.tls_addresses.push(local);
+                let taken = listen(*address, nodes, bound.plain.is_empty() && bound.tls.is_empty()).await?;
+                bound.tls_addresses.extend(taken.iter().map(|one| one.address));
+                bound.tls.extend(taken.into_iter().map(|one| (one, acceptor.clone())));
             }
         }
         Ok(bound)
@@ -121,6 +161,11 @@ impl Bound {
     #[must_use]
     pub fn tls_addresses(&self) -> &[SocketAddr] {
         &self.tls_addresses
+    }
+
+    /// Lets the listeners follow which virtual nodes are up.
+    pub fn follow(&mut self, up: watch::Receiver<Up>) {
+        self.up = Some(up);
     }
 
     /// Serves with `handler`. Must run within a tokio runtime.
@@ -141,15 +186,20 @@ impl Bound {
             .tls
             .into_iter()
             .map(|(listener, acceptor)| (listener, Some(acceptor)));
-        for (listener, tls) in plain.chain(tls) {
+        for (listening, tls) in plain.chain(tls) {
             let acceptor = Acceptor {
+                address: listening.address,
+                node: listening.node,
+                is_first: listening.is_first,
+                // Without nodes that go down: a channel that never changes.
+                up: self.up.clone().unwrap_or_else(|| watch::channel(Up::ALL).1),
                 handler: Arc::clone(handler),
                 shared: Arc::clone(&shared),
                 events: Arc::clone(&events),
                 drain: drain.subscribe(),
                 tls,
             };
-            listeners.spawn(acceptor.run(listener));
+            listeners.spawn(acceptor.run(listening.listener));
         }
         Server {
             addresses: self.addresses,
@@ -163,11 +213,52 @@ impl Bound {
     }
 }
 
-async fn listen(address: SocketAddr) -> Result<(TcpListener, SocketAddr), StartError> {
+/// Free ports that are tried until one is free for all nodes.
+const PORTS_TRIED: usize = 32;
+
+/// Takes an address, and with several nodes those behind it.
+async fn listen(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec<Listening>, StartError> {
+    let mut tried = 0;
+    loop {
+        tried += 1;
+        match listen_once(address, nodes, is_first).await {
+            // Somebody has the first node's free port at another node's address.
+            Err(StartError::Node { source, .. })
+                if source.kind() == std::io::ErrorKind::AddrInUse && address.port() == 0 && tried < PORTS_TRIED => {}
+            done => return done,
+        }
+    }
+}
+
+async fn listen_once(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec<Listening>, StartError> {
     let error = |source| StartError::Listen { address, source };
     let listener = TcpListener::bind(address).await.map_err(error)?;
     let local = listener.local_addr().map_err(error)?;
-    Ok((listener, local))
+    let mut taken = vec![Listening {
+        listener,
+        address: local,
+        node: 0,
+        is_first,
+    }];
+    for node in 1..nodes {
+        let address = node_address(local, node).ok_or(StartError::NoNodes { address })?;
+        let error = |source| StartError::Node { address, source };
+        taken.push(Listening {
+            listener: TcpListener::bind(address).await.map_err(error)?,
+            address,
+            node,
+            is_first,
+        });
+    }
+    Ok(taken)
+}
+
+/// The address of a virtual node, from 0, by that of the first.
+pub(super) fn node_address(first: SocketAddr, node: usize) -> Option<SocketAddr> {
+    let IpAddr::V4(ip) = first.ip() else { return None };
+    let [a, b, c, d] = ip.octets();
+    let d = d.checked_add(u8::try_from(node).ok()?)?;
+    (!ip.is_unspecified()).then(|| SocketAddr::from(([a, b, c, d], first.port())))
 }
 
 /// How much a server has to do.
@@ -261,34 +352,95 @@ struct Acceptor<H> {
     events: Arc<Events>,
     drain: watch::Receiver<bool>,
     tls: Option<TlsAcceptor>,
+    address: SocketAddr,
+    node: usize,
+    is_first: bool,
+    up: watch::Receiver<Up>,
 }
 
 impl<H: Handler> Acceptor<H> {
     /// Accepts until the server drains; gives the connections that are still open.
     async fn run(self, listener: TcpListener) -> JoinSet<()> {
         let mut connections = JoinSet::new();
+        // `None`: the node is down.
+        let mut listener = Some(listener);
+        let mut up = self.up.clone();
         let mut drain = self.drain.clone();
         // An error means that the server is gone, which ends accepting as well.
         let drained = async move { drain.wait_for(|drain| *drain).await.map(drop) };
         let mut drained = std::pin::pin!(drained);
         loop {
+            let is_up = up.borrow_and_update().is_up(self.node);
+            match &listener {
+                Some(_) if !is_up => {
+                    listener = None;
+                    self.went_down();
+                }
+                None if is_up => listener = self.come_up().await,
+                _ => {}
+            }
+            let accept = async {
+                match &listener {
+                    Some(listener) => listener.accept().await,
+                    // An address that could not be taken again is tried again.
+                    None if is_up => {
+                        tokio::time::sleep(ACCEPT_PAUSE).await;
+                        Err(std::io::ErrorKind::WouldBlock.into())
+                    }
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
-                accepted = listener.accept() => match accepted {
+                accepted = accept => match accepted {
                     Ok((socket, from)) => self.accepted(socket, from, &mut connections),
+                    Err(error) if error.kind() == std::io::ErrorKind::WouldBlock => {}
                     Err(error) => {
                         tracing::warn!(%error, "cannot accept a connection");
                         tokio::time::sleep(ACCEPT_PAUSE).await;
                     }
                 },
+                // The sender may be gone, as where there is one node: then nothing changes any more.
+                Ok(()) = up.changed() => {}
                 Some(_) = connections.join_next() => {}
                 _ = &mut drained => return connections,
             }
         }
     }
 
+    /// The node is down: its connections are cut and the others told.
+    fn went_down(&self) {
+        for session in self.shared.admission.sessions() {
+            if session.node() == self.node {
+                session.cut();
+            }
+        }
+        if self.is_first {
+            self.events.emit(Event::Status(StatusChange::Down, self.address));
+        }
+        tracing::info!(address = %self.address, "a virtual node went down");
+    }
+
+    /// The node is up: it listens again, and the others are told.
+    async fn come_up(&self) -> Option<TcpListener> {
+        match TcpListener::bind(self.address).await {
+            Ok(listener) => {
+                if self.is_first {
+                    self.events.emit(Event::Status(StatusChange::Up, self.address));
+                }
+                tracing::info!(address = %self.address, "a virtual node came up");
+                Some(listener)
+            }
+            Err(error) => {
+                tracing::warn!(address = %self.address, %error, "a virtual node cannot listen again yet");
+                None
+            }
+        }
+    }
+
     fn accepted(&self, socket: TcpStream, from: SocketAddr, connections: &mut JoinSet<()>) {
         let limits = &self.shared.limits;
-        let session = Arc::new(Session::new(from, self.tls.is_some(), Arc::clone(&self.events)));
+        let session = Session::new(from, self.tls.is_some(), Arc::clone(&self.events));
+        let session = Arc::new(session.come_to(self.address, self.node));
         let admitted =
             self.shared
                 .admission

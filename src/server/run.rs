@@ -8,12 +8,14 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::admin::{Admin, AdminBound, Source};
+use super::listener::node_address;
 use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
-use crate::partition::{HeatLimits, store};
-use crate::schema::node::{Client, Live, NodeInfo};
+use crate::partition::faults::PlanError;
+use crate::partition::{HeatLimits, nodes, store};
+use crate::schema::node::{Client, Live, NodeInfo, Peer};
 
 /// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
 /// and are read, planned, computed and freed by recursion. Without optimisation a level of functions takes some 20 KiB.
@@ -36,6 +38,9 @@ pub enum RunError {
     /// The addresses cannot be served.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The fault plan does not go with the other settings.
+    #[error("fault-plan: {0}")]
+    Faults(#[from] PlanError),
 }
 
 /// A server and its database.
@@ -58,7 +63,7 @@ impl Running {
         let durability: store::Durability = config.durability.parse()?;
         let mut options = config.server.clone();
         options.limits.connections_max = options.limits.connections_max.min(connections_possible());
-        let bound = Bound::bind(options).await?;
+        let mut bound = Bound::bind(options).await?;
         let admin = match config.admin_listen {
             Some(address) => Some(AdminBound::bind(address).await?),
             None => None,
@@ -66,6 +71,11 @@ impl Running {
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
         let node = node(config, address, &clock);
         let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
+        let nodes = database.nodes();
+        bound.follow(nodes.up());
+        if let Some(plan) = config.fault_plan.clone() {
+            nodes.set_plan(plan)?;
+        }
         let requests = Arc::new(Requests::new(
             Arc::clone(&database),
             &config.server.limits,
@@ -94,6 +104,8 @@ impl Running {
             })
         });
         let mut behind = Vec::new();
+        let its_nodes = Arc::clone(database.nodes());
+        behind.push(tokio::spawn(async move { its_nodes.keep_time().await }));
         if !config.sweep_interval.is_zero() {
             behind.push(sweeper(Arc::clone(&database), config.sweep_interval));
         }
@@ -305,6 +317,26 @@ fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeIn
     node.data_center.clone_from(&config.data_center);
     node.rack.clone_from(&config.rack);
     node.generation = i32::try_from(clock.wall_seconds()).unwrap_or(i32::MAX);
+    if config.server.nodes > 1 {
+        node.virtual_nodes = config.server.nodes;
+        node.tokens = nodes::tokens(0);
+        node.peers = (1..config.server.nodes)
+            .filter_map(|number| {
+                let address = node_address(listening, number)?;
+                Some(Peer {
+                    address: address.ip(),
+                    port: node.port,
+                    native_address: address.ip(),
+                    native_port: address.port(),
+                    // The database names it, once its own name is known.
+                    host_id: Uuid::nil(),
+                    data_center: node.data_center.clone(),
+                    rack: node.rack.clone(),
+                    tokens: nodes::tokens(number),
+                })
+            })
+            .collect();
+    }
     node
 }
 

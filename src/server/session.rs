@@ -15,12 +15,14 @@ use crate::wire::Version;
 #[derive(Debug)]
 pub struct Session {
     client: SocketAddr,
+    local: Option<SocketAddr>,
     tls: bool,
     state: ArcSwap<SessionState>,
     startup: OnceLock<Startup>,
     ready: AtomicBool,
     evicted: AtomicBool,
     eviction: Notify,
+    cut: AtomicBool,
     requests: AtomicU64,
     warned_of_use: AtomicBool,
     events: Arc<Events>,
@@ -41,11 +43,13 @@ impl Session {
     pub fn new(client: SocketAddr, tls: bool, events: Arc<Events>) -> Self {
         Self {
             client,
+            local: None,
             tls,
             startup: OnceLock::new(),
             ready: AtomicBool::new(false),
             evicted: AtomicBool::new(false),
             eviction: Notify::new(),
+            cut: AtomicBool::new(false),
             requests: AtomicU64::new(0),
             state: ArcSwap::from_pointee(SessionState {
                 client: Some(client),
@@ -56,10 +60,35 @@ impl Session {
         }
     }
 
+    /// The same, come to an address of ours, which is that of a virtual node (from 0).
+    #[must_use]
+    pub fn come_to(self, local: SocketAddr, node: usize) -> Self {
+        self.state.rcu(|state| SessionState {
+            node,
+            ..SessionState::clone(state)
+        });
+        Self {
+            local: Some(local),
+            ..self
+        }
+    }
+
     /// Where the client is.
     #[must_use]
     pub const fn client(&self) -> SocketAddr {
         self.client
+    }
+
+    /// The address of ours that the client is connected to, where it is known.
+    #[must_use]
+    pub const fn local(&self) -> Option<SocketAddr> {
+        self.local
+    }
+
+    /// The virtual node that the client is connected to, from 0.
+    #[must_use]
+    pub fn node(&self) -> usize {
+        self.state.load().node
     }
 
     /// Whether the connection is encrypted.
@@ -94,6 +123,17 @@ impl Session {
     pub(super) fn evict(&self) {
         self.evicted.store(true, Ordering::Relaxed);
         self.eviction.notify_one();
+    }
+
+    /// The connection ends at once, as if the machine were gone: nothing more is answered.
+    pub(super) fn cut(&self) {
+        self.cut.store(true, Ordering::Relaxed);
+        self.evict();
+    }
+
+    /// Whether the connection ends at once.
+    pub(super) fn is_cut(&self) -> bool {
+        self.cut.load(Ordering::Relaxed)
     }
 
     /// Whether the connection has been told to make room.

@@ -31,7 +31,7 @@ impl Moments {
         if let Some((_, at)) = found.filter(|_| !mutant::is_on(Mutant::ScanAtManyMoments)) {
             return at.clone();
         }
-        let at = partition.store.snapshot();
+        let at = partition.snapshot();
         self.0.push((partition.store_id, at.clone()));
         at
     }
@@ -190,11 +190,10 @@ async fn run_keys(
         let (partition, is_first) = visits.of(token);
         visited += usize::from(is_first || number == 0);
         sink.enter(select.table.storage_id, partition, Some(partition_key), is_first);
-        let store = &partition.store;
         let inside = if number == 0 { resume } else { None };
         let step = One {
-            store,
-            at: &store.snapshot(),
+            store: &partition.store,
+            at: &partition.snapshot(),
             select,
             table: &select.table,
             token,

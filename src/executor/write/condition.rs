@@ -12,6 +12,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 use crate::executor::answer::{Answer, AnswerKind, ResultMetadata, Rows};
+use crate::executor::disturb::admit_writes;
 use crate::executor::read::buffer::RowBuffer;
 use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
@@ -60,7 +61,7 @@ impl WriteRoom {
         refuse_mixed(modifications)?;
         let token = Token::of(partition_key);
         let partition = first.partitions.of(token);
-        partition.replicas.admit(request.consistency)?;
+        admit_writes(&self.nodes, modifications, request)?;
         let held = if mutant::is_on(Mutant::SkipStripe) {
             None
         } else {
@@ -124,6 +125,7 @@ impl WriteRoom {
             };
             self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
+        admit_writes(&self.nodes, modifications, request)?;
         let warnings = staged.commit(self, request, held, charges).await?;
         let mut answer = applied(first.table());
         answer.warnings = warnings;

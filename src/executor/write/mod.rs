@@ -13,12 +13,13 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::executor::disturb::admit_writes;
 use crate::executor::limits::{SizeLimits, too_large};
 use crate::executor::logical::{self, Admitted, LogicalPartitions, Weight};
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, CellState, Committed, RangeTombstone, Row, Space, Store, key};
-use crate::partition::{Consistency, Held, PhysicalPartition, StoreId, Stripes, TablePartitions};
+use crate::partition::{Consistency, Held, Nodes, PhysicalPartition, StoreId, Stripes, TablePartitions};
 use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
 use crate::planner::guardrails::{CELL_BYTES, Threshold};
 use crate::schema::{Column, ColumnKind, Table};
@@ -38,6 +39,7 @@ pub(crate) struct WriteRoom {
     pub(crate) stripes: Stripes,
     pub(crate) limits: SizeLimits,
     pub(crate) logical: Arc<LogicalPartitions>,
+    pub(crate) nodes: Arc<Nodes>,
 }
 
 /// What of a request matters to its writes.
@@ -47,6 +49,8 @@ pub(crate) struct WriteRequest {
     pub(crate) timestamp_micros: Option<i64>,
     pub(crate) now_seconds: i64,
     pub(crate) consistency: Consistency,
+    /// The level at which a condition is decided.
+    pub(crate) serial_consistency: Consistency,
     /// The protocol's name of the kind of write, for errors.
     pub(crate) write_type: &'static str,
 }
@@ -185,11 +189,11 @@ impl Staged {
         let warnings = std::mem::take(&mut admitted.warnings);
         match held {
             Some(held) if !mutant::is_on(Mutant::UnlockAtCancel) => {
-                let request = *request;
+                let (request, nodes) = (*request, Arc::clone(&room.nodes));
                 let committing = tokio::spawn(async move {
                     let mut commits = Vec::new();
                     let outcome = self
-                        .commit_all(&request, admitted, |committed, marked| {
+                        .commit_all(&request, &nodes, admitted, |committed, marked| {
                             commits.push((committed, marked))
                         })
                         .await;
@@ -204,7 +208,7 @@ impl Staged {
                 outcome?;
             }
             _held => {
-                self.commit_all(request, admitted, |committed, marked| {
+                self.commit_all(request, &room.nodes, admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 })
                 .await?;
@@ -216,11 +220,15 @@ impl Staged {
     async fn commit_all(
         self,
         request: &WriteRequest,
+        nodes: &Nodes,
         mut admitted: Admitted,
         mut each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<(), Error> {
         for StagedStore {
-            store, batch, marked, ..
+            id,
+            store,
+            batch,
+            marked,
         } in self.stores
         {
             if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
@@ -228,9 +236,13 @@ impl Staged {
                 continue;
             }
             if !batch.is_empty() {
+                let before = nodes.keeps_moments().then(|| store.snapshot());
                 let committed = store.commit_rows(batch).await;
                 let committed =
                     committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                if let Some(before) = before {
+                    nodes.note_commit(id, before, store.snapshot());
+                }
                 if admitted.is_watched() {
                     for written in committed.rows() {
                         if let Some(marked) = marked.get(written.change) {
@@ -320,6 +332,7 @@ impl WriteRoom {
             }
             _ => None,
         };
+        admit_writes(&self.nodes, modifications, request)?;
         let mut warnings = staged.commit(self, request, held, charges).await?;
         warnings.extend(warning);
         Ok(warnings)
@@ -354,7 +367,6 @@ impl WriteRoom {
         for partition_key in &modification.partition_keys {
             let token = Token::of(partition_key);
             let partition = routed.partitions.of(token);
-            partition.replicas.admit(request.consistency)?;
             let one = OnePartition {
                 room: self,
                 routed,

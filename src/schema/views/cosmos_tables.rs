@@ -1,7 +1,7 @@
 //! `system_cosmos`: what Cassandra has no tables for.
 
 use super::Cells;
-use super::encode::{bigint, boolean, double, int, text};
+use super::encode::{bigint, boolean, double, inet, int, text};
 use crate::schema::node::{Live, ThroughputShown};
 
 /// Rows of `system_cosmos`.
@@ -53,6 +53,27 @@ pub(super) fn system_cosmos(table: &str, live: &Live) -> Vec<Cells> {
         "throughput" => live.throughput.iter().map(throughput).collect(),
         "partition_throughput" => live.throughput.iter().flat_map(partition_throughput).collect(),
         "throttles" => throttles(live),
+        "replicas" => live
+            .replicas
+            .iter()
+            .map(|replica| {
+                let lag = |bound: Option<u64>| match (replica.lag, bound) {
+                    (Some(_), None) => None,
+                    (_, bound) => Some(count(bound.unwrap_or(0))),
+                };
+                Cells::new()
+                    .set("keyspace_name", text(&replica.keyspace))
+                    .set("table_name", text(&replica.table))
+                    .set("partition_id", count(replica.partition))
+                    .set("replica", int(replica.number))
+                    .set_if("lag_commits_max", lag(replica.lag.and_then(|lag| lag.commits_max)))
+                    .set_if("lag_ms_max", lag(replica.lag.and_then(|lag| lag.ms_max)))
+                    .set("lease_epoch", count(replica.lease_epoch))
+                    .set("node", inet(replica.node))
+                    .set("role", text(if replica.is_writer { "writer" } else { "follower" }))
+                    .set("state", text(if replica.is_up { "up" } else { "down" }))
+            })
+            .collect(),
         _ => Vec::new(),
     }
 }

@@ -9,10 +9,11 @@
 //! GET /api/tables       sizes and latencies by table
 //! GET /api/partitions   physical partitions with range, size, replicas
 //! GET /api/keys         partition keys that are asked most, and the largest
+//! … /api/faults         the fault plan; POST and DELETE change it (faults.rs)
 //! ```
 //! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. It only
-//! tells; nothing can be changed through it, no user's value or text is told, and no key. Nobody logs in, so an address that other
-//! machines reach must be allowed by name.
+//! tells; but for faults nothing can be changed through it, no user's value or text is told, and no key. Nobody logs in, so an address
+//! that other machines reach must be allowed by name.
 //!
 //! The life of a connection: accepted if fewer than [`CONNECTIONS_MAX`] are open, read into a buffer of at most
 //! [`REQUEST_BYTES_MAX`], answered once, closed; all of that within [`CONNECTION_WITHIN`].
@@ -20,9 +21,10 @@
 //! On an address of this machine's own, a request that names another host is refused: a page in a browser can have its own name resolve
 //! to 127.0.0.1, and would otherwise read all this.
 //!
-//! Deliberately absent: TLS, logins, anything that changes something.
+//! Deliberately absent: TLS, logins, anything else that changes something.
 
 pub mod client;
+mod faults;
 mod gather;
 pub mod print;
 mod prometheus;
@@ -58,7 +60,7 @@ use crate::metrics::exposition;
 /// Connections at once: a scraper, a probe, a few people. Above it a connection is closed at once.
 pub const CONNECTIONS_MAX: usize = 32;
 
-/// Bytes of a request's head; a longer one is refused by closing. Bodies are not read at all.
+/// Bytes of a request's head; a longer one is refused by closing. Only a fault plan's body is read.
 pub const REQUEST_BYTES_MAX: usize = 16 * 1024;
 
 /// From accepting a connection to having answered it.
@@ -217,6 +219,7 @@ fn router(shared: Arc<Shared>) -> Router {
             "/api/keys",
             get(async |State(shared): Shape| json(&shared.gatherer.keys())),
         )
+        .route("/api/faults", get(faults::show).post(faults::set).delete(faults::clear))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }

@@ -1,0 +1,348 @@
+//! What a fault plan does to statements, and how a consistency level meets replicas that are not all alive.
+//!
+//! Nothing of this is asked while [`Nodes::is_quiet`]: then every replica is alive, nobody lags, and any level is honoured.
+//!
+//! A read: replicas are counted; a decision of the plan is carried out (wait, split, refuse); replicas are counted again, since
+//! a node may have died meanwhile; at ONE a follower that lags may give an earlier moment. A write: the same, and once more right
+//! before the commit ([`admit_writes`]); a timeout after applying is told when all is done.
+//!
+//! Reads that use an index are answered by a replica that does not lag: an index may have been built since the moment that one
+//! that lags shows.
+
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::database::{Database, Request};
+use super::error::Error;
+use super::read::source;
+use super::write::{Routed, WriteRequest};
+use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
+use crate::partition::nodes::Ordered;
+use crate::partition::{Consistency, Nodes, PhysicalPartition, Shortage, TablePartitions};
+use crate::planner::bound::{BoundPartitions, BoundSelect};
+use crate::planner::ddl::PartitionChange;
+use crate::schema::node::{Replica as ShownReplica, ReplicaLag};
+use crate::schema::{Schema, Table, system};
+use crate::token::Token;
+
+/// What is told of a read or write that is made to time out.
+#[derive(Clone, Copy)]
+enum Kind {
+    Read,
+    Write(&'static str),
+}
+
+fn place<'a>(table: &'a Table, partition: &PhysicalPartition) -> Place<'a> {
+    Place {
+        keyspace: &table.keyspace,
+        table: &table.name,
+        partition: partition.id.0,
+    }
+}
+
+/// The parts of tables that modifications write, each once.
+fn places<'a>(modifications: &[Routed<'a>]) -> Vec<Place<'a>> {
+    let mut places: Vec<Place<'a>> = Vec::new();
+    for Routed {
+        modification,
+        partitions,
+    } in modifications
+    {
+        for key in &modification.partition_keys {
+            let place = place(&modification.table, partitions.of(Token::of(key)));
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+    }
+    places
+}
+
+/// Whether replicas are alive for what is about to be written. One load while nothing is disturbed.
+///
+/// # Errors
+/// [`Error::Unavailable`].
+pub(super) fn admit_writes(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
+    if nodes.is_quiet() {
+        return Ok(());
+    }
+    for place in places(modifications) {
+        // The server's own tables that are stored as users' are: nothing goes wrong there.
+        if system::is_name(place.keyspace) {
+            continue;
+        }
+        let set = nodes.replicas(&place);
+        match request.write_type {
+            "CAS" => set.admit_conditional(request.serial_consistency, request.consistency)?,
+            _ => set.admit_write(request.consistency)?,
+        }
+    }
+    Ok(())
+}
+
+/// Replicas that are needed.
+fn required(kind: Kind, consistency: Consistency) -> u32 {
+    match kind {
+        Kind::Read => consistency.needed(),
+        Kind::Write(_) => consistency.needed_to_write(),
+    }
+}
+
+fn timeout(kind: Kind, consistency: Consistency, counts: &Counts) -> Error {
+    let required = required(kind, consistency);
+    let received = counts.received.unwrap_or_else(|| required.saturating_sub(1));
+    match kind {
+        Kind::Read => Error::ReadTimeout {
+            consistency,
+            received,
+            required,
+            data_present: counts.data_present,
+        },
+        Kind::Write(write_type) => Error::WriteTimeout {
+            consistency,
+            received,
+            required,
+            write_type: match counts.write_type.as_deref() {
+                Some("SIMPLE") => "SIMPLE",
+                Some("BATCH") => "BATCH",
+                Some("UNLOGGED_BATCH") => "UNLOGGED_BATCH",
+                Some("COUNTER") => "COUNTER",
+                Some("BATCH_LOG") => "BATCH_LOG",
+                Some("CAS") => "CAS",
+                _ => write_type,
+            },
+        },
+    }
+}
+
+impl Database {
+    /// The virtual nodes, and the fault plan in force.
+    #[must_use]
+    pub const fn nodes(&self) -> &Arc<Nodes> {
+        &self.nodes
+    }
+
+    /// A read before it begins, while not all is quiet: the list of physical partitions to read by, where that is not the given one.
+    pub(super) async fn disturb_read(
+        &self,
+        request: &Request<'_>,
+        select: &BoundSelect,
+        partitions: &TablePartitions,
+    ) -> Result<Option<TablePartitions>, Error> {
+        let table = select.table.as_ref();
+        if system::is_name(&table.keyspace) {
+            return Ok(None);
+        }
+        let consistency = request.params().consistency;
+        let mut places: Vec<Place<'_>> = Vec::new();
+        for partition in source::concerned(partitions, select) {
+            let place = place(table, partition);
+            if !places.contains(&place) {
+                places.push(place);
+            }
+        }
+        let admit = || {
+            places
+                .iter()
+                .try_for_each(|place| self.nodes.replicas(place).admit(consistency))
+        };
+        let Some(first) = places.first() else {
+            return Ok(None);
+        };
+        let number = self.nodes.begin();
+        admit()?;
+        let subject = Subject {
+            places: &places,
+            statement: StatementKind::Read,
+            consistency,
+            node: request.node(),
+        };
+        let ordered = self.nodes.decide(number, &subject);
+        if ordered.decision.delay_ms > 0 {
+            self.nodes.hold(&ordered, ordered.decision.delay_ms).await;
+        }
+        if ordered.decision.splits {
+            let read = |partition: &&Arc<PhysicalPartition>| partition.id.0 == first.partition;
+            let at = match &select.partitions {
+                BoundPartitions::Keys(keys) => keys.first().map(|key| Token::of(key).value()),
+                BoundPartitions::Ring { .. } => None,
+            };
+            if let Some(partition) = partitions.all().iter().find(read) {
+                self.split_under(table, partition, at).await?;
+            }
+        }
+        admit()?;
+        if let Some(error) = self.refusal(&ordered, Kind::Read, consistency).await {
+            return Err(error);
+        }
+        if let Some(Outcome::TimeoutAfter(counts)) = &ordered.decision.outcome {
+            // A read leaves nothing behind, so before and after are the same.
+            return Err(timeout(Kind::Read, consistency, counts));
+        }
+        let is_at_one = matches!(consistency, Consistency::One | Consistency::LocalOne);
+        if !is_at_one || !self.nodes.keeps_moments() || !select.probes.is_empty() {
+            return Ok(None);
+        }
+        Ok(Some(partitions.as_of(|partition| {
+            let place = place(table, partition);
+            let lag = self.nodes.lag_at_one(&place, request.node(), ordered.request)?;
+            self.nodes.as_of(partition.store_id, lag)
+        })))
+    }
+
+    /// A write before it begins, while not all is quiet: the error that is to be told when it is done, if any.
+    pub(super) async fn disturb_write(
+        &self,
+        request: &Request<'_>,
+        modifications: &[Routed<'_>],
+        write: &WriteRequest,
+    ) -> Result<Option<Error>, Error> {
+        let mut places = places(modifications);
+        places.retain(|place| !system::is_name(place.keyspace));
+        if places.is_empty() {
+            return Ok(None);
+        }
+        let number = self.nodes.begin();
+        admit_writes(&self.nodes, modifications, write)?;
+        let statement = match write.write_type {
+            "CAS" => StatementKind::Conditional,
+            "COUNTER" => StatementKind::Counter,
+            "BATCH" | "UNLOGGED_BATCH" => StatementKind::Batch,
+            _ => StatementKind::Write,
+        };
+        let subject = Subject {
+            places: &places,
+            statement,
+            consistency: write.consistency,
+            node: request.node(),
+        };
+        let ordered = self.nodes.decide(number, &subject);
+        if ordered.decision.delay_ms > 0 {
+            self.nodes.hold(&ordered, ordered.decision.delay_ms).await;
+        }
+        if ordered.decision.splits
+            && let Some(Routed {
+                modification,
+                partitions,
+            }) = modifications.first()
+            && let Some(key) = modification.partition_keys.first()
+        {
+            let token = Token::of(key);
+            self.split_under(&modification.table, partitions.of(token), Some(token.value()))
+                .await?;
+        }
+        let kind = Kind::Write(write.write_type);
+        let level = match write.write_type {
+            "CAS" => write.serial_consistency,
+            _ => write.consistency,
+        };
+        if let Some(error) = self.refusal(&ordered, kind, level).await {
+            return Err(error);
+        }
+        Ok(match &ordered.decision.outcome {
+            Some(Outcome::TimeoutAfter(counts)) => Some(timeout(kind, level, counts)),
+            _ => None,
+        })
+    }
+
+    /// TRUNCATE asks for every replica of every partition, as in Cassandra.
+    pub(super) fn admit_truncate(&self, table: &Table, partitions: &TablePartitions) -> Result<(), Error> {
+        if self.nodes.is_quiet() {
+            return Ok(());
+        }
+        for partition in partitions.all() {
+            self.nodes.replicas(&place(table, partition)).admit(Consistency::All)?;
+        }
+        Ok(())
+    }
+
+    /// How the plan lets a request end before anything is done.
+    async fn refusal(&self, ordered: &Ordered, kind: Kind, consistency: Consistency) -> Option<Error> {
+        match ordered.decision.outcome.as_ref()? {
+            Outcome::Drop { held_ms } => {
+                self.nodes.hold(ordered, *held_ms).await;
+                Some(timeout(kind, consistency, &Counts::default()))
+            }
+            Outcome::Throttle { retry_after_ms } => {
+                Some(Error::Overloaded(throttled(ordered.request, *retry_after_ms)))
+            }
+            Outcome::Unavailable => {
+                let required = required(kind, consistency);
+                Some(Error::Unavailable(Shortage {
+                    consistency,
+                    required,
+                    alive: required.saturating_sub(1),
+                }))
+            }
+            Outcome::Timeout(counts) => Some(timeout(kind, consistency, counts)),
+            Outcome::TimeoutAfter(_) => None,
+        }
+    }
+
+    /// Splits a physical partition while a request holds the list with it: at a token, or in the middle.
+    async fn split_under(&self, table: &Table, partition: &PhysicalPartition, at: Option<i64>) -> Result<(), Error> {
+        let width = partition.upper.abs_diff(partition.lower);
+        let middle = partition.lower.wrapping_add_unsigned(width / 2 + 1);
+        let at = at.filter(|at| *at > partition.lower).unwrap_or(middle);
+        let change = PartitionChange::Split { at };
+        match self.catalog().repartition(table.storage_id, change).await {
+            // Somebody has split there before, or the table has as many as it can have.
+            Ok(()) | Err(Error::Invalid(_)) => Ok(()),
+            Err(error) => Err(error),
+        }
+    }
+
+    /// The replicas of the users' tables and views, as `system_cosmos.replicas` shows them.
+    pub(super) fn shown_replicas(&self, schema: &Schema) -> Vec<ShownReplica> {
+        let snapshot = self.snapshot();
+        let mut shown = Vec::new();
+        for keyspace in schema
+            .keyspaces
+            .values()
+            .filter(|keyspace| !system::is_name(&keyspace.name))
+        {
+            for table in keyspace.all_tables() {
+                let Ok(partitions) = snapshot.partitions(table) else {
+                    continue;
+                };
+                for partition in partitions.all() {
+                    let set = self.nodes.shown(&place(table, partition));
+                    shown.extend(set.replicas.iter().zip(0..).map(|(replica, number)| ShownReplica {
+                        keyspace: table.keyspace.clone(),
+                        table: table.name.clone(),
+                        partition: partition.id.0,
+                        number,
+                        node: self.node_address(replica.node),
+                        is_writer: replica.is_writer,
+                        is_up: replica.is_alive,
+                        lease_epoch: set.lease_epoch,
+                        lag: replica.lag.map(|lag| ReplicaLag {
+                            ms_max: lag.ms_max,
+                            commits_max: lag.commits_max,
+                        }),
+                    }));
+                }
+            }
+        }
+        shown.sort_by(|a, b| {
+            (&a.keyspace, &a.table, a.partition, a.number).cmp(&(&b.keyspace, &b.table, b.partition, b.number))
+        });
+        shown
+    }
+
+    /// How many replicas of a physical partition are alive.
+    pub(super) fn replicas_alive(&self, table: &Table, partition: &PhysicalPartition) -> u32 {
+        self.nodes.replicas(&place(table, partition)).alive()
+    }
+}
+
+/// The text of a refusal by rate, in the form that retry policies for Cosmos read (`RetryAfterMs=`).
+fn throttled(request: u64, retry_after_ms: u64) -> String {
+    // Told in the same words every time a plan is run, so no chance goes into it.
+    let activity = Uuid::from_u64_pair(0xFA17, request);
+    format!(
+        "Request rate is large: ActivityID={activity}, RetryAfterMs={retry_after_ms}, Additional details='Response status code does \
+         not indicate success: TooManyRequests (429); Substatus: 3200; ActivityId: {activity}; Reason: (fault plan);'"
+    )
+}

@@ -1,0 +1,83 @@
+//! `/api/faults`: the fault plan in force, as [`crate::partition::faults`] describes it. The one thing that the admin port changes.
+//!
+//! ```text
+//! GET     the plan with how far each fault has come, as JSON
+//! POST    puts the plan of the body in force in place of that before: application/toml, or application/json with the same keys
+//! DELETE  ends all faults
+//! ```
+//! Each is answered with the plan in force after it. Changing needs an admin port on an address of this machine's own. A page in a
+//! browser can send requests here too, but neither with these content types nor with DELETE unless the answer to a question
+//! before (OPTIONS) allows it, and none does; what says that it comes from a page is refused besides.
+
+use axum::body::to_bytes;
+use axum::extract::{Request, State};
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+
+use super::{Shape, answer, json};
+use crate::partition::faults::Plan;
+
+/// Bytes of a plan.
+const PLAN_BYTES_MAX: usize = 256 * 1024;
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+fn refuse(status: StatusCode, why: &str) -> Response {
+    answer(status, PLAIN, format!("{why}\n"))
+}
+
+/// Why a request may not change anything.
+fn guard(shared: &super::Shared, request: &Request) -> Option<Response> {
+    if !shared.own_hosts_only {
+        let why = "Faults can only be changed where the admin port is on an address of this machine's own";
+        return Some(refuse(StatusCode::FORBIDDEN, why));
+    }
+    if request.headers().contains_key(header::ORIGIN) {
+        return Some(refuse(StatusCode::FORBIDDEN, "Not for pages of a browser"));
+    }
+    None
+}
+
+/// The plan in force.
+pub(super) async fn show(State(shared): Shape) -> Response {
+    json(&shared.gatherer.database().nodes().report())
+}
+
+/// Puts a plan in force.
+pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
+    if let Some(refused) = guard(&shared, &request) {
+        return refused;
+    }
+    let content_type = request.headers().get(header::CONTENT_TYPE);
+    let content_type = content_type.and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let read = match content_type.split(';').next().unwrap_or_default().trim() {
+        "application/toml" => Plan::from_toml,
+        "application/json" => Plan::from_json,
+        _ => {
+            let why = "The content type must be application/toml or application/json";
+            return refuse(StatusCode::UNSUPPORTED_MEDIA_TYPE, why);
+        }
+    };
+    let Ok(body) = to_bytes(request.into_body(), PLAN_BYTES_MAX).await else {
+        return refuse(StatusCode::PAYLOAD_TOO_LARGE, "A plan has at most 256 KiB");
+    };
+    let text = String::from_utf8_lossy(&body);
+    let nodes = shared.gatherer.database().nodes();
+    match read(&text).and_then(|plan| nodes.set_plan(plan)) {
+        Ok(()) => {
+            tracing::info!("a fault plan was put in force through the admin port");
+            json(&nodes.report())
+        }
+        Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),
+    }
+}
+
+/// Ends all faults.
+pub(super) async fn clear(State(shared): Shape, request: Request) -> Response {
+    if let Some(refused) = guard(&shared, &request) {
+        return refused;
+    }
+    let nodes = shared.gatherer.database().nodes();
+    nodes.clear();
+    json(&nodes.report())
+}
