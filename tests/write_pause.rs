@@ -1,6 +1,10 @@
 //! How long writers wait while the table they write to is split and merged: measured, and printed (`--nocapture`).
 
-#![expect(clippy::indexing_slicing, reason = "a test says no better what went wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test says no better what went wrong"
+)]
 
 #[expect(dead_code, reason = "other tests use more of it")]
 mod support;
@@ -23,7 +27,7 @@ fn percentile(times: &[Duration], percent: usize) -> Duration {
 /// How long no write was acknowledged, at most, from just before each change until 20 ms after it. With `changes` false nothing is changed:
 /// what the machine itself makes writers wait.
 async fn pauses(changes: bool) -> Vec<Duration> {
-    let directory = tempfile::tempdir().expect("a directory for data");
+    let directory = tempfile::tempdir().unwrap();
     let url = format!("file:{}", directory.path().display());
     let clock = Clock::system();
     let mut client = Client::open_at(&url, clock.clone()).await;
@@ -92,7 +96,7 @@ async fn pauses(changes: bool) -> Vec<Duration> {
     done.store(true, Ordering::Relaxed);
     let mut acknowledged = Vec::new();
     for writer in writers {
-        acknowledged.extend(writer.await.expect("a writer ends"));
+        acknowledged.extend(writer.await.unwrap());
     }
     acknowledged.sort_unstable();
     let mut pauses: Vec<Duration> = spans
@@ -105,7 +109,7 @@ async fn pauses(changes: bool) -> Vec<Duration> {
         })
         .collect();
     pauses.sort_unstable();
-    client.database.close().await.expect("the data is closed");
+    client.database.close().await.unwrap();
     pauses
 }
 

@@ -147,7 +147,7 @@ impl HotKeys {
                 .wrapping_mul(6_364_136_223_846_793_005)
                 .wrapping_add(1_442_695_040_888_963_407);
             TURN.set(turn);
-            if (turn >> 33) % SAMPLE != 0 {
+            if !(turn >> 33).is_multiple_of(SAMPLE) {
                 return;
             }
             times = SAMPLE;
