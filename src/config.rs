@@ -448,6 +448,10 @@ fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
         request_bytes_max: scaled(limit(values, "request-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
         batch_operations_max: limit(values, "batch-operations-max", SizeLimits::BATCH_OPERATIONS_MAX)?,
         partition_key_bytes_max: limit(values, "partition-key-bytes-max", SizeLimits::PARTITION_KEY_BYTES_MAX)?,
+        ttl_seconds_max: match values.text("ttl-seconds-max") {
+            Some("off") | None => None,
+            Some(_) => Some(values.parsed("ttl-seconds-max")?),
+        },
     })
 }
 
@@ -662,11 +666,13 @@ mod tests {
             ("row-bytes-max", "1048576"),
             ("logical-partition-bytes-max", "off"),
             ("partition-key-bytes-max", "7"),
+            ("ttl-seconds-max", "60"),
         ];
         let scaled = Config::new(&gather(&given, &[])).unwrap();
         assert_eq!(scaled.limits.logical_partition_bytes_max, None);
         assert_eq!(scaled.limits.row_bytes_max, Some(1024));
         assert_eq!(scaled.limits.partition_key_bytes_max, Some(7));
+        assert_eq!(scaled.limits.ttl_seconds_max, Some(60));
         assert_eq!((scaled.partitions.bytes_max, scaled.page_bytes_max), (30 << 20, 1024));
         assert!(Config::new(&gather(&[("row-bytes-max", "large")], &[])).is_err());
     }

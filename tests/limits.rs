@@ -6,6 +6,7 @@
     reason = "a test says no better what went wrong"
 )]
 
+#[expect(dead_code, reason = "other tests use more of it")]
 mod support;
 
 use std::net::{IpAddr, Ipv4Addr};
@@ -281,7 +282,11 @@ async fn writers_together_do_not_pass_the_limit() {
     let largest = &client.database.largest_partitions()[0];
     // Within a hundredth, besides the keys and headers of seven hundred rows and what four writers had in hand.
     assert!(written <= CAP && written > CAP - CAP / 100 - 200_000, "{written}");
-    assert!(largest.bytes <= CAP && largest.bytes >= written, "{largest:?}");
+    // What was on its way while it was counted may be in it twice.
+    assert!(
+        largest.bytes <= CAP + 4 * 31_000 && largest.bytes >= written,
+        "{largest:?}"
+    );
 }
 
 #[tokio::test]
@@ -293,6 +298,7 @@ async fn rows_requests_batches_and_keys_are_limited_where_that_is_wanted() {
             request_bytes_max: Some(2500),
             batch_operations_max: Some(3),
             partition_key_bytes_max: Some(20),
+            ttl_seconds_max: Some(60),
             ..SizeLimits::default()
         },
     )
@@ -332,6 +338,11 @@ async fn rows_requests_batches_and_keys_are_limited_where_that_is_wanted() {
         "Key length of 21 is longer than maximum of 20"
     );
     client.ok(&format!("INSERT INTO t (k) VALUES ('{}')", &long[1..])).await;
+    client.ok("INSERT INTO t (k) VALUES ('b') USING TTL 60").await;
+    assert_eq!(
+        refused("INSERT INTO t (k) VALUES ('b') USING TTL 61").await.to_string(),
+        "ttl is too large. requested (61) maximum (60)"
+    );
     let many = "BEGIN UNLOGGED BATCH INSERT INTO t (k, v) VALUES ('1', '#') INSERT INTO t (k, v) VALUES ('2', '#') \
                 INSERT INTO t (k, v) VALUES ('3', '#') APPLY BATCH";
     let error = refused(&many.replace('#', &"x".repeat(900))).await;

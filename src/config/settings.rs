@@ -214,6 +214,12 @@ pub const SETTINGS: &[Setting] = &[
         "Most bytes of a partition key; off: Cassandra's 65535; auto: 2048 in the cosmos profile, off otherwise; not scaled",
     ),
     setting(
+        "ttl-seconds-max",
+        "SECONDS",
+        Some("off"),
+        "Longest time to live of what is written; off: Cassandra's twenty years; not scaled",
+    ),
+    setting(
         "scale-limits",
         "FRACTION",
         Some("1"),

@@ -23,6 +23,8 @@ pub struct SizeLimits {
     pub batch_operations_max: Option<usize>,
     /// Bytes of a partition key that is written.
     pub partition_key_bytes_max: Option<usize>,
+    /// Seconds to live that a write may give, or its table gives it; Cassandra's own are twenty years.
+    pub ttl_seconds_max: Option<u32>,
 }
 
 impl Default for SizeLimits {
@@ -34,6 +36,7 @@ impl Default for SizeLimits {
             request_bytes_max: None,
             batch_operations_max: None,
             partition_key_bytes_max: None,
+            ttl_seconds_max: None,
         }
     }
 }
@@ -70,6 +73,16 @@ impl SizeLimits {
                 "Key length of {bytes} is longer than maximum of {max}"
             ))),
             None => Ok(()),
+        }
+    }
+
+    /// Refuses what would live longer than it may.
+    pub(super) fn check_ttl(&self, ttl_seconds: u32) -> Result<(), Error> {
+        match self.ttl_seconds_max {
+            Some(max) if ttl_seconds > max => Err(Error::Invalid(format!(
+                "ttl is too large. requested ({ttl_seconds}) maximum ({max})"
+            ))),
+            _ => Ok(()),
         }
     }
 

@@ -62,8 +62,11 @@ const WARNED_PERCENT: u64 = 70;
 /// What fills a gauge at first.
 const GAUGE_BYTES: u64 = 1 << 20;
 
-/// A table up to this size is counted while the writer waits, a larger one behind it.
-const QUICK_BYTES: u64 = 8 << 20;
+/// What is up to this size is counted while the writer waits, what is larger behind it.
+const QUICK_BYTES: u64 = 1 << 20;
+
+/// The same under a limit no larger than this, where waiting for it is worth being exact.
+const QUICK_BYTES_EXACT: u64 = 8 << 20;
 
 /// A full partition is not counted again sooner, nor sooner than this many times what counting took.
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
@@ -166,7 +169,7 @@ impl Size {
         let next = self.bytes().saturating_add(weight.bytes());
         if weight.deletes {
             self.is_freed = true;
-        } else if !must_decide && !self.is_known && next <= QUICK_BYTES {
+        } else if !must_decide && !self.is_known && next <= quick_bytes(Some(cap)) {
             return Verdict::CountFirst {
                 sweeps: false,
                 counts: self.counts,
@@ -185,7 +188,7 @@ impl Size {
         // Whether it is known well enough to be warned of.
         let is_certain = !self.is_freed && (self.added <= slack || percent(self.counted, cap) >= WARNED_PERCENT);
         let warns = reached >= WARNED_PERCENT && !weight.deletes;
-        if warns && !is_certain && !must_decide && next <= QUICK_BYTES {
+        if warns && !is_certain && !must_decide && next <= quick_bytes(Some(cap)) {
             return Verdict::CountFirst {
                 sweeps: self.is_freed,
                 counts: self.counts,
@@ -202,6 +205,14 @@ impl Size {
             record,
             count_behind: !self.is_known || is_near || (warns && !is_certain),
         }
+    }
+}
+
+/// Up to which size the writer waits.
+fn quick_bytes(cap: Option<u64>) -> u64 {
+    match cap {
+        Some(cap) if cap <= QUICK_BYTES_EXACT => QUICK_BYTES_EXACT,
+        _ => QUICK_BYTES,
     }
 }
 
@@ -424,7 +435,7 @@ impl LogicalPartitions {
     /// Counts the partition that has filled its gauge.
     async fn count_named(self: &Arc<Self>, weight: &Weight) {
         let estimate = weight.store.bytes_in(&key::table_range(weight.table.storage_id));
-        if estimate.bytes <= QUICK_BYTES {
+        if estimate.bytes <= quick_bytes(self.cap) {
             return self.look_at(weight).await;
         }
         let place = (weight.table.storage_id, weight.token);

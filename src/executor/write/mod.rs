@@ -358,6 +358,7 @@ impl WriteRoom {
         let ttl = modification
             .ttl_seconds
             .unwrap_or_else(|| u32::try_from(routed.table().options.default_time_to_live).unwrap_or(0));
+        self.limits.check_ttl(ttl)?;
         refuse_overflow(routed.table(), ttl, request.now_seconds)?;
         let stamp = Stamp {
             timestamp_micros: modification.timestamp.unwrap_or(timestamp_micros),
