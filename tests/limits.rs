@@ -37,6 +37,7 @@ async fn open(url: &str, limits: SizeLimits) -> Client {
         prices: helenus::throughput::Coefficients::default(),
         limits,
         profile: helenus::profile::Profile::default(),
+        throughput: helenus::executor::ThroughputRules::default(),
     };
     let mut client = Client {
         database: Database::open(options).await.unwrap(),

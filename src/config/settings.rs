@@ -157,7 +157,7 @@ pub const SETTINGS: &[Setting] = &[
         "heat-check-seconds",
         "SECONDS",
         Some("10"),
-        "Time between looks at what is asked of physical partitions; 0: never, and none is split for it",
+        "Time between looks at what is asked of physical partitions; 0: never. What stays hot is split in the cassandra profile",
     ),
     setting(
         "partition-units-max",

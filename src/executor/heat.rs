@@ -5,7 +5,8 @@
 //! what has stayed hot where its load is halved. Merging what is quiet again is part of the check of sizes (partitions.rs).
 //!
 //! Tables with throughput of their own, or of their keyspace, are left alone: their budget is divided evenly over their partitions, so that
-//! a split would halve what the hot range may use. Theirs are split when their throughput needs it, as in Cosmos.
+//! a split would halve what the hot range may use. Theirs are split when their throughput needs it, as in Cosmos; in the `cosmos`
+//! profile, where every table has throughput, nothing else splits.
 
 use std::collections::BTreeMap;
 
@@ -43,7 +44,11 @@ impl Database {
             for partition in list.all() {
                 // Each is looked at, so that its rate is known; few are hot.
                 let is_hot = partition.heat.look(now, limits);
-                if !is_hot || !may_split(&snapshot, table) || list.all().len() >= PARTITIONS_MAX {
+                if !is_hot
+                    || self.profile().is_cosmos()
+                    || !may_split(&snapshot, table)
+                    || list.all().len() >= PARTITIONS_MAX
+                {
                     continue;
                 }
                 let (keyspace, name) = (&table.keyspace, &table.name);
