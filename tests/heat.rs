@@ -1,10 +1,6 @@
 //! What is asked of physical partitions and of partition keys: splits by heat, merges when it is quiet, the keys asked most.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test says no better what went wrong"
-)]
+#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
 #[expect(dead_code, reason = "other tests use more of it")]
 mod support;

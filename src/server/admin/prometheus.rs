@@ -26,6 +26,7 @@ pub(super) fn render(gatherer: &Gatherer) -> String {
     server(&mut text, gatherer);
     store(&mut text, gatherer);
     partitions(&mut text, gatherer);
+    fullest(&mut text, gatherer);
     process(&mut text);
     text.finish()
 }
@@ -151,6 +152,11 @@ fn partitions(text: &mut Text, gatherer: &Gatherer) {
         "Replicas of a physical partition that are alive.",
         all().map(|(labels, partition)| (labels, partition.replicas_alive)),
     );
+    text.gauges(
+        "partition_request_units_used_per_second",
+        "Request units a second that a physical partition was asked for, as of the last look at its heat.",
+        all().map(|(labels, partition)| (labels, partition.per_second.as_f64())),
+    );
     let budgets = || all().filter_map(|(labels, partition)| Some((labels, partition.budget?)));
     text.gauges(
         "partition_request_units_per_second",
@@ -161,6 +167,36 @@ fn partitions(text: &mut Text, gatherer: &Gatherer) {
         "partition_normalized_ru_percent",
         "Highest use of a physical partition's request units in a second of the last minute.",
         budgets().map(|(labels, budget)| (labels, budget.normalized_percent)),
+    );
+}
+
+/// The largest logical partition of each table that has one worth knowing: its size, never its key.
+fn fullest(text: &mut Text, gatherer: &Gatherer) {
+    let mut largest = gatherer.database().largest_partitions();
+    let mut seen = std::collections::BTreeSet::new();
+    // They come by size.
+    largest.retain(|partition| seen.insert((partition.keyspace.clone(), partition.table.clone())));
+    largest.truncate(PARTITIONS_MAX);
+    let labels: Vec<[(&str, &str); 2]> = largest
+        .iter()
+        .map(|partition| {
+            [
+                ("keyspace", partition.keyspace.as_str()),
+                ("table", partition.table.as_str()),
+            ]
+        })
+        .collect();
+    let all = || labels.iter().map(<[_; 2]>::as_slice).zip(&largest);
+    text.gauges(
+        "largest_logical_partition_bytes",
+        "Bytes of the largest logical partition of a table that is known, index entries included.",
+        all().map(|(labels, partition)| (labels, partition.bytes)),
+    );
+    let shares = all().filter_map(|(labels, partition)| Some((labels, partition.share()?)));
+    text.gauges(
+        "largest_logical_partition_ratio",
+        "Its part of what a logical partition may hold; 1 is full.",
+        shares,
     );
 }
 
