@@ -569,6 +569,9 @@ impl LogicalPartitions {
         // What was on its way then may or may not have been counted.
         size.added = size.added.saturating_sub(before.added).saturating_add(before.in_flight);
         size.is_known = true;
+        // What was told is told again when it grows again.
+        let reached = self.cap.map_or(0, |cap| percent(bytes, cap));
+        size.logged_percent = size.logged_percent.min(reached);
         size.counts += 1;
         size.again_at = now + (now.saturating_sub(began) * RECOUNT_TIMES).max(RECOUNT_AFTER);
         Ok(())
