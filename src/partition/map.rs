@@ -300,10 +300,10 @@ impl TablePartitions {
             }),
             None => Arc::clone(partition),
         });
+        let partitions = partitions.collect();
         Self {
-            partitions: partitions.collect(),
-            epoch: self.epoch,
-            next_id: self.next_id,
+            partitions,
+            ..self.clone()
         }
     }
 
