@@ -19,7 +19,7 @@ use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
 use crate::planner::Guardrails;
 use crate::profile::Profile;
-use crate::server::{Credentials, Limits, Options, TlsOptions};
+use crate::server::{ChargePayload, Credentials, Limits, Options, TlsOptions};
 use crate::throughput::Coefficients;
 use crate::throughput::RequestUnits;
 
@@ -305,6 +305,10 @@ pub struct Config {
     pub limits: SizeLimits,
     /// Bytes after which a page ends; scaled already.
     pub page_bytes_max: usize,
+    /// Statements that the request log keeps.
+    pub request_log_max: usize,
+    /// When clients are told what their requests were charged.
+    pub charge_payload: ChargePayload,
     /// When physical partitions are split and merged; bytes are scaled already.
     pub partitions: PartitionLimits,
     /// How throughput is dealt with.
@@ -366,6 +370,8 @@ impl Config {
             prices: prices(values)?,
             limits: size_limits(values)?,
             page_bytes_max: page_bytes_max(values)?,
+            request_log_max: values.parsed::<usize>("request-log-max")?.min(REQUEST_LOG_MAX),
+            charge_payload: charge_payload(values)?,
             partitions: PartitionLimits {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
                 merges: values.parsed("partition-merge")?,
@@ -517,6 +523,20 @@ fn limits(values: &Values) -> Result<Limits, ConfigError> {
         prepared_max: values.parsed("prepared-max")?,
         ..Limits::default()
     })
+}
+
+/// Most entries of the request log: some 100 MB, when all texts are long.
+const REQUEST_LOG_MAX: usize = 50_000;
+
+fn charge_payload(values: &Values) -> Result<ChargePayload, ConfigError> {
+    let Some(text) = values.text("request-charge-payload") else {
+        return Ok(match values.parsed("profile")? {
+            Profile::Cosmos => ChargePayload::Always,
+            Profile::Cassandra => ChargePayload::Asked,
+        });
+    };
+    let named = ChargePayload::ALL.into_iter().find(|payload| payload.name() == text);
+    named.ok_or_else(|| values.wrong("request-charge-payload", text, "one of always, asked, never"))
 }
 
 fn prices(values: &Values) -> Result<Coefficients, ConfigError> {

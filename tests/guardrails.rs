@@ -31,6 +31,7 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
         guardrails,
         prices: helenus::throughput::Coefficients::default(),
         limits: helenus::executor::SizeLimits::default(),
+        request_log_max: 100,
         profile: helenus::profile::Profile::default(),
         throughput: helenus::executor::ThroughputRules::default(),
     };

@@ -35,6 +35,7 @@ async fn open(url: &str, limits: SizeLimits) -> Client {
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails: helenus::planner::Guardrails::default(),
         prices: helenus::throughput::Coefficients::default(),
+        request_log_max: 0,
         limits,
         profile: helenus::profile::Profile::default(),
         throughput: helenus::executor::ThroughputRules::default(),

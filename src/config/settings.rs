@@ -145,13 +145,26 @@ pub const SETTINGS: &[Setting] = &[
         Some("false"),
         "Merge neighbouring physical partitions that stay quiet and below a quarter of partition-bytes-max together",
     ),
+    setting(
+        "request-charge-payload",
+        "WHEN",
+        None,
+        "When a result's custom payload tells its charge, as RequestCharge: always, asked (by a payload key of that name), never \
+         [default: always with profile cosmos, else asked]",
+    ),
+    setting(
+        "request-log-max",
+        "COUNT",
+        Some("1000"),
+        "Statements kept in system_cosmos.request_log, up to 50000; 0: none",
+    ),
     Setting {
         name: "request-units",
         value: "NAME=UNITS",
         default: None,
         repeatable: true,
         help: "What operations cost where the published prices do not suit: read, read-kib, write, write-kib, change, index, visit, \
-               scan-kib, return-kib, metadata, refused",
+               scan-kib, return-kib, metadata",
     },
     setting(
         "heat-check-seconds",

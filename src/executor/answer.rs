@@ -62,8 +62,10 @@ pub struct QueryParams {
     pub now_seconds: Option<i32>,
     /// The id under which the request is traced in `system_traces`; `None`: not traced.
     pub trace: Option<Uuid>,
-    /// The custom payload: names and values, for whoever knows them. Null values are left out.
+    /// The custom payload: names and values, for whoever knows them. Null values are empty.
     pub payload: Vec<(String, Bytes)>,
+    /// Bytes of the request's body, for logs; 0: not known.
+    pub request_bytes: usize,
 }
 
 impl QueryParams {

@@ -19,9 +19,11 @@ use super::logical::LogicalPartitions;
 use super::offers::{Offers, ThroughputRules};
 use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::read::sink::{Limits, Page, Shape, Sink};
+use super::read::sink::{Limits, Page, Sink};
 use super::read::{source, virtual_rows};
+use super::request_log::RequestLog;
 use super::settle::Done;
+use super::spent::Spent;
 use super::throughput::{Asked, Concerned, Gate, Work};
 use super::value;
 use super::write::clock::{Ballots, ListKeys, WriteClock};
@@ -35,7 +37,7 @@ use crate::planner::bound::{
     BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
 use crate::planner::guardrails::Level;
-use crate::planner::{self, Guardrails, Plan, Threshold, ddl, explain};
+use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
 use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, StorageId, Table, describe, system, views};
@@ -64,6 +66,8 @@ pub struct Options {
     pub prices: Coefficients,
     /// How large things may be.
     pub limits: SizeLimits,
+    /// Statements that the request log keeps; 0: none.
+    pub request_log_max: usize,
     /// Whom to behave as.
     pub profile: Profile,
     /// How throughput is dealt with.
@@ -105,6 +109,8 @@ pub struct Database {
     probing: tokio::sync::Mutex<()>,
     guardrails: Guardrails,
     prices: Coefficients,
+    spent: Spent,
+    request_log: RequestLog,
     profile: Profile,
     /// Which partition keys are asked most.
     hot: HotKeys,
@@ -131,6 +137,7 @@ pub(super) struct Request<'a> {
     session: &'a SessionState,
     params: &'a QueryParams,
     now_seconds: i64,
+    at_micros: i64,
     began: Duration,
     context: Context,
     /// What became of asking for request units; empty: nobody was asked.
@@ -167,19 +174,44 @@ impl Request<'_> {
         self.snapshot.partitions_of(table)
     }
 
-    /// When the request began.
-    pub(super) const fn began(&self) -> Duration {
-        self.began
-    }
-
     /// What goes with it.
     pub(super) const fn params(&self) -> &QueryParams {
         self.params
     }
 
+    /// The catalog as it sees it.
+    pub(super) fn snapshot(&self) -> &Snapshot {
+        &self.snapshot
+    }
+
+    /// Time and chance for its functions.
+    pub(super) const fn context(&self) -> &Context {
+        &self.context
+    }
+
+    /// The moment against which expiry is judged.
+    pub(super) const fn now_seconds(&self) -> i64 {
+        self.now_seconds
+    }
+
+    /// Whose it is.
+    pub(super) const fn session(&self) -> &SessionState {
+        self.session
+    }
+
+    /// When it began, by the monotonic clock.
+    pub(super) const fn began(&self) -> Duration {
+        self.began
+    }
+
     /// The virtual node that it came to, from 0.
     pub(super) const fn node(&self) -> usize {
         self.session.node
+    }
+
+    /// When it began, µs since 1970-01-01 UTC.
+    pub(super) const fn at_micros(&self) -> i64 {
+        self.at_micros
     }
 }
 
@@ -228,6 +260,8 @@ impl Database {
             probing: tokio::sync::Mutex::default(),
             guardrails: options.guardrails,
             prices: options.prices,
+            spent: Spent::default(),
+            request_log: RequestLog::new(options.request_log_max),
             profile: options.profile,
             hot: HotKeys::default(),
             timeuuids,
@@ -251,6 +285,11 @@ impl Database {
     pub fn set_live_source(&self, source: LiveSource) {
         // A second source would be a second server on one database, which nobody makes.
         drop(self.live.set(source));
+    }
+
+    /// What only the server knows, now.
+    pub(super) fn ask_server(&self) -> Live {
+        self.live.get().map(|live| live()).unwrap_or_default()
     }
 
     /// What is defined now.
@@ -314,6 +353,26 @@ impl Database {
     /// What operations cost.
     pub(super) const fn prices(&self) -> &Coefficients {
         &self.prices
+    }
+
+    /// What was charged since the start.
+    pub(super) const fn spent(&self) -> &Spent {
+        &self.spent
+    }
+
+    /// The last statements.
+    pub(super) const fn request_log(&self) -> &RequestLog {
+        &self.request_log
+    }
+
+    /// Bytes of rows after which a page ends.
+    pub(super) const fn page_bytes_max(&self) -> usize {
+        self.page_bytes_max
+    }
+
+    /// Tombstones that are warned of, and refused.
+    pub(super) const fn tombstones(&self) -> Threshold {
+        self.guardrails.tombstones
     }
 
     /// Held by the probe that runs.
@@ -477,6 +536,7 @@ impl Database {
             now_seconds: params
                 .now_seconds
                 .map_or_else(|| now_micros.div_euclid(1_000_000), i64::from),
+            at_micros: now_micros,
             began: self.watch.begin(),
             context: self.context(now_micros),
             asked: OnceLock::new(),
@@ -587,65 +647,6 @@ impl Database {
             }
             Plan::Auth(_) => Err(refuse_auth(request.session)),
         }
-    }
-
-    // EXPLAIN.
-
-    async fn explain(
-        &self,
-        request: &Request<'_>,
-        planned: &PlannedAt,
-        explained: &Plan,
-        values: &[Value],
-    ) -> Result<Answer, Error> {
-        let stages = match explained {
-            Plan::Select(plan) => {
-                let select = plan.bind(values, &request.context)?;
-                let shape = Shape::of(&select);
-                let limits = Limits {
-                    rows: select.limit_rows,
-                    page_rows: request.params.page_size_rows.filter(|rows| *rows > 0),
-                    page_bytes: self.page_bytes_max,
-                    content_bytes_ahead: 0,
-                    tombstones: self.guardrails.tombstones,
-                };
-                let mut unused = self.charges();
-                let now = request.now_seconds;
-                let sink = Sink::new(&select, &shape, &request.context, now, limits, &mut unused);
-                let used = if select.probes.is_empty() || system::is_local(&select.table.keyspace) {
-                    explain::IndexUse::None
-                } else {
-                    let partitions = request.snapshot.partitions(&select.table)?;
-                    index::read::explain(&self.catalog.indexes, partitions, &select, &sink).await?
-                };
-                explain::select(&select, &used)
-            }
-            Plan::Modify(plan) => explain::modification(&plan.bind(values, &request.context)?),
-            Plan::Batch(plan) => explain::batch(&plan.bind(values, &request.context)?),
-            _ => Vec::new(),
-        };
-        let mut content = Vec::new();
-        let mut row_count = 0_u32;
-        for (stage, detail) in stages {
-            row_count += 1;
-            value::put_bytes(&mut content, Some(&row_count.to_be_bytes()));
-            value::put_bytes(&mut content, Some(stage.as_bytes()));
-            value::put_bytes(&mut content, Some(detail.as_bytes()));
-        }
-        let metadata = planned.result.clone().unwrap_or_else(|| {
-            let metadata = explain::metadata();
-            Arc::new(ResultMetadata::new(
-                &metadata.keyspace,
-                &metadata.table,
-                metadata.columns,
-            ))
-        });
-        Ok(Answer::new(AnswerKind::Rows(Rows {
-            metadata,
-            row_count,
-            content: content.into(),
-            paging_state: None,
-        })))
     }
 
     // Reads.
@@ -773,20 +774,12 @@ impl Database {
         // What only the server knows stands in one keyspace, and drivers read the others much more often.
         let mut live = Live::default();
         if select.table.keyspace == "system_views" {
-            live = self.live.get().map(|live| live()).unwrap_or_default();
+            live = self.ask_server();
             live.figures = self.view_figures(&select.table.name);
         }
         live.index_builds = self.catalog.indexes.builds();
         if select.table.keyspace == system::COSMOS {
-            match select.table.name.as_str() {
-                "partitions" => live.partitions = self.shown_partitions(),
-                "hot_keys" => live.hot_keys = self.hot_keys(),
-                "largest_partitions" => live.largest_partitions = self.largest_partitions(),
-                "throughput" | "partition_throughput" => live.throughput = self.throughput(),
-                "throttles" => live.throttles = self.throttles(),
-                "replicas" => live.replicas = self.shown_replicas(&request.snapshot.schema),
-                _ => {}
-            }
+            self.cosmos_rows(&select.table.name, &mut live);
         }
         let sources = views::Sources {
             schema: &request.snapshot.schema,

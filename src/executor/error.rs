@@ -103,6 +103,29 @@ pub enum Error {
     Server(String),
 }
 
+impl Error {
+    /// The protocol's code, for logs; a shortage of a kind that has several has the general one.
+    #[must_use]
+    pub const fn code(&self) -> u16 {
+        match self {
+            Self::Syntax(_) => 0x2000,
+            Self::Invalid(_) => 0x2200,
+            Self::Config(_) => 0x2300,
+            Self::Unauthorized(_) => 0x2100,
+            Self::Protocol(_) => 0x000A,
+            Self::AlreadyExists { .. } => 0x2400,
+            Self::Unavailable(_) => 0x1000,
+            Self::WriteTimeout { .. } => 0x1100,
+            Self::WriteFailure { .. } => 0x1500,
+            Self::ReadTimeout { .. } => 0x1200,
+            Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
+            Self::Overloaded(_) => 0x1001,
+            Self::FunctionFailure { .. } => 0x1400,
+            Self::Server(_) => 0x0000,
+        }
+    }
+}
+
 impl From<crate::planner::Error> for Error {
     fn from(error: crate::planner::Error) -> Self {
         use crate::planner::Error as Planner;

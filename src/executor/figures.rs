@@ -13,9 +13,9 @@ use crate::metrics::{self, Access, AccessFigures, StatementKind, Statements, Sub
 use crate::partition::store::key;
 use crate::planner::Plan;
 use crate::planner::bound::{BoundBatch, ModificationKind};
-use crate::schema::node::{AccessLatency, AccountShown, BatchPartitions, Cache, ViewFigures};
+use crate::schema::node::{AccessLatency, AccountShown, BatchPartitions, Cache, Live, ViewFigures};
 use crate::schema::{Table, system};
-use crate::throughput::RequestUnits;
+use crate::throughput::{PartitionRef, RequestUnits};
 
 /// Counts statements, and knows the time.
 #[derive(Debug)]
@@ -57,6 +57,8 @@ pub struct PartitionFigures {
     pub per_second: RequestUnits,
     /// What it may spend; `None`: anything.
     pub budget: Option<AccountShown>,
+    /// Request units charged to it since the server started.
+    pub request_units: RequestUnits,
 }
 
 /// What the store did since it was opened.
@@ -226,10 +228,57 @@ impl Database {
                     is_exact: estimate.is_exact,
                     per_second: partition.heat.per_second(),
                     budget: budget_of(partitions, partition.id.0, now),
+                    request_units: self.spent().of(PartitionRef {
+                        table: table.storage_id,
+                        partition: partition.id.0,
+                    }),
                 });
             }
         }
         figures
+    }
+
+    /// Request units charged since the server started, metadata included.
+    #[must_use]
+    pub fn request_units(&self) -> RequestUnits {
+        self.spent().total()
+    }
+
+    /// Request units charged to each table and view since the server started, by keyspace and name.
+    #[must_use]
+    pub fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
+        let by_table = self.spent().by_table();
+        let snapshot = self.snapshot();
+        let units = |table: &Arc<Table>| {
+            let units = by_table.get(&table.storage_id).copied().unwrap_or_default();
+            (table.keyspace.clone(), table.name.clone(), units)
+        };
+        stored_tables(&snapshot.schema).map(units).collect()
+    }
+
+    /// What a table of `system_cosmos` shows.
+    pub(super) fn cosmos_rows(&self, view: &str, live: &mut Live) {
+        match view {
+            "partitions" => live.partitions = self.shown_partitions(),
+            "tables" => {
+                live.partitions = self.shown_partitions();
+                let units = self.table_request_units().into_iter();
+                live.table_units = units
+                    .filter(|(keyspace, ..)| !system::is_name(keyspace))
+                    .map(|(keyspace, table, units)| (keyspace, table, units.as_f64()))
+                    .collect();
+            }
+            "hot_keys" => live.hot_keys = self.hot_keys(),
+            "largest_partitions" => live.largest_partitions = self.largest_partitions(),
+            "throughput" | "partition_throughput" => live.throughput = self.throughput(),
+            "throttles" => live.throttles = self.throttles(),
+            "replicas" => live.replicas = self.shown_replicas(&self.snapshot().schema),
+            "request_log" => {
+                live.clients = self.ask_server().clients;
+                live.requests = self.logged_requests();
+            }
+            _ => {}
+        }
     }
 
     /// What a table of `system_views` needs to know of figures.
@@ -319,6 +368,10 @@ impl Database {
         let ids: Vec<u128> = stored_tables(&snapshot.schema)
             .map(|table| table.id.as_u128())
             .collect();
+        self.spent().keep(|id| {
+            let mut tables = stored_tables(&snapshot.schema);
+            tables.any(|table| table.storage_id == id)
+        });
         if self.statements().tables_known() > ids.len() {
             let there: std::collections::BTreeSet<u128> = ids.into_iter().collect();
             self.statements().keep(|id| there.contains(&id));

@@ -248,6 +248,7 @@ impl Database {
                 rows: partition.rows,
                 request_units_per_second: partition.per_second.as_f64(),
                 store: partition.store,
+                request_units: partition.request_units.as_f64(),
             })
             .collect();
         shown.sort_by(|a, b| (&a.keyspace, &a.table, a.lower).cmp(&(&b.keyspace, &b.table, b.lower)));

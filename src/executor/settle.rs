@@ -6,6 +6,8 @@
 //!
 //! A statement that failed is charged what it did until then. One that could not be planned or bound did nothing.
 
+use std::sync::Arc;
+
 use super::answer::Answer;
 use super::database::{Database, Request};
 use super::error::Error;
@@ -18,7 +20,7 @@ use crate::throughput::{Charges, Stage};
 #[derive(Clone, Copy)]
 pub(super) enum Done<'a> {
     /// A statement, prepared or not.
-    Statement(&'a PlannedAt),
+    Statement(&'a Arc<PlannedAt>),
     /// A batch that came as a message.
     Batch(&'a BoundBatch),
 }
@@ -37,6 +39,9 @@ impl Database {
         charges: &Charges,
         mut outcome: Result<Answer, Error>,
     ) -> Result<Answer, Error> {
+        if !charges.is_nothing() {
+            self.spent().add(charges);
+        }
         self.note_heat(request, charges);
         self.pay(request, done, charges, &outcome);
         if let Ok(answer) = &mut outcome {
@@ -50,6 +55,7 @@ impl Database {
                 }
             }
         }
+        self.log_request(request, done, charges, &outcome);
         outcome
     }
 }

@@ -63,12 +63,17 @@ impl Text {
     }
 
     /// A number that only rises; its name must end with `_total`.
-    pub fn counter(&mut self, name: &str, help: &str, value: u64) {
+    pub fn counter(&mut self, name: &str, help: &str, value: impl Display) {
         self.counters(name, help, [(&[] as Labels<'_>, value)]);
     }
 
     /// One for each set of labels.
-    pub fn counters<'a>(&mut self, name: &str, help: &str, samples: impl IntoIterator<Item = (Labels<'a>, u64)>) {
+    pub fn counters<'a, V: Display>(
+        &mut self,
+        name: &str,
+        help: &str,
+        samples: impl IntoIterator<Item = (Labels<'a>, V)>,
+    ) {
         self.head(name, help, "counter");
         for (labels, value) in samples {
             self.sample(name, labels, value);

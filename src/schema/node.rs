@@ -1,6 +1,6 @@
 //! What the system tables tell about nodes. A plain value, made by the server at start.
 
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 use md5::{Digest, Md5};
 use uuid::Uuid;
@@ -252,6 +252,10 @@ pub struct Live {
     pub throttles: Vec<ThrottleShown>,
     /// `system_cosmos.replicas`, likewise.
     pub replicas: Vec<Replica>,
+    /// Keyspace, table, request units charged since the start, in this order.
+    pub table_units: Vec<(String, String, f64)>,
+    /// `system_cosmos.request_log`, oldest first.
+    pub requests: Vec<LoggedRequest>,
 }
 
 /// A replica of a physical partition, as `system_cosmos.replicas` shows it.
@@ -398,6 +402,39 @@ pub struct ThrottleShown {
     pub was_admitted: bool,
 }
 
+/// A statement that was carried out, as `system_cosmos.request_log` shows it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct LoggedRequest {
+    /// Rises by one for each.
+    pub number: u64,
+    /// Its own.
+    pub activity_id: Uuid,
+    /// Where the client is; `None`: nobody's connection.
+    pub address: Option<SocketAddr>,
+    /// Keyspace and name of the first table in it; `None`: none is.
+    pub table: Option<(String, String)>,
+    /// What kind of statement.
+    pub operation: &'static str,
+    /// Its text without values.
+    pub command: String,
+    /// How long it took.
+    pub duration_ms: f64,
+    /// The protocol's error code; −1: none.
+    pub error_code: i32,
+    /// Request units.
+    pub request_charge: f64,
+    /// Bytes of the request's body; 0: not known.
+    pub request_bytes: u64,
+    /// Bytes of the rows answered.
+    pub response_bytes: u64,
+    /// Who is logged in.
+    pub user: Option<String>,
+    /// When it began, milliseconds since 1970-01-01 UTC.
+    pub at_millis: i64,
+    /// How long it waited in the server for request units; `None`: it did not have to.
+    pub delay_ms: Option<f64>,
+}
+
 /// A physical partition, as `system_cosmos.partitions` shows it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PhysicalPartition {
@@ -421,6 +458,8 @@ pub struct PhysicalPartition {
     pub request_units_per_second: f64,
     /// The store that holds it.
     pub store: u32,
+    /// Request units charged to it since the server started.
+    pub request_units: f64,
 }
 
 /// An index that is being built.

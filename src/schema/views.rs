@@ -94,7 +94,7 @@ pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<V
         "system_schema" => schema_tables::stored(&table.name, sources.schema, asked),
         "system_virtual_schema" => schema_tables::made(&table.name, sources.schema, asked),
         "system" => system_tables::system(&table.name, sources),
-        system::COSMOS => cosmos_tables::system_cosmos(&table.name, sources.live),
+        system::COSMOS => cosmos_tables::system_cosmos(&table.name, sources),
         _ => system_tables::system_views(&table.name, sources),
     };
     let mut rows: Vec<Vec<Option<Bytes>>> = cells.into_iter().map(|cells| cells.into_row(table)).collect();

@@ -36,7 +36,7 @@ pub use events::{Events, Subscription};
 pub use handshake::CQL_VERSION;
 pub use limits::Limits;
 pub use listener::{Bound, Load, Options, Server, StartError, TlsOptions};
-pub use requests::Requests;
+pub use requests::{ChargePayload, Requests};
 pub use session::{Session, Startup};
 pub use tls::TlsError;
 

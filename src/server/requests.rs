@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use uuid::Uuid;
 
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
@@ -16,7 +17,7 @@ use crate::executor::{
 use crate::metrics;
 use crate::planner::bound::Value;
 use crate::wire::frame::Header;
-use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues};
+use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload};
 use crate::wire::response::{
     Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, Event, Metadata, MetadataMode, Prepared, Response, Rows,
     SchemaChange,
@@ -29,6 +30,57 @@ pub struct Requests {
     database: Arc<Database>,
     statements: Statements,
     tracer: Tracer,
+    charge_payload: ChargePayload,
+}
+
+/// The key of the custom payload under which a client is told what its request was charged, and may ask to be.
+const REQUEST_CHARGE: &str = "RequestCharge";
+
+/// When a client is told what its request was charged, in the custom payload of the answer: a big-endian double under `RequestCharge`.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum ChargePayload {
+    /// With every result.
+    Always,
+    /// When its request has a value of that name, whichever, in its own custom payload.
+    #[default]
+    Asked,
+    /// Not at all.
+    Never,
+}
+
+impl ChargePayload {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Always, Self::Asked, Self::Never];
+
+    /// As the setting has it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Always => "always",
+            Self::Asked => "asked",
+            Self::Never => "never",
+        }
+    }
+}
+
+/// What of a request matters besides its message, and what is told of the way.
+struct Around {
+    payload: Vec<(String, Bytes)>,
+    request_bytes: usize,
+    trace: Option<Uuid>,
+    /// What a trace tells of the way.
+    notes: Vec<String>,
+}
+
+impl Around {
+    fn params(&mut self, params: Params<'_>) -> QueryParams {
+        QueryParams {
+            trace: self.trace,
+            payload: std::mem::take(&mut self.payload),
+            request_bytes: self.request_bytes,
+            ..query_params(params)
+        }
+    }
 }
 
 /// Why a request was not answered as asked; boxed, since most are.
@@ -47,7 +99,15 @@ impl Requests {
             database,
             statements: Statements::new(limits.prepared_max, limits.prepared_bytes_max),
             tracer,
+            charge_payload: ChargePayload::default(),
         }
+    }
+
+    /// The same, with clients being told what their requests were charged.
+    #[must_use]
+    pub fn with_charge_payload(mut self, charge_payload: ChargePayload) -> Self {
+        self.charge_payload = charge_payload;
+        self
     }
 
     /// Prepared statements that are kept, and the bytes that they take, roughly.
@@ -59,24 +119,32 @@ impl Requests {
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
         let request =
             Request::parse(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
+        let payload =
+            payload(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
+        let mut around = Around {
+            payload,
+            request_bytes: body.len(),
+            trace: None,
+            notes: Vec::new(),
+        };
         if header.flags & flags::TRACING != 0 {
-            return self.traced(session, header.version, request).await;
+            return self.traced(session, header.version, request, around).await;
         }
-        self.untraced(session, header.version, request, &mut Vec::new()).await
+        self.untraced(session, header.version, request, &mut around).await
     }
 
-    /// Answers a request of the database. What a trace tells of the way goes to `notes`.
+    /// Answers a request of the database.
     async fn untraced(
         &self,
         session: &Session,
         version: Version,
         request: Request<'_>,
-        notes: &mut Vec<String>,
+        around: &mut Around,
     ) -> Result<Response, Refused> {
         match request {
-            Request::Execute(execute) => self.execute(session, version, execute, notes).await,
-            Request::Query(query) => self.query(session, query, notes).await,
-            Request::Batch(batch) => self.batch(session, batch).await,
+            Request::Execute(execute) => self.execute(session, version, execute, around).await,
+            Request::Query(query) => self.query(session, query, around).await,
+            Request::Batch(batch) => self.batch(session, batch, around).await,
             Request::Prepare(prepare) => self.prepare(session, &prepare),
             Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
                 Err(Box::new(ErrorBody::protocol("Not a request of the database")))
@@ -85,11 +153,17 @@ impl Requests {
     }
 
     /// As [`Requests::untraced`], and tells `system_traces` of it before the answer goes out: boxed, since it is rare and long.
-    async fn traced(&self, session: &Session, version: Version, request: Request<'_>) -> Result<Response, Refused> {
+    async fn traced(
+        &self,
+        session: &Session,
+        version: Version,
+        request: Request<'_>,
+        mut around: Around,
+    ) -> Result<Response, Refused> {
         let mut trace = self.begin_trace(&request);
-        let mut notes = Vec::new();
-        let response = Box::pin(self.untraced(session, version, request, &mut notes)).await;
-        for note in &notes {
+        around.trace = Some(trace.id());
+        let response = Box::pin(self.untraced(session, version, request, &mut around)).await;
+        for note in &around.notes {
             trace.event(note);
         }
         match &response {
@@ -141,20 +215,32 @@ impl Requests {
         trace
     }
 
-    async fn query(&self, session: &Session, query: Query<'_>, notes: &mut Vec<String>) -> Result<Response, Refused> {
+    /// Keeps what a trace tells; what the client is told of the charge.
+    fn around_answer(&self, asks: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
+        around.notes.append(&mut answer.notes);
+        match self.charge_payload {
+            ChargePayload::Always => {}
+            ChargePayload::Asked if asks => {}
+            ChargePayload::Asked | ChargePayload::Never => return Vec::new(),
+        }
+        let charge = answer.charge.as_f64().to_be_bytes();
+        vec![(REQUEST_CHARGE.to_owned(), Bytes::copy_from_slice(&charge))]
+    }
+
+    async fn query(&self, session: &Session, query: Query<'_>, around: &mut Around) -> Result<Response, Refused> {
         let mode = if query.params.skip_metadata {
             MetadataMode::Skipped
         } else {
             MetadataMode::Full
         };
-        let params = query_params(query.params);
+        let params = around.params(query.params);
         let mut answer = self
             .database
             .query(&session.state(), query.text, &params)
             .await
             .map_err(|error| refused(&error))?;
-        notes.append(&mut answer.notes);
-        Ok(respond(session, answer, |rows| {
+        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), mode)
         }))
     }
@@ -240,18 +326,18 @@ impl Requests {
         session: &Session,
         version: Version,
         execute: Execute<'_>,
-        notes: &mut Vec<String>,
+        around: &mut Around,
     ) -> Result<Response, Refused> {
         let entry = self.statement(execute.id)?;
         let skip = execute.params.skip_metadata;
-        let params = query_params(execute.params);
+        let params = around.params(execute.params);
         let mut answer = self
             .database
             .execute(&session.state(), &entry.statement, &params)
             .await
             .map_err(|error| refused(&error))?;
-        notes.append(&mut answer.notes);
-        Ok(respond(session, answer, |rows| {
+        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        Ok(respond(session, answer, charge, |rows| {
             let known = entry.prepared.result.as_ref().zip(entry.result.as_ref());
             let Some((metadata, result)) = known else {
                 // Conditional statements: the columns depend on what happened, so they are always sent.
@@ -269,7 +355,7 @@ impl Requests {
         }))
     }
 
-    async fn batch(&self, session: &Session, batch: Batch<'_>) -> Result<Response, Refused> {
+    async fn batch(&self, session: &Session, batch: Batch<'_>, around: &mut Around) -> Result<Response, Refused> {
         let mut members = Vec::with_capacity(batch.statements.len());
         for statement in batch.statements {
             let member = match statement.subject {
@@ -289,14 +375,18 @@ impl Requests {
             timestamp_micros: batch.default_timestamp_micros,
             keyspace: batch.keyspace.map(Arc::from),
             now_seconds: batch.now_in_seconds,
+            trace: around.trace,
+            payload: std::mem::take(&mut around.payload),
+            request_bytes: around.request_bytes,
             ..QueryParams::default()
         };
-        let answer = self
+        let mut answer = self
             .database
             .batch(&session.state(), kind, members, &params)
             .await
             .map_err(|error| refused(&error))?;
-        Ok(respond(session, answer, |rows| {
+        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
         }))
     }
@@ -342,8 +432,7 @@ fn query_params(params: Params<'_>) -> QueryParams {
         timestamp_micros: params.default_timestamp_micros,
         keyspace: params.keyspace.map(Arc::from),
         now_seconds: params.now_in_seconds,
-        trace: None,
-        payload: Vec::new(),
+        ..QueryParams::default()
     }
 }
 
@@ -363,6 +452,7 @@ fn wire_metadata(metadata: &ResultMetadata) -> Metadata {
 fn respond(
     session: &Session,
     answer: Answer,
+    payload: Vec<(String, Bytes)>,
     metadata: impl FnOnce(&AnswerRows) -> (Arc<Metadata>, MetadataMode),
 ) -> Response {
     let body = match answer.kind {
@@ -387,7 +477,12 @@ fn respond(
             Body::SchemaChange(Box::new(change))
         }
     };
-    Response::from(body).with_extras(answer.warnings, Vec::new())
+    Response::from(body).with_extras(answer.warnings, payload)
+}
+
+/// Whether the request's own payload asks what it was charged.
+fn asks_charge(params: &QueryParams) -> bool {
+    params.payload_value(REQUEST_CHARGE).is_some()
 }
 
 fn schema_change(change: Changed) -> SchemaChange {

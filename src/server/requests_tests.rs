@@ -21,6 +21,7 @@ pub(in crate::server) async fn memory() -> Database {
         guardrails: crate::planner::Guardrails::default(),
         prices: crate::throughput::Coefficients::default(),
         limits: crate::executor::SizeLimits::default(),
+        request_log_max: 100,
         profile: crate::profile::Profile::default(),
         throughput: crate::executor::ThroughputRules::default(),
     };
@@ -205,7 +206,8 @@ async fn traced_requests_are_found_in_system_traces() {
     assert_eq!(id.get_version_num(), 1);
     let found = |table: &str| format!("SELECT * FROM system_traces.{table} WHERE session_id = {id}");
     assert_eq!(rows(&bench.query(&found("sessions")).await).row_count, 1);
-    assert_eq!(rows(&bench.query(&found("events")).await).row_count, 3);
+    // Begun, how much was read, what it was charged, done.
+    assert_eq!(rows(&bench.query(&found("events")).await).row_count, 5);
     assert!(
         bench
             .send(Version::V4, 0, query("SELECT * FROM ks.t"))

@@ -76,11 +76,8 @@ impl Running {
         if let Some(plan) = config.fault_plan.clone() {
             nodes.set_plan(plan)?;
         }
-        let requests = Arc::new(Requests::new(
-            Arc::clone(&database),
-            &config.server.limits,
-            clock.clone(),
-        ));
+        let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
+        let requests = Arc::new(requests.with_charge_payload(config.charge_payload));
         let server = bound.serve(&requests, Arc::new(Events::default()), clock.clone());
         let (sessions, settings) = (server.sessions(), config.settings.clone());
         let who_knows_prepared = Arc::downgrade(&requests);
@@ -189,6 +186,7 @@ async fn open(
         guardrails: config.guardrails.clone(),
         prices: config.prices,
         limits: config.limits,
+        request_log_max: config.request_log_max,
         profile: config.profile,
         throughput: config.throughput,
     };

@@ -291,6 +291,22 @@ impl Charges {
         all.filter(|charge| charge.micros > 0)
     }
 
+    /// The price of a look at a row of up to 1 KiB by its whole key.
+    #[must_use]
+    pub fn price_of_lookup(&self) -> RequestUnits {
+        rounded(
+            self.prices
+                .lookup_micros(0)
+                .saturating_mul(u64::from(self.read_factor.max(1))),
+        )
+    }
+
+    /// The price of an indexed column that is written.
+    #[must_use]
+    pub fn price_of_index(&self) -> RequestUnits {
+        rounded(self.prices.index_micros(1))
+    }
+
     /// Whether anything was charged at all.
     #[must_use]
     pub fn is_nothing(&self) -> bool {

@@ -74,8 +74,6 @@ coefficients! {
     return_kib = "return-kib", 0;
     /// A statement on system tables or the schema.
     metadata = "metadata", 1_000_000;
-    /// What a refused request is told that it cost.
-    refused = "refused", 380_000;
 }
 
 fn bytes_u64(bytes: usize) -> u64 {
@@ -131,12 +129,6 @@ impl Coefficients {
 
     pub(super) const fn metadata_micros(&self) -> u64 {
         self.metadata
-    }
-
-    /// What a refused request is told that it cost, in hundredths of a unit.
-    #[must_use]
-    pub const fn refused_hundredths(&self) -> u64 {
-        self.refused / 10_000
     }
 
     /// Prices at which everything is free.

@@ -293,6 +293,7 @@ impl World {
             page_bytes_max: Options::PAGE_BYTES_MAX,
             guardrails: helenus::planner::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
+            request_log_max: 0,
             limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
             throughput: helenus::executor::ThroughputRules::default(),

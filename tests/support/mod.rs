@@ -38,6 +38,7 @@ impl Client {
             guardrails: helenus::planner::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::executor::SizeLimits::default(),
+            request_log_max: 100,
             profile: helenus::profile::Profile::default(),
             throughput,
         };

@@ -19,7 +19,7 @@ use crate::executor::read::sink::{Sink, Step};
 use crate::executor::read::source::{self, One, Visits, bring_static, covering, covers};
 use crate::executor::{Error, storage_read};
 use crate::partition::store::{Deletions, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry};
-use crate::partition::{PhysicalPartition, TablePartitions};
+use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
 use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, IndexProbe};
 use crate::planner::explain::IndexUse;
 use crate::schema::{ColumnKind, StorageId, Table};
@@ -121,6 +121,54 @@ pub(crate) async fn explain(
         index: read.probe.index.clone(),
         ordered: read.ordered.is_some(),
     }))
+}
+
+/// Entries of an index that a SELECT would go by, counted up to `most` in all physical partitions that it visits.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn count(
+    partitions: &TablePartitions,
+    select: &BoundSelect,
+    index: &str,
+    most: usize,
+) -> Result<usize, Error> {
+    let Some(probe) = select.probes.iter().find(|probe| probe.index == index) else {
+        return Ok(0);
+    };
+    let mut stores: Vec<(StoreId, &Store)> = Vec::new();
+    for partition in source::concerned(partitions, select) {
+        if stores.iter().all(|(id, _)| *id != partition.store_id) {
+            stores.push((partition.store_id, &partition.store));
+        }
+    }
+    let mut counted = 0_usize;
+    for (_, store) in stores {
+        let at = store.snapshot();
+        for range in &probe.ranges {
+            let range = entry_range(probe.storage_id, &range.start, range.end.as_deref());
+            let scanned = store.scan(Space::Indexes, &range, Order::Forward, &at, |key, value| {
+                let token = split_entry(key, value).and_then(|(_, place)| place.first_chunk::<8>());
+                let token = token.map(|token| Token::bound((u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed()));
+                counted += usize::from(token.is_some_and(|token| may_be_in(select, token)));
+                if counted < most {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+            scanned.await.map_err(|error| storage_read(&error))?;
+        }
+    }
+    Ok(counted)
+}
+
+/// Whether a SELECT asks for partitions of this token.
+fn may_be_in(select: &BoundSelect, token: Token) -> bool {
+    match &select.partitions {
+        BoundPartitions::Keys(keys) => keys.iter().any(|key| Token::of(key) == token),
+        BoundPartitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
+    }
 }
 
 /// Whether an index may be asked within partitions.

@@ -1,12 +1,21 @@
 //! `system_cosmos`: what Cassandra has no tables for.
 
-use super::Cells;
-use super::encode::{bigint, boolean, double, inet, int, text};
-use crate::schema::node::{Live, ThroughputShown};
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+
+use bytes::Bytes;
+
+use super::encode::{bigint, boolean, double, inet, int, text, uuid};
+use super::{Cells, Sources};
+use crate::schema::node::{Live, LoggedRequest, NodeInfo, ThroughputShown};
+
+fn count(count: u64) -> Bytes {
+    bigint(i64::try_from(count).unwrap_or(i64::MAX))
+}
 
 /// Rows of `system_cosmos`.
-pub(super) fn system_cosmos(table: &str, live: &Live) -> Vec<Cells> {
-    let count = |count: u64| bigint(i64::try_from(count).unwrap_or(i64::MAX));
+pub(super) fn system_cosmos(table: &str, sources: Sources<'_>) -> Vec<Cells> {
+    let live = sources.live;
     match table {
         "partitions" => live
             .partitions
@@ -19,6 +28,7 @@ pub(super) fn system_cosmos(table: &str, live: &Live) -> Vec<Cells> {
                     .set("bytes", count(partition.bytes))
                     .set("epoch", count(partition.epoch))
                     .set("id", count(partition.id))
+                    .set("request_units", double(partition.request_units))
                     .set("request_units_per_second", double(partition.request_units_per_second))
                     .set("rows", count(partition.rows))
                     .set("store", int(i32::try_from(partition.store).unwrap_or(i32::MAX)))
@@ -74,6 +84,23 @@ pub(super) fn system_cosmos(table: &str, live: &Live) -> Vec<Cells> {
                     .set("state", text(if replica.is_up { "up" } else { "down" }))
             })
             .collect(),
+        "tables" => tables(sources),
+        "request_log" => {
+            let clients = live.clients.iter();
+            let agents: BTreeMap<SocketAddr, &str> = clients
+                .filter_map(|client| {
+                    Some((
+                        SocketAddr::new(client.address, client.port),
+                        client.driver_name.as_deref()?,
+                    ))
+                })
+                .collect();
+            let agent = |request: &LoggedRequest| agents.get(&request.address?).copied();
+            live.requests
+                .iter()
+                .map(|request| logged(request, sources.node, agent(request)))
+                .collect()
+        }
         _ => Vec::new(),
     }
 }
@@ -163,4 +190,63 @@ fn throttles(live: &Live) -> Vec<Cells> {
             .set("table_name", text(&throttle.table))
     });
     rows.collect()
+}
+
+/// Tables, each with the sums of its partitions.
+fn tables(sources: Sources<'_>) -> Vec<Cells> {
+    let mut sums: BTreeMap<(&str, &str), (i32, u64, u64)> = BTreeMap::new();
+    for partition in &sources.live.partitions {
+        let (partitions, bytes, rows) = sums.entry((&partition.keyspace, &partition.table)).or_default();
+        *partitions += 1;
+        *bytes += partition.bytes;
+        *rows += partition.rows;
+    }
+    let units = sources.live.table_units.iter();
+    units
+        .map(|(keyspace, table, units)| {
+            let sum = sums.get(&(keyspace.as_str(), table.as_str()));
+            let (partitions, bytes, rows) = sum.copied().unwrap_or_default();
+            Cells::new()
+                .set("keyspace_name", text(keyspace))
+                .set("table_name", text(table))
+                .set("bytes", count(bytes))
+                .set("partitions", int(partitions))
+                .set("request_units", double(*units))
+                .set("rows", count(rows))
+        })
+        .collect()
+}
+
+/// A row of the request log. Retries in the server count as one.
+fn logged(request: &LoggedRequest, node: &NodeInfo, agent: Option<&str>) -> Cells {
+    let (keyspace, table) = request
+        .table
+        .as_ref()
+        .map(|(keyspace, table)| (text(keyspace), text(table)))
+        .unzip();
+    let address = request.address.map(|address| inet(address.ip()));
+    Cells::new()
+        .set("account_name", text(&node.cluster_name))
+        .set("number", count(request.number))
+        .set("activity_id", uuid(request.activity_id))
+        .set_if("address", address)
+        .set_if(
+            "authorization_token_type",
+            request.user.as_ref().map(|_| text("PrimaryMasterKey")),
+        )
+        .set_if("collection_name", table)
+        .set_if("database_name", keyspace)
+        .set("duration_ms", double(request.duration_ms))
+        .set("error_code", int(request.error_code))
+        .set("operation_name", text(request.operation))
+        .set("pii_command_text", text(&request.command))
+        .set("rate_limiting_delay_ms", double(request.delay_ms.unwrap_or_default()))
+        .set("region_name", text(&node.data_center))
+        .set("request_charge", double(request.request_charge))
+        .set("request_length", count(request.request_bytes))
+        .set("response_length", count(request.response_bytes))
+        .set("retried_due_to_rate_limiting", boolean(request.delay_ms.is_some()))
+        .set("retry_count", int(i32::from(request.delay_ms.is_some())))
+        .set("time_generated", bigint(request.at_millis))
+        .set_if("user_agent", agent.map(text))
 }

@@ -145,6 +145,7 @@ impl Gatherer {
             },
             statements: self.statements(),
             throttled: metrics::THROTTLED.value(),
+            request_units: database.request_units().as_f64(),
         }
     }
 
@@ -193,11 +194,21 @@ impl Gatherer {
             size.rows += partition.rows;
             size.is_exact &= partition.is_exact;
         }
+        let units: BTreeMap<(String, String), f64> = self
+            .database()
+            .table_request_units()
+            .into_iter()
+            .map(|(keyspace, table, units)| ((keyspace, table), units.as_f64()))
+            .collect();
         let total = sizes.len();
         let table = |((keyspace, table), size): ((String, String), Size)| {
             let id = schema.table_or_view(&keyspace, &table).map(|table| table.id.as_u128());
             let figures = id.and_then(|id| self.database().statements().known_table(id));
             let latency = |access| of_access(figures.as_deref(), access);
+            let units = units
+                .get(&(keyspace.clone(), table.clone()))
+                .copied()
+                .unwrap_or_default();
             Table {
                 is_system: system::is_name(&keyspace),
                 keyspace,
@@ -209,6 +220,7 @@ impl Gatherer {
                 reads: latency(Access::Read),
                 scans: latency(Access::Scan),
                 writes: latency(Access::Write),
+                request_units: units,
             }
         };
         Tables {
@@ -277,5 +289,6 @@ fn partition(figures: PartitionFigures) -> Partition {
         request_units_per_second: figures.per_second.as_f64(),
         provisioned_units_per_second: figures.budget.map(|budget| budget.per_second_hundredths / 100),
         normalized_consumption_percent: figures.budget.map(|budget| budget.normalized_percent),
+        request_units: figures.request_units.as_f64(),
     }
 }

@@ -65,6 +65,7 @@ fn head(out: &mut String, status: &Status) {
         size(connections.received_bytes),
         size(connections.sent_bytes)
     ));
+    line(format!("charged       {:.2} request units", status.request_units));
     let prepared = &status.statements.prepared;
     line(format!(
         "prepared      {} kept ({}), executed {} times, {} forgotten",
@@ -146,10 +147,11 @@ fn tables(out: &mut String, tables: &[Table]) {
                 .into_iter()
                 .flat_map(latency),
         );
+        row.push(format!("{:.2}", table.request_units));
         row
     });
     let names = [
-        "table", "parts", "rows", "size", "reads", "p99", "scans", "p99", "writes", "p99",
+        "table", "parts", "rows", "size", "reads", "p99", "scans", "p99", "writes", "p99", "RU",
     ];
     table(out, &names, 1, rows.collect());
 }
@@ -169,6 +171,7 @@ fn partitions(out: &mut String, partitions: &[Partition]) {
             size(partition.bytes),
             format!("{:.0}", partition.request_units_per_second),
             budget(partition),
+            format!("{:.2}", partition.request_units),
         ]
     });
     let names = [
@@ -183,6 +186,7 @@ fn partitions(out: &mut String, partitions: &[Partition]) {
         "size",
         "RU/s",
         "RU/s used",
+        "RU",
     ];
     table(out, &names, 2, rows.collect());
 }

@@ -25,6 +25,7 @@ pub(super) fn render(gatherer: &Gatherer) -> String {
     statements(&mut text, gatherer);
     server(&mut text, gatherer);
     store(&mut text, gatherer);
+    request_units(&mut text, gatherer);
     partitions(&mut text, gatherer);
     fullest(&mut text, gatherer);
     process(&mut text);
@@ -118,6 +119,32 @@ fn store(text: &mut Text, gatherer: &Gatherer) {
     );
 }
 
+/// Tables with samples of their own, those of the most units.
+const TABLES_MAX: usize = 1000;
+
+fn request_units(text: &mut Text, gatherer: &Gatherer) {
+    text.counter(
+        "request_units_total",
+        "Request units charged, those of system tables and the schema included.",
+        gatherer.database().request_units(),
+    );
+    let mut tables = gatherer.database().table_request_units();
+    tables.sort_by_key(|(.., units)| std::cmp::Reverse(*units));
+    tables.truncate(TABLES_MAX);
+    let labels: Vec<[(&str, &str); 2]> = tables
+        .iter()
+        .map(|(keyspace, table, _)| [("keyspace", keyspace.as_str()), ("table", table.as_str())])
+        .collect();
+    text.counters(
+        "table_request_units_total",
+        "Request units charged to a table; the 1000 tables with the most.",
+        labels
+            .iter()
+            .map(<[_; 2]>::as_slice)
+            .zip(tables.iter().map(|(.., units)| *units)),
+    );
+}
+
 fn partitions(text: &mut Text, gatherer: &Gatherer) {
     let mut partitions = gatherer.database().partitions();
     text.gauge("partitions", "Physical partitions.", partitions.len());
@@ -146,6 +173,11 @@ fn partitions(text: &mut Text, gatherer: &Gatherer) {
         "partition_bytes",
         "Bytes of keys and values in a physical partition; those of the 1000 lowest numbers.",
         all().map(|(labels, partition)| (labels, partition.bytes)),
+    );
+    text.counters(
+        "partition_request_units_total",
+        "Request units charged to a physical partition.",
+        all().map(|(labels, partition)| (labels, partition.request_units)),
     );
     text.gauges(
         "partition_replicas_alive",

@@ -167,7 +167,7 @@ pub struct Commits {
 }
 
 /// `/api/status`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Status {
     /// Of this program.
     pub version: String,
@@ -214,10 +214,13 @@ pub struct Status {
     /// Statements that did not get their request units at once, in the whole process.
     #[serde(default)]
     pub throttled: u64,
+    /// Request units charged since it started.
+    #[serde(default)]
+    pub request_units: f64,
 }
 
 /// A table.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     /// Its keyspace.
     pub keyspace: String,
@@ -239,10 +242,13 @@ pub struct Table {
     pub scans: Latency,
     /// Writes.
     pub writes: Latency,
+    /// Request units charged to it since the server started.
+    #[serde(default)]
+    pub request_units: f64,
 }
 
 /// `/api/tables`.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Tables {
     /// How many there are.
     pub total: usize,
@@ -283,6 +289,9 @@ pub struct Partition {
     /// The highest use of them in a second of the last minute, 0 to 100; `None`: it may spend any number.
     #[serde(default)]
     pub normalized_consumption_percent: Option<u8>,
+    /// Request units charged to it since the server started.
+    #[serde(default)]
+    pub request_units: f64,
 }
 
 /// A logical partition that is asked often.

@@ -1,7 +1,8 @@
 //! Requests: what a client's body says, read without copying.
 //!
 //! Text and ids are borrowed from the body, values are slices that share its memory. Trailing bytes are ignored, as Cassandra
-//! does. A custom payload (flag 04) stands before the message; it is read past.
+//! does. A custom payload (flag 04) stands before the message; it is read past,
+//! and by itself with [`payload`].
 
 mod batch;
 mod query;
@@ -29,6 +30,18 @@ pub enum Request<'a> {
     Execute(Execute<'a>),
     Batch(Batch<'a>),
     Register(Register),
+}
+
+/// The custom payload of a request: names and values, null ones empty. Empty where its header does not announce one.
+///
+/// # Errors
+/// A body that does not hold what it says.
+pub fn payload(header: &Header, body: &Bytes) -> Read<Vec<(String, Bytes)>> {
+    if header.flags & flags::CUSTOM_PAYLOAD == 0 || header.version < Version::V4 {
+        return Ok(Vec::new());
+    }
+    let map = Reader::new(body).bytes_map("custom payload")?;
+    Ok(map.into_iter().map(|(name, value)| (name.to_owned(), value)).collect())
 }
 
 impl<'a> Request<'a> {
