@@ -101,6 +101,8 @@ fn overflow() -> Problem {
 
 /// Significant digits of a result.
 const PRECISION: i64 = 32;
+/// Digits that a quotient is told to beyond that before it is rounded.
+const QUOTIENT_DIGITS: i64 = 2;
 /// Digits that are computed, so that the result's are right.
 const WORKING_DIGITS: u32 = 60;
 
@@ -215,32 +217,61 @@ fn ln_parts(value: &Decimal) -> (BigInt, BigInt, BigInt) {
 }
 
 fn log(value: &Decimal) -> Option<Decimal> {
-    let (ln, _, _) = ln_parts(value);
-    let result = Decimal {
-        unscaled: ln,
-        scale: i32::try_from(WORKING_DIGITS).ok()?,
-    };
-    decimal::to_precision(&result, PRECISION)
+    if is_one(value) {
+        return Some(Decimal {
+            unscaled: BigInt::from(0),
+            scale: 0,
+        });
+    }
+    decimal::to_precision(&fixed_decimal(ln_parts(value).0)?, PRECISION)
 }
 
-fn log10(value: &Decimal) -> Option<Decimal> {
+fn is_one(value: &Decimal) -> bool {
     let digits = value.unscaled.to_string();
-    if digits.starts_with('1') && digits.trim_end_matches('0') == "1" {
-        let exponent = decimal::precision(value) - 1 - i64::from(value.scale);
-        let (mut unscaled, mut scale) = (exponent, 0);
-        while unscaled != 0 && unscaled % 10 == 0 {
+    is_power_of_ten(&digits) && decimal::precision(value) - 1 == i64::from(value.scale)
+}
+
+fn is_power_of_ten(digits: &str) -> bool {
+    digits.starts_with('1') && digits.trim_end_matches('0') == "1"
+}
+
+/// A number in fixed point as a decimal.
+fn fixed_decimal(unscaled: BigInt) -> Option<Decimal> {
+    Some(Decimal {
+        unscaled,
+        scale: i32::try_from(WORKING_DIGITS).ok()?,
+    })
+}
+
+/// As Cassandra's: the quotient of two logarithms that have been rounded. So 0 has the scale of that division, and a power of ten has
+/// zeros behind its point or none, as its rounded logarithm is a multiple of the rounded one of ten or is not.
+fn log10(value: &Decimal) -> Option<Decimal> {
+    let (ln, ln10, _) = ln_parts(value);
+    let rounded = |ln: BigInt| decimal::to_precision(&fixed_decimal(ln)?, PRECISION + QUOTIENT_DIGITS);
+    let ten = rounded(ln10)?;
+    if is_one(value) {
+        return Some(Decimal {
+            unscaled: BigInt::from(0),
+            scale: -ten.scale,
+        });
+    }
+    let ln = rounded(ln)?;
+    // The same scale for both.
+    let shift = |number: &Decimal, scale: i32| {
+        let digits = u32::try_from(scale - number.scale).ok()?;
+        Some(&number.unscaled * BigInt::from(10).pow(digits))
+    };
+    let scale = ln.scale.max(ten.scale);
+    let (ln, ten) = (shift(&ln, scale)?, shift(&ten, scale)?);
+    if (&ln % &ten) == BigInt::from(0) {
+        let (mut unscaled, mut scale) = (ln / ten, 0);
+        while &unscaled % 10 == BigInt::from(0) {
             unscaled /= 10;
             scale -= 1;
         }
-        return Some(Decimal {
-            unscaled: BigInt::from(unscaled),
-            scale,
-        });
+        return Some(Decimal { unscaled, scale });
     }
-    let (ln, ln10, one) = ln_parts(value);
-    let result = Decimal {
-        unscaled: ln * one / ln10,
-        scale: i32::try_from(WORKING_DIGITS).ok()?,
-    };
-    decimal::to_precision(&result, PRECISION)
+    let quotient = fixed_decimal(ln * unit(WORKING_DIGITS) / ten)?;
+    let quotient = decimal::to_precision(&quotient, PRECISION + QUOTIENT_DIGITS)?;
+    decimal::to_precision(&quotient, PRECISION)
 }

@@ -77,7 +77,10 @@ fn answers(index: &Index, table: &Table, place: usize, asked: Asked) -> bool {
                 _ => false,
             }
         }
-        (IndexFamily::Sai, IndexPart::Value, Asked::Slice) => !is_literal(&column.ty),
+        // Cassandra does not know a descending column of UUIDs for one.
+        (IndexFamily::Sai, IndexPart::Value, Asked::Slice) => {
+            !is_literal(&column.ty) || (column.descending && column.ty == CqlType::Native(Native::Uuid))
+        }
         (IndexFamily::Legacy | IndexFamily::Sai, part, asked) => matches!(
             (part, asked),
             (IndexPart::Value | IndexPart::Full, Asked::Eq)

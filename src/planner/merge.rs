@@ -1,6 +1,7 @@
 //! Restrictions on the same columns become one, as Cassandra merges them.
 
 use super::error::{Error, invalid};
+use super::index::is_supported;
 use super::restriction::{Judge, Restriction, Restrictions, Test, column_at, names};
 use crate::schema::{ColumnKind, Table};
 
@@ -16,34 +17,25 @@ impl Judge<'_, '_> {
     }
 
     fn add_clustering(&self, new: Restriction, found: &mut Restrictions) -> Result<(), Error> {
-        let was_empty = found.clustering.is_empty();
         let (first, is_slice) = (new.first(), new.is_slice());
+        // As Cassandra: judged by the restrictions before the merge, and not where an index answers the new one.
+        let is_judged = !self.allow_filtering && !is_supported(&self.table, &new);
+        let last = found.clustering.last();
+        let last = last.map(|last| (last.first(), last.is_slice()));
+        let next = found.clustering.iter().find(|restriction| restriction.first() > first);
+        let next = next.map_or(first, Restriction::first);
         merge_into(&self.table, &mut found.clustering, new)?;
-        if was_empty || self.allow_filtering {
-            return Ok(());
-        }
-        let Some(last) = found.clustering.last() else {
+        let Some((last, last_is_slice)) = last.filter(|_| is_judged) else {
             return Ok(());
         };
-        // Cassandra looks at the last restriction after the merge, and at the one before where the new one came last.
-        let before = found
-            .clustering
-            .iter()
-            .rev()
-            .find(|restriction| restriction.first() < first);
-        if let Some(before) = before
-            && before.is_slice()
-            && found.clustering.last().is_some_and(|last| last.first() == first)
-        {
+        if last_is_slice && first > last {
             return invalid!(
                 "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
                 column_at(&self.table, first).name,
-                column_at(&self.table, before.first()).name
+                column_at(&self.table, last).name
             );
         }
-        if first < last.first() && is_slice {
-            let next = found.clustering.iter().find(|restriction| restriction.first() > first);
-            let next = next.map_or(first, Restriction::first);
+        if first < last && is_slice {
             return invalid!(
                 "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
                 column_at(&self.table, next).name,

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
-use super::bound::{BoundFilter, BoundPartitions, BoundSelect, Comparison, ResultColumn, Selection, Value};
+use super::bound::{BoundFilter, BoundPartitions, BoundRows, BoundSelect, Comparison, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan, check_partition_key};
@@ -102,7 +102,14 @@ impl SelectPlan {
         // Cassandra looks at a key only when it is about to read it.
         if let BoundPartitions::Keys(keys) = &mut partitions {
             let no_value = |filter: &BoundFilter| filter.comparison == Comparison::In && filter.operands.is_empty();
-            if (rows.is_empty() && table.clustering_count > 0) || filters.iter().any(no_value) {
+            // Where no row is named its static columns are read all the same.
+            let reads_statics = rows == BoundRows::Keys(Vec::new())
+                && selection.needed.iter().any(|place| {
+                    let column = table.columns.get(*place);
+                    column.is_some_and(|column| column.kind == ColumnKind::Static)
+                });
+            let reads_nothing = rows.is_empty() && table.clustering_count > 0 && !reads_statics;
+            if reads_nothing || filters.iter().any(no_value) {
                 keys.clear();
             }
             keys.iter().try_for_each(check_partition_key)?;
@@ -149,7 +156,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns, where it asks first
     // whether only those are selected: there it has found columns and functions by then.
     let selection = match selection::plan(typer, table, select) {
-        Err(error) if table.has_static() && is_of_lookup(&error) => return Err(error),
+        Err(error) if table.has_static() && is_of_lookup(&error) && is_met(typer, table, select) => return Err(error),
         planned => planned,
     };
     for order in &select.order_by {
@@ -247,6 +254,35 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     })
 }
 
+/// Whether Cassandra meets what is wrong with a selection while it asks whether only static columns are selected: it looks for a
+/// static column first, and having found one for a column of rows, and goes no further than that.
+fn is_met(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> bool {
+    let ast::Selection::Selectors(selectors) = &select.selection else {
+        return true;
+    };
+    let place_of = |wanted: &dyn Fn(ColumnKind) -> bool| {
+        selectors.iter().position(|selector| {
+            let mut kinds = Vec::new();
+            kinds_named(table, &selector.selector, &mut kinds);
+            kinds.into_iter().any(wanted)
+        })
+    };
+    let of_rows = |kind| matches!(kind, ColumnKind::Clustering | ColumnKind::Regular);
+    let (Some(first_static), Some(first_of_rows)) = (place_of(&|kind| kind == ColumnKind::Static), place_of(&of_rows))
+    else {
+        return true;
+    };
+    let mut looked_at = select.clone();
+    looked_at.selection = ast::Selection::Selectors(
+        selectors
+            .iter()
+            .take(first_static.max(first_of_rows) + 1)
+            .cloned()
+            .collect(),
+    );
+    selection::plan(typer, table, &looked_at).is_err_and(|error| is_of_lookup(&error))
+}
+
 /// Whether a selection was refused because of a name in it, a column's or a function's.
 fn is_of_lookup(error: &Error) -> bool {
     let text = error.to_string();
@@ -258,7 +294,8 @@ fn is_of_lookup(error: &Error) -> bool {
         "Invalid number of arguments",
         "Type error",
     ];
-    starts.iter().any(|start| text.starts_with(start))
+    // Which function a cast is it finds out with the rest of the selection.
+    !text.starts_with("Invalid call to function system.cast_as_") && starts.iter().any(|start| text.starts_with(start))
 }
 
 /// Whether no clustering or regular column is asked for, and some static one is (`SelectStatement.selectOnlyStaticColumns`).
@@ -350,7 +387,7 @@ fn distinct(
     if restrictions
         .partition
         .iter()
-        .any(|restriction| !matches!(restriction.test, Test::Eq(_)))
+        .any(|restriction| matches!(restriction.test, Test::In(_) | Test::InMarker(_)))
     {
         let sorted = select.order_by.iter().find_map(|order| match order {
             OrderBy::Column(name, _) => column(table, name.as_str()).ok(),

@@ -6,7 +6,7 @@
 use std::fmt::{self, Display, Formatter};
 
 use grammar::ast::{
-    ArithmeticOperator, Literal, Operator, QualifiedName, Relation, RelationTarget, RelationValue, Term,
+    ArithmeticOperator, Literal, Name, Operator, QualifiedName, Relation, RelationTarget, RelationValue, Term,
 };
 
 /// A term in Cassandra's words.
@@ -109,7 +109,7 @@ impl Display for TermText<'_> {
             }
             Term::Udt(fields) => {
                 f.write_str("{")?;
-                for (index, (name, value)) in fields.iter().enumerate() {
+                for (index, (name, value)) in in_hash_order(fields).into_iter().enumerate() {
                     let comma = if index > 0 { ", " } else { "" };
                     write!(f, "{comma}{}: {}", name.as_str(), TermText(value))?;
                 }
@@ -125,6 +125,34 @@ impl Display for TermText<'_> {
             Term::Cast { term, target } => write!(f, "cast({} as {})", TermText(term), type_text(target)),
         }
     }
+}
+
+/// The fields of a user-typed literal in the order in which Cassandra tells them: that of a Java `HashMap` by the hash of the
+/// name's bytes. Fields that share a bucket stay in the order in which they were put in; a field written twice has its last value.
+fn in_hash_order(fields: &[(Name, Term)]) -> Vec<&(Name, Term)> {
+    // As java.util.HashMap: 16 buckets, twice as many whenever three quarters of them are exceeded.
+    let mut kept: Vec<&(Name, Term)> = Vec::with_capacity(fields.len());
+    for field in fields {
+        match kept.iter_mut().find(|known| known.0 == field.0) {
+            Some(known) => *known = field,
+            None => kept.push(field),
+        }
+    }
+    let mut buckets: u32 = 16;
+    while usize::try_from(buckets / 4 * 3).is_ok_and(|most| kept.len() > most) {
+        buckets *= 2;
+    }
+    let bucket = |name: &Name| {
+        // As java.nio.ByteBuffer.hashCode, from the last byte to the first.
+        let bytes = name.as_str().bytes().rev();
+        let hash = bytes.fold(1_u32, |hash, byte| {
+            let signed = i32::from(byte.cast_signed()).cast_unsigned();
+            hash.wrapping_mul(31).wrapping_add(signed)
+        });
+        (hash ^ (hash >> 16)) & (buckets - 1)
+    };
+    kept.sort_by_key(|(name, _)| bucket(name));
+    kept
 }
 
 /// A type as it was written.

@@ -21,6 +21,7 @@ mod composite;
 mod compound;
 mod duration;
 mod error;
+mod java_float;
 mod json;
 mod json_read;
 mod key;

@@ -1,11 +1,9 @@
 //! Integers of fixed width and floating point numbers: tinyint, smallint, int, bigint, counter, float, double.
 
 use super::key::{self, KeyReader};
-use super::{Corrupt, Invalid};
+use super::{Corrupt, Invalid, java_float};
 use std::cmp::Ordering;
-use std::fmt::LowerExp;
 use std::num::FpCategory;
-use std::str::FromStr;
 
 /// The value of a tinyint; `None` when empty or not of its width.
 #[must_use]
@@ -312,22 +310,24 @@ pub fn encode_f64(value: f64) -> [u8; 8] {
     }
 }
 
-/// As Java's `Double.toString`.
-///
-/// Differs: Java before 19 gives a few numbers a digit more than they need (what is nearest to 10²³ as 9.999999999999999E22).
+/// As Java's `Double.toString` before Java 19.
 #[must_use]
 pub fn java_f64(value: f64) -> String {
-    java_float(value, value.classify(), value.is_sign_negative())
+    java_float(value.classify(), value.is_sign_negative(), || {
+        java_float::of_f64(value.abs())
+    })
 }
 
-/// As Java's `Float.toString`.
+/// As Java's `Float.toString` before Java 19.
 #[must_use]
 pub fn java_f32(value: f32) -> String {
-    java_float(value, value.classify(), value.is_sign_negative())
+    java_float(value.classify(), value.is_sign_negative(), || {
+        java_float::of_f32(value.abs())
+    })
 }
 
 /// Java's form of a number: plain between 10⁻³ and 10⁷, otherwise `d.dddE±n`.
-fn java_float<T: LowerExp + FromStr + PartialEq>(value: T, class: FpCategory, negative: bool) -> String {
+fn java_float(class: FpCategory, negative: bool, digits: impl FnOnce() -> java_float::Digits) -> String {
     let sign = if negative { "-" } else { "" };
     match class {
         FpCategory::Nan => return "NaN".to_owned(),
@@ -335,18 +335,7 @@ fn java_float<T: LowerExp + FromStr + PartialEq>(value: T, class: FpCategory, ne
         FpCategory::Zero => return format!("{sign}0.0"),
         FpCategory::Subnormal | FpCategory::Normal => {}
     }
-    let two = format!("{value:.1e}");
-    let shortest = format!("{value:e}");
-    // Java has two digits at least, and of those of two takes the nearest: 4.9E-324 rather than 5E-324.
-    let is_value = |text: &str| text.parse::<T>().is_ok_and(|parsed| parsed == value);
-    let shortest = if shortest.len() < two.len() && is_value(&two) {
-        two
-    } else {
-        shortest
-    };
-    let (mantissa, exponent) = shortest.split_once('e').unwrap_or((&shortest, "0"));
-    let exponent: i32 = exponent.parse().unwrap_or(0);
-    let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+    let (digits, exponent) = digits();
     let digits = match digits.trim_end_matches('0') {
         "" => "0",
         digits => digits,

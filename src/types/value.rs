@@ -2,7 +2,7 @@
 
 use super::compound::{self, list_elements, map_entries, set_elements, tuple_fields};
 use super::key::{self, EMPTY, KeyReader, VALUE};
-use super::{Corrupt, CqlType, Invalid};
+use super::{Corrupt, CqlType, Decimal, Invalid, Native};
 use bytes::Bytes;
 use std::cmp::Ordering;
 
@@ -66,6 +66,38 @@ impl CqlType {
                 let read = |bytes| self.vector_elements(bytes);
                 compare_whole(a, b, read, |x, y| compare_all(x, y, |x, y| element.compare(x, y)))
             }
+        }
+    }
+
+    /// Whether two values are the same in what Cassandra reads them to, as CONTAINS on a frozen collection asks it: stricter than
+    /// [`CqlType::compare`], since decimals differ by their scale (1.0, 1.00), and tuples and user-defined types by their bytes.
+    #[must_use]
+    pub fn is_same(&self, a: &[u8], b: &[u8]) -> bool {
+        let all =
+            |ty: &Self, x: &[&[u8]], y: &[&[u8]]| x.len() == y.len() && x.iter().zip(y).all(|(x, y)| ty.is_same(x, y));
+        match self {
+            Self::Native(Native::Decimal) => match (Decimal::decode(a), Decimal::decode(b)) {
+                (Some(x), Some(y)) => x.scale == y.scale && x.unscaled == y.unscaled,
+                _ => a == b,
+            },
+            Self::Native(_) => self.compare(a, b) == Ordering::Equal,
+            Self::Frozen(inner) => inner.is_same(a, b),
+            Self::List(element) | Self::Set(element) => match (list_elements(a), list_elements(b)) {
+                (Ok(x), Ok(y)) => all(element, &x, &y),
+                _ => a == b,
+            },
+            Self::Map(key_type, value_type) => match (map_entries(a), map_entries(b)) {
+                (Ok(x), Ok(y)) => {
+                    let mut pairs = x.iter().zip(&y);
+                    x.len() == y.len() && pairs.all(|(x, y)| key_type.is_same(x.0, y.0) && value_type.is_same(x.1, y.1))
+                }
+                _ => a == b,
+            },
+            Self::Vector(element, _) => match (self.vector_elements(a), self.vector_elements(b)) {
+                (Ok(x), Ok(y)) => all(element, &x, &y),
+                _ => a == b,
+            },
+            Self::Custom(_) | Self::Tuple(_) | Self::User(_) => a == b,
         }
     }
 

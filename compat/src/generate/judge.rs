@@ -13,7 +13,7 @@ pub(super) struct Rule {
 }
 
 /// What rules want to know of a table.
-#[derive(Debug, Clone, Copy)]
+#[derive(Debug, Clone)]
 pub(super) struct Facts {
     /// It has a descending clustering column.
     pub(super) descending: bool,
@@ -21,12 +21,70 @@ pub(super) struct Facts {
     pub(super) clustered: bool,
     /// It has a storage-attached index.
     pub(super) attached_index: bool,
+    /// Rows have been deleted in ranges, or may have been.
+    pub(super) deleted_ranges: bool,
+    /// Names of its static columns.
+    pub(super) statics: Vec<String>,
+    /// Names of its columns of addresses.
+    pub(super) inets: Vec<String>,
+    /// Names of its columns of vectors.
+    pub(super) vectors: Vec<String>,
+    /// Names of its columns that are frozen collections.
+    pub(super) frozen_collections: Vec<String>,
+}
+
+impl Facts {
+    /// What the statements so far tell.
+    pub(super) fn of<'a>(asked: impl Iterator<Item = &'a Question>) -> Self {
+        let mut facts = Self {
+            descending: false,
+            clustered: false,
+            attached_index: false,
+            deleted_ranges: false,
+            statics: Vec::new(),
+            inets: Vec::new(),
+            vectors: Vec::new(),
+            frozen_collections: Vec::new(),
+        };
+        for question in asked {
+            let text = &question.text;
+            if question.kind != Kind::Schema {
+                facts.deleted_ranges |= question.kind == Kind::Write && question.script().contains("DELETE FROM ");
+                continue;
+            }
+            facts.descending |= text.contains(" DESC");
+            facts.attached_index |= text.contains(" INDEX ") && !super::schema::is_of_the_first_kind(text);
+            if let Some((_, columns)) = text.split_once('(').filter(|_| text.starts_with("CREATE TABLE")) {
+                facts.clustered = text.contains(" c0 ") || text.contains("\"C 0\" ");
+                // Commas within a type only make parts that begin with no column's name.
+                let frozen = columns.split(", ").filter_map(|column| {
+                    let (name, ty) = column.split_once(" frozen<")?;
+                    ["list<", "set<", "map<"]
+                        .iter()
+                        .any(|of| ty.starts_with(of))
+                        .then(|| name.to_owned())
+                });
+                facts.frozen_collections.extend(frozen);
+                let statics = columns.split(", ").filter_map(|column| column.strip_suffix(" static"));
+                let name = |column: &str| match column.strip_prefix('"').and_then(|rest| rest.split_once('"')) {
+                    Some((quoted, _)) => format!("\"{quoted}\""),
+                    None => column.split(' ').next().unwrap_or_default().to_owned(),
+                };
+                facts.statics.extend(statics.map(name));
+                let inets = columns.split(", ").filter_map(|column| column.split_once(" inet"));
+                facts.inets.extend(inets.map(|(name, _)| name.to_owned()));
+                let vectors = columns.split(", ").filter_map(|column| column.split_once(" vector<"));
+                facts.vectors.extend(vectors.map(|(name, _)| name.to_owned()));
+            }
+        }
+        facts
+    }
 }
 
 /// Two answers to one statement.
 struct Case<'a> {
     question: &'a Question,
-    facts: Facts,
+    facts: &'a Facts,
     theirs: &'a Value,
     ours: &'a Value,
 }
@@ -42,6 +100,9 @@ impl Case<'_> {
             && exceptions.iter().any(|name| message_of(self.theirs).starts_with(name))
     }
 }
+
+/// How Cassandra names the type of what functions make of a timeuuid.
+const LEGACY_TIMEUUID: &str = "custom 'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'";
 
 /// What is known to differ, and why.
 pub(super) const RULES: &[Rule] = &[
@@ -64,16 +125,27 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "Cassandra fails with a server error on a list's element in no partition at all (IN ())",
+        reason: "Cassandra fails with a server error on what reads a list before it writes, in no partition at all (IN ())",
         holds: |case| {
-            case.question.script().contains(" IN ") && case.their_bug(&["java.lang.IndexOutOfBoundsException"])
+            case.question.kind == Kind::Write
+                && case.question.script().contains(" IN ")
+                && case.their_bug(&["java.lang.IndexOutOfBoundsException"])
         },
     },
     Rule {
-        reason: "Cassandra fails with a server error on a condition on an element of a frozen map",
+        reason: "Cassandra compares a map's element by the type of its key in a condition: a server error where values have another",
         holds: |case| {
-            let text = &case.question.text;
-            text.contains(" IF ") && text.contains('[') && case.their_bug(&["java.lang.IndexOutOfBoundsException"])
+            let condition = case
+                .question
+                .text
+                .split_once(" IF ")
+                .map_or("", |(_, condition)| condition);
+            condition.contains('[')
+                && case.their_bug(&[
+                    "java.lang.IndexOutOfBoundsException",
+                    "java.lang.AssertionError",
+                    "java.lang.NumberFormatException",
+                ])
         },
     },
     Rule {
@@ -104,26 +176,42 @@ pub(super) const RULES: &[Rule] = &[
             case.facts.descending
                 && case.question.text.contains("CAST(")
                 && class(case.theirs, case.ours) == "rows rows columns"
-                && case
-                    .theirs
-                    .get("columns")
-                    .is_some_and(|columns| columns.to_string().contains("\"cast("))
+                && names_differ_only(case, |theirs, ours| {
+                    let inner = theirs.strip_prefix("cast(").and_then(|rest| rest.split_once(" as "));
+                    inner.is_some_and(|(column, _)| column == ours)
+                })
         },
     },
     Rule {
-        reason: "Cassandra finds nothing by CONTAINS on a frozen collection where a storage-attached index is used",
+        reason: "Cassandra finds other rows or none by CONTAINS on a frozen collection where a storage-attached index is used",
         holds: |case| {
+            let text = &case.question.text;
+            let asks = |name: &String| text.contains(&format!("{name} CONTAINS "));
             case.facts.attached_index
-                && case.question.text.contains(" CONTAINS ")
-                && case.question.text.contains("ALLOW FILTERING")
+                && case.facts.frozen_collections.iter().any(asks)
+                && text.contains("ALLOW FILTERING")
                 && class(case.theirs, case.ours) == "rows rows rows"
-                && row_count(case.theirs) < row_count(case.ours)
+        },
+    },
+    Rule {
+        reason: "Cassandra counts rows for LIMIT and pages that an index or an expired element finds and that are not there any more",
+        holds: |case| {
+            let text = &case.question.text;
+            let (theirs, ours) = (rows_of(case.theirs), rows_of(case.ours));
+            let is_short = theirs.len() < ours.len() && ours.starts_with(theirs);
+            // An aggregation reads pages too.
+            let is_aggregate = case.question.page.is_some() && text.contains('(') && theirs.len() == ours.len();
+            (case.facts.attached_index || text.contains(" CONTAINS "))
+                && (text.contains(" LIMIT ") || case.question.page.is_some())
+                && class(case.theirs, case.ours) == "rows rows rows"
+                && (is_short || (is_aggregate && ours.len() == 1))
         },
     },
     Rule {
         reason: "Cassandra does not take its own paging state back in pages of groups",
         holds: |case| {
-            matches!(code_of(case.theirs), Some("0x000A" | "0x1300"))
+            message_of(case.theirs) == "Invalid value for the paging state"
+                && case.question.page.is_some()
                 && case.question.text.contains("GROUP BY")
                 && code_of(case.ours).is_none()
         },
@@ -138,8 +226,132 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "Cassandra fails to read, an exception in its replica: filters on static columns beside indexes, ORDER BY of groups",
-        holds: |case| code_of(case.theirs) == Some("0x1300"),
+        reason: "Cassandra fails to read what ends within a deleted range, groups and limits: an exception in its replica (open RT bound)",
+        holds: |case| {
+            let text = &case.question.text;
+            code_of(case.theirs) == Some("0x1300")
+                && code_of(case.ours).is_none()
+                && case.facts.deleted_ranges
+                && (text.contains(" GROUP BY ") || text.contains("ALLOW FILTERING"))
+        },
+    },
+    Rule {
+        reason: "not built: ANN queries; a restriction of a vector beside an index in use filters here, and Cassandra passes it over",
+        holds: |case| {
+            let restricts = |name: &String| case.question.text.contains(&format!(" {name} = "));
+            case.facts.attached_index
+                && case.facts.vectors.iter().any(restricts)
+                && case.question.text.contains("ALLOW FILTERING")
+                && class(case.theirs, case.ours) == "rows rows rows"
+        },
+    },
+    Rule {
+        reason: "Cassandra reads no row for a condition on static columns alone, and finds no list to set an element of",
+        holds: |case| {
+            message_of(case.theirs) == "Attempted to set an element on a list which is null"
+                && case.question.text.contains(" IF ")
+        },
+    },
+    Rule {
+        reason: "not mended: a row whose marker has ended shows by elements older than it that the selection passes over",
+        holds: |case| {
+            let text = &case.question.text;
+            let selection = text.split_once(" FROM ").map_or("", |(selection, _)| selection);
+            let (theirs, ours) = (rows_of(case.theirs), rows_of(case.ours));
+            let mut left = ours.iter();
+            let common = theirs.iter().take_while(|row| left.any(|other| &other == row)).count();
+            // A LIMIT lets later rows in for those that are not there.
+            let is_less = if text.contains(" LIMIT ") {
+                common < ours.len() && theirs.len() <= ours.len()
+            } else {
+                common == theirs.len() && theirs.len() < ours.len()
+            };
+            selection.contains('[') && class(case.theirs, case.ours) == "rows rows rows" && is_less
+        },
+    },
+    Rule {
+        reason: "Cassandra's storage-attached index has addresses of both versions in another order than their type has",
+        holds: |case| {
+            let text = &case.question.text;
+            let ranges = |name: &String| text.contains(&format!("{name} <")) || text.contains(&format!("{name} >"));
+            case.facts.attached_index
+                && case.facts.inets.iter().any(ranges)
+                && class(case.theirs, case.ours) == "rows rows rows"
+        },
+    },
+    Rule {
+        reason: "Cassandra finds no empty text by a storage-attached index of a descending clustering column",
+        holds: |case| {
+            case.facts.descending
+                && case.facts.attached_index
+                && case.question.script().contains("''")
+                && class(case.theirs, case.ours) == "rows rows rows"
+                && row_count(case.theirs) <= row_count(case.ours)
+        },
+    },
+    Rule {
+        reason: "Cassandra takes a marker that has a value for unset, beside an IN of tuples of markers",
+        holds: |case| {
+            message_of(case.theirs).starts_with("Invalid unset value for column ")
+                && !case.question.script().contains(" unset")
+                && case.question.text.contains(" IN ((")
+        },
+    },
+    Rule {
+        reason: "Cassandra finds not all rows by two storage-attached indexes on static columns",
+        holds: |case| {
+            let restrictions = case
+                .question
+                .text
+                .split_once(" WHERE ")
+                .map_or("", |(_, restrictions)| restrictions);
+            let statics = case.facts.statics.iter();
+            case.facts.attached_index
+                && statics
+                    .filter(|name| restrictions.contains(&format!("{name} ")))
+                    .count()
+                    > 1
+                && class(case.theirs, case.ours) == "rows rows rows"
+        },
+    },
+    Rule {
+        reason: "not mended: static rows take places in pages of a range of tokens too, where no row of a partition is asked for (IN ())",
+        holds: |case| {
+            case.question.page.is_some()
+                && row_count(case.theirs) == 0
+                && class(case.theirs, case.ours) == "rows rows "
+                && !case.facts.statics.is_empty()
+                && case.question.script().contains(" IN ")
+        },
+    },
+    Rule {
+        reason: "which of two bad values in one JSON text is told first: Cassandra looks at columns in the order of a hash table",
+        holds: |case| {
+            let starts = |answer: &Value| message_of(answer).starts_with("Error decoding JSON value for ");
+            case.is_refused_alike() && starts(case.theirs) && starts(case.ours)
+        },
+    },
+    Rule {
+        reason: "not mended: the type of a negated number in an operation (c - - 6.5) is that of the other operand",
+        holds: |case| case.question.spoiled && case.question.text.contains("- -") && code_of(case.theirs).is_none(),
+    },
+    Rule {
+        reason: "not mended: null behind an IN () is refused, where Cassandra has ended before it",
+        holds: |case| {
+            case.question.spoiled
+                && code_of(case.theirs).is_none()
+                && message_of(case.ours).starts_with("Invalid null value in condition for column ")
+                && case.question.text.contains(" IN ()")
+        },
+    },
+    Rule {
+        reason: "not built: ANN queries; a vector of zeros under an index of vectors is kept, where Cassandra's write fails",
+        holds: |case| {
+            code_of(case.theirs) == Some("0x1500")
+                && code_of(case.ours).is_none()
+                && case.facts.attached_index
+                && !case.facts.vectors.is_empty()
+        },
     },
     Rule {
         reason: "Cassandra calls to_json of a type for ever as it was first called, toJson or to_json",
@@ -152,18 +364,70 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        reason: "Cassandra calls to_json of a type for ever as it was first called, toJson or to_json: in rows of JSON",
+        holds: |case| {
+            // As they stand in the rows, in hexadecimal.
+            let plain = |answer: &Value| {
+                let rows = answer.get("rows").map(ToString::to_string).unwrap_or_default();
+                rows.replace(&hex("tojson("), &hex("to_json("))
+            };
+            let text = &case.question.text;
+            text.starts_with("SELECT JSON ")
+                && text.contains("to_json(")
+                && class(case.theirs, case.ours) == "rows rows rows"
+                && plain(case.theirs) == plain(case.ours)
+        },
+    },
+    Rule {
+        reason: "Cassandra sorts SELECT JSON * over an IN by the JSON text, not by the column of ORDER BY",
+        holds: |case| {
+            let text = &case.question.text;
+            text.starts_with("SELECT JSON * ")
+                && text.contains(" IN ")
+                && text.contains(" ORDER BY ")
+                && class(case.theirs, case.ours) == "rows rows rows"
+                && row_count(case.theirs) == row_count(case.ours)
+                // A LIMIT takes the first of them.
+                && (text.contains(" LIMIT ") || sorted_rows(case.theirs) == sorted_rows(case.ours))
+        },
+    },
+    Rule {
+        reason: "Differs: every NaN that is computed has the bits of Java's constant; Cassandra's has its processor's",
+        holds: |case| {
+            let plain = |answer: &Value| {
+                let rows = answer.get("rows").map(ToString::to_string).unwrap_or_default();
+                rows.replace("fff8000000000000", "7ff8000000000000")
+                    .replace("ffc00000", "7fc00000")
+            };
+            // Such a sum may stand beside the minimum of a timeuuid, whose type is known to be named otherwise.
+            let columns = |answer: &Value| {
+                answer
+                    .get("columns")
+                    .map(|c| c.to_string().replace(LEGACY_TIMEUUID, "timeuuid"))
+            };
+            matches!(
+                class(case.theirs, case.ours).as_str(),
+                "rows rows rows" | "rows rows columns,rows"
+            ) && plain(case.theirs) == plain(case.ours)
+                && columns(case.theirs) == columns(case.ours)
+        },
+    },
+    Rule {
         reason: "Differs: an index of the whole partition key, which Cassandra refuses and Cosmos's applications ask for",
         holds: |case| {
             message_of(case.theirs).starts_with("Cannot create secondary index on the only partition key column")
         },
     },
     Rule {
-        reason: "which constants Cassandra takes as arguments of aggregates: it counts any, and takes a blob for a number",
+        reason: "which constants Cassandra takes as arguments: it counts any, and takes a blob for a number, of which it makes sums",
         holds: |case| {
             let ours = message_of(case.ours);
             case.question.spoiled
                 && code_of(case.theirs).is_none()
-                && (ours.contains("cannot be passed as argument") || ours.starts_with("Invalid call to function"))
+                && (ours.contains("cannot be passed as argument")
+                    || ours.starts_with("Invalid call to function")
+                    || ours.contains("operation is not supported between 0x")
+                    || (case.question.text.contains("(0x") && class(case.theirs, case.ours).starts_with("rows rows ")))
         },
     },
     Rule {
@@ -175,14 +439,15 @@ pub(super) const RULES: &[Rule] = &[
         holds: |case| class(case.theirs, case.ours) == "rows rows warnings" && case.question.text.contains("token("),
     },
     Rule {
-        reason: "not mended: a partition key without bytes is refused a little sooner or later where nothing is read anyway",
+        reason: "not mended: between which two bounds nothing can be is seen a little sooner or later, and so a key without bytes refused",
         holds: |case| {
-            [case.theirs, case.ours]
-                .iter()
-                .any(|answer| message_of(answer) == "Key may not be empty")
-                && [case.theirs, case.ours].iter().any(|answer| {
-                    code_of(answer).is_some() || answer.get("rows").and_then(Value::as_array).is_some_and(Vec::is_empty)
-                })
+            let text = &case.question.text;
+            let refuses = |answer: &Value| message_of(answer) == "Key may not be empty";
+            // An aggregation of no rows is a row.
+            let finds_none = |answer: &Value| code_of(answer).is_none() && row_count(answer) <= 1;
+            (refuses(case.ours) && finds_none(case.theirs) || refuses(case.theirs) && finds_none(case.ours))
+                && (text.contains(" > ") || text.contains(" >= "))
+                && (text.contains(" < ") || text.contains(" <= "))
         },
     },
     Rule {
@@ -197,14 +462,13 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "which of two faults of one statement is told first",
-        holds: |case| case.is_refused_alike() && code_of(case.ours) == Some("0x2200"),
-    },
-    Rule {
         reason: "Cassandra names the type of timeuuid's min and max as its inner LegacyTimeUUIDType",
         holds: |case| {
-            let name = "custom 'org.apache.cassandra.db.marshal.LegacyTimeUUIDType'";
-            let plain = |answer: &Value| answer.get("columns").map(|c| c.to_string().replace(name, "timeuuid"));
+            let plain = |answer: &Value| {
+                answer
+                    .get("columns")
+                    .map(|c| c.to_string().replace(LEGACY_TIMEUUID, "timeuuid"))
+            };
             class(case.theirs, case.ours) == "rows rows columns" && plain(case.theirs) == plain(case.ours)
         },
     },
@@ -237,6 +501,53 @@ pub(super) const RULES: &[Rule] = &[
     },
 ];
 
+/// Whether columns differ in their names alone, and those that differ do as `fits` says of theirs and ours.
+fn names_differ_only(case: &Case<'_>, fits: impl Fn(&str, &str) -> bool) -> bool {
+    let columns = |answer: &Value| {
+        answer
+            .get("columns")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default()
+    };
+    let (theirs, ours) = (columns(case.theirs), columns(case.ours));
+    let name = |column: &Value| {
+        column
+            .get("name")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned()
+    };
+    theirs.len() == ours.len()
+        && theirs.iter().zip(&ours).all(|(a, b)| {
+            let without = |column: &Value| {
+                let mut column = column.clone();
+                if let Some(column) = column.as_object_mut() {
+                    column.remove("name");
+                }
+                column
+            };
+            a == b || (without(a) == without(b) && fits(&name(a), &name(b)))
+        })
+}
+
+fn hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn sorted_rows(answer: &Value) -> Vec<String> {
+    let rows = answer.get("rows").and_then(Value::as_array);
+    let mut rows = rows.map_or_else(Vec::new, |rows| {
+        rows.iter().map(ToString::to_string).collect::<Vec<_>>()
+    });
+    rows.sort_unstable();
+    rows
+}
+
+fn rows_of(answer: &Value) -> &[Value] {
+    answer.get("rows").and_then(Value::as_array).map_or(&[], Vec::as_slice)
+}
+
 fn row_count(answer: &Value) -> usize {
     answer.get("rows").and_then(Value::as_array).map_or(0, Vec::len)
 }
@@ -262,7 +573,7 @@ pub(super) fn code_of(answer: &Value) -> Option<&str> {
 }
 
 /// Compares.
-pub(super) fn judge(question: &Question, facts: Facts, theirs: &Value, ours: &Value) -> Verdict {
+pub(super) fn judge(question: &Question, facts: &Facts, theirs: &Value, ours: &Value) -> Verdict {
     if theirs == ours {
         return Verdict::Same;
     }

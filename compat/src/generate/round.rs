@@ -21,6 +21,9 @@ pub(super) struct Round {
     /// Whether writes have a TTL. Not beside an index of Cassandra's first kind: it gives its entries the end that the
     /// server's own clock tells, not the request's, so that rows are lost to it long before they expire.
     pub(super) may_expire: bool,
+    /// Whether what has a TTL ends within the round. Not beside a storage-attached index: Cassandra's counts what is expired by the
+    /// request's clock, and live by the server's own, for the rows of a page, which ends short and is taken for the last.
+    pub(super) may_end: bool,
     /// The last timestamp that was the greatest.
     clock: i64,
     /// Timestamps used so far, for ties; the last few.
@@ -40,6 +43,7 @@ impl Round {
             rng,
             table,
             may_expire: true,
+            may_end: true,
             clock: 1_000,
             used: vec![1_000],
             now: START,
@@ -66,6 +70,7 @@ impl Round {
     /// A time to live, seconds; some end within the round.
     pub(super) fn ttl(&mut self) -> i64 {
         match self.rng.u8(0..4) {
+            _ if !self.may_end => 100_000 + self.rng.i64(0..10),
             0 => self.rng.i64(1..200),
             1 => self.rng.i64(200..4000),
             _ => 100_000 + self.rng.i64(0..10),

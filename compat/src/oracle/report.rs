@@ -208,6 +208,20 @@ pub fn difference(expected: &Value, told: &Value) -> Vec<String> {
         let (a, b) = (expected.get(key), told.get(key));
         if a != b {
             let show = |v: Option<&Value>| v.map_or("-".to_owned(), |v| v.to_string().chars().take(600).collect());
+            let rows = |v: Option<&Value>| v.and_then(Value::as_array).filter(|_| key == "rows").cloned();
+            if let (Some(a), Some(b)) = (rows(a), rows(b)) {
+                // The first that differ say most.
+                let same = a.iter().zip(&b).take_while(|(a, b)| a == b).count();
+                let rest = |rows: &[Value]| show(Some(&rows.iter().skip(same).cloned().collect()));
+                lines.push(format!(
+                    "rows: expected {}, got {}, the first {same} alike; expected {} got {}",
+                    a.len(),
+                    b.len(),
+                    rest(&a),
+                    rest(&b)
+                ));
+                continue;
+            }
             lines.push(format!("{key}: expected {} got {}", show(a), show(b)));
         }
     }

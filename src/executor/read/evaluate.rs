@@ -424,18 +424,27 @@ fn compare_analysed(
     })
 }
 
-/// Whether a collection has the operand among its values (or keys).
+/// Whether a collection has the operand among its values (or keys). As in Cassandra keys, and the cells of one that is not frozen,
+/// are compared as their type does, and the values of a frozen one are the very same or not.
 fn contains(ty: &CqlType, collection: &Bytes, operand: &Bytes, among_keys: bool) -> Result<bool, Error> {
     let failed = |error: crate::types::Invalid| damaged(&error);
+    let is_strict = !among_keys && matches!(ty, CqlType::Frozen(_));
+    let is_it = |ty: &CqlType, part: &[u8]| {
+        if is_strict {
+            ty.is_same(part, operand)
+        } else {
+            ty.compare(part, operand) == Ordering::Equal
+        }
+    };
     Ok(match unfrozen(ty) {
         CqlType::Map(key, value) => map_entries(collection).map_err(failed)?.into_iter().any(|entry| {
             let (ty, part) = if among_keys { (key, entry.0) } else { (value, entry.1) };
-            ty.compare(part, operand) == Ordering::Equal
+            is_it(ty, part)
         }),
         CqlType::List(element) | CqlType::Set(element) => list_elements(collection)
             .map_err(failed)?
             .into_iter()
-            .any(|part| element.compare(part, operand) == Ordering::Equal),
+            .any(|part| is_it(element, part)),
         CqlType::Native(_)
         | CqlType::Custom(_)
         | CqlType::Tuple(_)

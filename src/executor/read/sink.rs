@@ -107,6 +107,8 @@ pub(crate) struct Sink<'a> {
     buffer: RowBuffer,
     out: Vec<u8>,
     rows: u32,
+    /// Static rows that count for the page and for LIMIT though they are not given: see [`Sink::count_unseen`].
+    unseen_rows: u32,
     limits: Limits,
     partition_left: Option<u32>,
     partition_key: Vec<u8>,
@@ -163,6 +165,7 @@ impl<'a> Sink<'a> {
             buffer: RowBuffer::new(&shape.layout),
             out: Vec::with_capacity(limits.content_bytes_ahead),
             rows: 0,
+            unseen_rows: 0,
             limits,
             partition_left: None,
             partition_key: Vec::new(),
@@ -337,11 +340,34 @@ impl<'a> Sink<'a> {
 
     /// Ends a partition: if it had no rows, its static row is one.
     pub(crate) fn end_partition(&mut self) -> Result<Step, Error> {
-        if self.partition_had_row || !self.partition_static_is_live || !self.shows_static_only {
+        if self.partition_had_row || !self.partition_static_is_live {
             return Ok(Step::Continue);
         }
         self.buffer.begin_row(self.table, &self.shape.layout);
-        self.accept(None)
+        if self.shows_static_only {
+            return self.accept(None);
+        }
+        self.count_unseen()
+    }
+
+    /// Counts the static row of a partition of which no rows are asked for (`c IN ()`, the last clustering column): as in
+    /// Cassandra it takes a row's place in the page and in LIMIT, and is not given.
+    fn count_unseen(&mut self) -> Result<Step, Error> {
+        let asks_for_none = matches!(&self.select.rows, BoundRows::Keys(keys) if keys.is_empty());
+        let is_one_group = self.select.group_by.is_none() && !self.select.selection.aggregates.is_empty();
+        if !asks_for_none || is_one_group || !self.shape.layout.needs_static {
+            return Ok(Step::Continue);
+        }
+        for filter in &self.filters {
+            if !self.scope().passes(filter)? {
+                return Ok(Step::Continue);
+            }
+        }
+        self.unseen_rows += 1;
+        if let Some(left) = &mut self.limits.rows {
+            *left = left.saturating_sub(1);
+        }
+        Ok(self.after_row(None))
     }
 
     /// Ends the read: the page.
@@ -349,8 +375,9 @@ impl<'a> Sink<'a> {
         if self.position.is_none() {
             if self.group.is_some() {
                 self.flush_group()?;
-                let partition_is_done = self.partition_left == Some(0) && self.is_last_key();
-                if self.select.group_by.is_some() && self.is_full() && !partition_is_done {
+                // Of a partition whose static row alone has been given there is no more.
+                let is_done = self.partition_left == Some(0) || self.last_clustering.is_none();
+                if self.select.group_by.is_some() && self.is_full() && !(is_done && self.is_last_key()) {
                     // Whether there is another group the full page does not know: the next one, of no rows, says so.
                     self.note_position_of_group(false);
                 }
@@ -440,7 +467,7 @@ impl<'a> Sink<'a> {
         let Some(page_rows) = self.limits.page_rows else {
             return false;
         };
-        !self.is_exhausted() && (self.rows >= page_rows || self.out.len() >= self.limits.page_bytes)
+        !self.is_exhausted() && (self.rows + self.unseen_rows >= page_rows || self.out.len() >= self.limits.page_bytes)
     }
 
     fn note_position(&mut self, clustering: Option<Vec<u8>>) {
@@ -545,9 +572,12 @@ impl<'a> Sink<'a> {
                     self.charges.restore(self.charged_in_group);
                 }
                 if self.is_full() {
-                    // The page ends behind the rows of the finished group.
+                    // The page ends behind the rows of the finished group; the last that there may be of the last partition
+                    // ends the pages too.
                     let same_partition = self.last_partition_key == self.partition_key;
-                    self.note_position_of_group(same_partition);
+                    if !(same_partition && self.partition_left == Some(0) && self.is_last_key()) {
+                        self.note_position_of_group(same_partition);
+                    }
                     return Ok(Step::Stop);
                 }
                 if self.is_exhausted() {
@@ -644,11 +674,13 @@ impl<'a> Sink<'a> {
                 .iter()
                 .zip(a.iter().zip(b))
                 .map(|((column, descending), (a, b))| {
-                    let order = match (column, a, b) {
-                        (Some(column), Some(a), Some(b)) => column.ty.compare(a, b),
-                        (_, a, b) => a.is_some().cmp(&b.is_some()),
+                    let (order, is_reversed) = match (column, a, b) {
+                        (Some(column), Some(a), Some(b)) => (column.ty.compare(a, b), *descending),
+                        // Null comes before all values in the table's own order.
+                        (Some(column), a, b) => (a.is_some().cmp(&b.is_some()), *descending != column.descending),
+                        (None, a, b) => (a.is_some().cmp(&b.is_some()), *descending),
                     };
-                    if *descending { order.reverse() } else { order }
+                    if is_reversed { order.reverse() } else { order }
                 });
             orders
                 .into_iter()

@@ -114,13 +114,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(configuration!("Illegal index name {name}"));
     }
-    check_file_name(class, &targets)?;
     if let Some(class) = class {
         index_options::judge(class, &in_order, table, &targets)?;
     }
     let mut changed = Table::clone(table);
     changed.indexes.insert(name, index);
-    let warnings = class.map_or_else(Vec::new, |class| index_options::warnings(class, &changed));
+    let warnings = index_options::warnings(class, &changed);
     let mut outcome = updated(ddl, keyspace, changed).warned(warnings);
     outcome.storage_id_used = true;
     Ok(outcome)
@@ -173,25 +172,23 @@ fn targets<'a>(table: &'a Table, statement: &CreateIndex, class: Option<&str>) -
             return Err(invalid!("Duplicate column '{}' in index target list", column.name));
         }
     }
-    targets
-        .iter()
-        .try_for_each(|target| check_target(table, target, class == Some(SASI_CLASS)))?;
+    targets.iter().try_for_each(|target| {
+        check_file_name(class, target)?;
+        check_target(table, target, class == Some(SASI_CLASS))
+    })?;
     Ok(targets)
 }
 
 /// A storage-attached index writes files that are called after its column (`StorageAttachedIndex.validateOptions`).
-fn check_file_name(class: Option<&str>, targets: &[Target<'_>]) -> Result<(), DdlError> {
-    if !class.is_some_and(|class| class.eq_ignore_ascii_case("sai") || class.ends_with("StorageAttachedIndex")) {
-        return Ok(());
-    }
-    for (_, column) in targets {
-        let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
-        if column.name.is_empty() || !column.name.chars().all(plain) {
-            return Err(invalid!(
-                "Column '{}' contains non-alphanumeric-underscore characters",
-                column.name
-            ));
-        }
+fn check_file_name(class: Option<&str>, (_, column): &Target<'_>) -> Result<(), DdlError> {
+    let is_attached =
+        class.is_some_and(|class| class.eq_ignore_ascii_case("sai") || class.ends_with("StorageAttachedIndex"));
+    let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
+    if is_attached && (column.name.is_empty() || !column.name.chars().all(plain)) {
+        return Err(invalid!(
+            "Column '{}' contains non-alphanumeric-underscore characters",
+            column.name
+        ));
     }
     Ok(())
 }

@@ -50,9 +50,9 @@ pub(super) fn judge(
     }
 }
 
-/// What is said when an index was added to a table.
-pub(super) fn warnings(class: &str, table: &Table) -> Vec<String> {
-    if class == SASI_CLASS {
+/// What is said when an index was added to a table; `None`: one of no class. Every one is told of the vectors' indexes beside it.
+pub(super) fn warnings(class: Option<&str>, table: &Table) -> Vec<String> {
+    if class == Some(SASI_CLASS) {
         return vec!["SASI indexes are experimental and are not recommended for production use.".to_owned()];
     }
     let has_vector = table.indexes.values().any(|index| {
