@@ -8,7 +8,6 @@
 
 mod load;
 
-use crate::raw::Params;
 use crate::server::{self, Server};
 use crate::{Error, Outcome, clock};
 use scylla::client::session::Session;
