@@ -35,6 +35,7 @@
 //! Each module's own page says what it knows and what it must never know; `tests/house.rs` holds who may use whom. A server is
 //! put together in [`server::run`]; [`TestServer`] does so inside a test.
 
+pub mod advice;
 pub mod clock;
 pub mod config;
 pub mod consistency;

@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command as Process, ExitCode};
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
+use helenus::advice::{self, Script};
 use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
 use helenus::server::admin::{client, print};
@@ -67,7 +68,7 @@ fn command() -> Command {
         .arg(config)
         .args(SETTINGS.iter().map(argument))
         .subcommand(Command::new("serve").about("Serve CQL; also without a command"))
-        .subcommand(Command::new("check").about("Print the effective settings and where each comes from"))
+        .subcommand(check_command())
         .subcommand(
             Command::new("check-indexes")
                 .about("Compare the entries of secondary indexes with their rows; no server may have the data open"),
@@ -101,6 +102,40 @@ fn command() -> Command {
         )
 }
 
+fn check_command() -> Command {
+    let option = |name: &'static str, value: &'static str| Arg::new(name).long(name).value_name(value);
+    Command::new("check")
+        .about("Advise on a data model; without a file print the effective settings and where each comes from")
+        .arg(Arg::new("schema").value_name("SCHEMA.CQL").help(
+            "Statements that make the schema; with --data the data there is looked at too, while no server has it open",
+        ))
+        .arg(
+            option("queries", "FILE")
+                .requires("schema")
+                .help("Statements that are asked, with ? where values are"),
+        )
+        .arg(
+            option("format", "FORMAT")
+                .requires("schema")
+                .value_parser(["text", "json", "sarif"])
+                .default_value("text")
+                .help("For people, for programs, or SARIF 2.1.0"),
+        )
+        .arg(
+            option("fail-on", "LEVEL")
+                .requires("schema")
+                .value_parser(["note", "warning", "error", "never"])
+                .default_value("error")
+                .help("Fail when something of this level or a higher one is found"),
+        )
+        .arg(
+            option("keyspace", "NAME")
+                .requires("schema")
+                .default_value("app")
+                .help("Where tables without a keyspace are, until a USE"),
+        )
+}
+
 fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let (name, inner) = matches.subcommand().unwrap_or(("serve", matches));
     if name == "completions" {
@@ -111,7 +146,10 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
     }
     let values = gather(inner)?;
     match name {
-        "check" => check(&values),
+        "check" => match inner.get_one::<String>("schema") {
+            Some(schema) => advise(&values, inner, schema),
+            None => check(&values),
+        },
         "check-indexes" => check_indexes(&Config::new(&values)?),
         "status" => status(&values, inner.get_flag("json")),
         "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
@@ -160,6 +198,55 @@ fn check(values: &Values) -> Result<ExitCode, Failure> {
         list(&config.server.listen)
     )?;
     Ok(ExitCode::SUCCESS)
+}
+
+/// Looks at a data model, and at data where some is given on the command line.
+fn advise(values: &Values, matches: &ArgMatches, schema: &str) -> Result<ExitCode, Failure> {
+    let read = |file: &str| match std::fs::read_to_string(file) {
+        Ok(text) => Ok(Script::new(file, &text)),
+        Err(error) => Err(format!("cannot read {file}: {error}")),
+    };
+    let option = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let schema = read(schema)?;
+    let queries = option("queries").map(read).transpose()?;
+    let clock = Clock::system();
+    let today = clock.wall_seconds().div_euclid(86_400);
+    // The setting has a default, and nobody's data shall be looked at unasked.
+    let mut bytes_max = advice::LOGICAL_BYTES_MAX;
+    let figures = match option("data") {
+        None => None,
+        Some(_) => {
+            let config = Config::new(values)?;
+            bytes_max = config.limits.logical_partition_bytes_max.unwrap_or(bytes_max);
+            let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+            Some(runtime.block_on(helenus::server::survey::survey(&config, clock, seed()?))?)
+        }
+    };
+    let found = advice::advise(&advice::Input {
+        schema: &schema,
+        queries: queries.as_ref(),
+        keyspace: option("keyspace").unwrap_or("app"),
+        figures: figures.as_deref(),
+        logical_bytes_max: bytes_max,
+        today,
+    });
+    let mut out = std::io::stdout().lock();
+    match option("format") {
+        Some("json") => writeln!(out, "{:#}", advice::json(&found, bytes_max, today))?,
+        Some("sarif") => writeln!(out, "{:#}", advice::sarif(&found))?,
+        _ => out.write_all(advice::text(&found, bytes_max, today).as_bytes())?,
+    }
+    let fails = match option("fail-on") {
+        Some("never") => None,
+        Some("note") => Some(advice::Level::Note),
+        Some("warning") => Some(advice::Level::Warning),
+        _ => Some(advice::Level::Error),
+    };
+    Ok(if fails.is_some_and(|least| found.worst() >= Some(least)) {
+        ExitCode::FAILURE
+    } else {
+        ExitCode::SUCCESS
+    })
 }
 
 fn list(addresses: &[SocketAddr]) -> String {

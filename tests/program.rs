@@ -149,6 +149,97 @@ fn check_tells_values_and_origins() {
 }
 
 #[test]
+fn check_advises_on_a_data_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let schema = file(
+        "schema.cql",
+        "CREATE TABLE events (\n  type text,\n  at timeuuid,\n  PRIMARY KEY (type, at)\n);\n",
+    );
+    let queries = file("queries.cql", "SELECT * FROM events WHERE type = ? AND at > ?;\n");
+    let (success, text, _) = output(&["check", &schema, "--queries", &queries]);
+    assert!(!success);
+    assert!(text.contains(&format!("{schema}:2:3: error: app.events: ")), "{text}");
+    assert!(
+        text.contains("[unbounded-partition]") && text.contains("instead: "),
+        "{text}"
+    );
+    let (success, text, _) = output(&["check", &schema, "--format", "json", "--fail-on", "never"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(success);
+    assert_eq!(
+        (&value["errors"], &value["findings"][0]["line"]),
+        (&1.into(), &2.into())
+    );
+    let (success, text, _) = output(&["check", &schema, "--format", "sarif", "--fail-on", "error"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(!success);
+    assert_eq!(value["runs"][0]["results"][0]["level"], "error");
+    let (success, text, error) = output(&["check", folder.path().join("none.cql").to_str().unwrap()]);
+    assert!(!success && text.is_empty() && error.contains("cannot read"), "{error}");
+    // Data is looked at where it is named, and never made.
+    let nowhere = folder.path().join("nowhere");
+    let url = format!("file:{}", nowhere.display());
+    let (success, _, error) = output(&["check", &schema, "--data", &url]);
+    assert!(!success && error.contains("there is no data"), "{error}");
+    assert!(!nowhere.exists());
+}
+
+#[tokio::test]
+async fn check_looks_at_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let file = folder.path().join("ready");
+    let ready_file = file.to_str().unwrap();
+    let mut child = helenus(&["--data", &data, "--listen", "127.0.0.1:0", "--ready-file", ready_file])
+        .spawn()
+        .unwrap();
+    let address = ready(&file, &mut child);
+    let schema = "CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n\
+                  CREATE TABLE app.t (k text, c int, v text, PRIMARY KEY (k, c)) WITH helenus_partitions = 4;\n\
+                  CREATE TABLE app.unused (k uuid PRIMARY KEY);\n\
+                  CREATE INDEX ON app.t (v);\n";
+    let mut client = Client::ready(address.parse().unwrap(), Version::V4).await;
+    for statement in schema.split_terminator(";\n") {
+        client.query(0, statement).await;
+        assert_ne!(client.frame().await.unwrap().opcode, 0, "{statement}");
+    }
+    for row in 0..20 {
+        let key = if row < 15 { "large" } else { "small" };
+        let insert = format!("INSERT INTO app.t (k, c, v) VALUES ('{key}', {row}, 'some text')");
+        client.query(0, &insert).await;
+        assert_ne!(client.frame().await.unwrap().opcode, 0, "{insert}");
+    }
+    drop(client);
+    assert!(terminate(&mut child).0);
+    let schema_file = folder.path().join("schema.cql");
+    std::fs::write(&schema_file, schema).unwrap();
+    let schema_file = schema_file.to_str().unwrap();
+    let (success, text, error) = output(&["check", schema_file, "--data", &data, "--format", "json"]);
+    assert!(success, "{error}");
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let table = &value["tables"][0];
+    assert_eq!(
+        (&table["table"], &table["rows"], &table["logical"]),
+        (&"t".into(), &20.into(), &2.into())
+    );
+    let largest = &table["largest"][0];
+    assert_eq!((&largest["key"], &largest["rows"]), (&"'large'".into(), &15.into()));
+    assert_eq!(table["partitions"].as_array().unwrap().len(), 4);
+    let rules: Vec<&str> = value["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["rule"].as_str().unwrap())
+        .collect();
+    assert_eq!(rules, ["few-partitions", "unused-table"]);
+}
+
+#[test]
 fn bad_settings_are_named() {
     for (arguments, says) in [
         (

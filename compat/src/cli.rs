@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::{
-    Outcome, bench, crash, driver, generate, golden, index, linear, malformed, null, oracle, proxy, startup, tables,
-    throttle,
+    Outcome, bench, crash, driver, generate, golden, index, linear, malformed, null, oracle, partitions, proxy,
+    startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -148,6 +148,30 @@ enum Command {
         #[arg(long, default_value_t = 40)]
         kills: u64,
         /// Of operations and moments.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Splits and merges physical partitions of a table under load, with kills: is anything lost, doubled or slow?
+    Partitions {
+        /// Rows of the table.
+        #[arg(long, default_value_t = 200_000)]
+        rows: u32,
+        /// Splits and merges.
+        #[arg(long, default_value_t = 200)]
+        changes: u32,
+        /// How many of them the server is killed in.
+        #[arg(long, default_value_t = 20)]
+        kills: u32,
+        /// Clients that write, 16 requests in flight each.
+        #[arg(long, default_value_t = 4)]
+        writers: u32,
+        /// Changes between two readings of the whole table, beyond half a million rows.
+        #[arg(long, default_value_t = 25)]
+        full_every: u32,
+        /// Longest time without an acknowledged write in 99 of a hundred changes, milliseconds.
+        #[arg(long, default_value_t = 50)]
+        pause_millis_max: u64,
+        /// Of everything random.
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
@@ -310,6 +334,23 @@ pub fn run() -> Outcome<bool> {
             clients,
             pairs,
             kills,
+            seed,
+        }),
+        Command::Partitions {
+            rows,
+            changes,
+            kills,
+            writers,
+            full_every,
+            pause_millis_max,
+            seed,
+        } => partitions::run(&partitions::Options {
+            rows,
+            changes,
+            kills,
+            writers: writers.max(1),
+            full_every: full_every.max(1),
+            pause_max: Duration::from_millis(pause_millis_max),
             seed,
         }),
         Command::Malformed { frames, seed } => malformed::run(frames, seed),

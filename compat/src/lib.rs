@@ -5,7 +5,8 @@
 //! - [`raw`] speaks the native protocol frame by frame, so that what a server sends is seen as it is.
 //! - [`oracle`] replays scripts and compares with recorded answers; [`golden`] does so with the facts in `golden/`.
 //! - [`generate`] asks random questions of a server and of Cassandra.
-//! - [`crash`], [`linear`], [`malformed`], [`startup`], [`tables`], [`throttle`] and [`mod@bench`] start a server and press it.
+//! - [`crash`], [`linear`], [`partitions`], [`malformed`], [`startup`], [`tables`], [`throttle`] and [`mod@bench`] start a server and
+//!   press it.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
 //! Deliberately absent: any use of the server's own codec, which would agree with itself.
@@ -24,6 +25,7 @@ pub mod linear;
 pub mod malformed;
 pub mod null;
 pub mod oracle;
+pub mod partitions;
 pub mod proxy;
 pub mod raw;
 pub mod server;

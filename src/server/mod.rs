@@ -24,6 +24,7 @@ mod refusal;
 mod requests;
 pub mod run;
 mod session;
+pub mod survey;
 mod tls;
 mod trace;
 

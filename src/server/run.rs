@@ -196,14 +196,19 @@ async fn open(
     })
 }
 
+/// Opens the data for somebody who looks at it while nobody is served.
+pub(super) async fn open_unserved(config: &Config, clock: Clock, seed: u64) -> Result<Database, RunError> {
+    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
+    let node = node(config, None, &clock);
+    open(config, url, durability, node, clock, seed).await
+}
+
 /// Opens the data without serving it, and compares the entries of its indexes with their rows.
 ///
 /// # Errors
 /// The data cannot be opened or read.
 pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<IndexCheck, RunError> {
-    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
-    let node = node(config, None, &clock);
-    let database = open(config, url, durability, node, clock, seed).await?;
+    let database = open_unserved(config, clock, seed).await?;
     let failed = |source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),

@@ -1,0 +1,398 @@
+//! Two scripts carried out on nothing: the tables that come of it, and the queries asked of them, each with its place.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use grammar::ast::{AlterTableAction, QualifiedName, Statement};
+use uuid::Uuid;
+
+use super::rules::{self, Rule};
+use super::script::{Found, Script};
+use super::{Finding, Input, Level, Place};
+use crate::planner::ddl::{self, DdlContext};
+use crate::planner::{self, Plan};
+use crate::schema::{Schema, Table, system};
+
+/// Where something is defined.
+#[derive(Clone, Debug)]
+pub(super) struct Spot {
+    pub(super) file: String,
+    pub(super) place: Place,
+    pub(super) width: usize,
+}
+
+impl Spot {
+    fn of(found: &Found<'_>, place: Place) -> Self {
+        Self {
+            file: found.file().to_owned(),
+            place,
+            width: found.width(place),
+        }
+    }
+
+    /// A finding here.
+    pub(super) fn finding(&self, rule: &Rule, level: Level, table: String, message: String) -> Finding {
+        Finding {
+            rule: rule.id,
+            level,
+            table,
+            message,
+            why: rule.why,
+            instead: rule.instead,
+            file: self.file.clone(),
+            line: self.place.line,
+            column: self.place.column,
+            width: self.width,
+        }
+    }
+}
+
+/// A table with the places of its parts.
+#[derive(Clone, Debug)]
+pub(super) struct Modelled {
+    pub(super) table: Arc<Table>,
+    pub(super) spot: Spot,
+    /// By column.
+    columns: BTreeMap<String, Spot>,
+    /// By index.
+    indexes: BTreeMap<String, Spot>,
+}
+
+impl Modelled {
+    /// KEYSPACE.TABLE
+    pub(super) fn name(&self) -> String {
+        format!("{}.{}", self.table.keyspace, self.table.name)
+    }
+
+    pub(super) fn column_spot(&self, name: &str) -> &Spot {
+        self.columns.get(name).unwrap_or(&self.spot)
+    }
+
+    pub(super) fn index_spot(&self, name: &str) -> &Spot {
+        self.indexes.get(name).unwrap_or(&self.spot)
+    }
+
+    /// With how many physical partitions it begins; `None`: with one, since nothing was said.
+    pub(super) fn partitions(&self) -> Option<u64> {
+        let options = &self.table.options;
+        let given = options.partitions.map(u64::from);
+        let provisioned = options
+            .throughput
+            .map(|throughput| throughput.partitions_at_first() as u64);
+        given.into_iter().chain(provisioned).max()
+    }
+}
+
+/// A statement that reads or writes rows.
+#[derive(Clone, Debug)]
+pub(super) struct Asked {
+    pub(super) statement: Statement,
+    pub(super) keyspace: String,
+    pub(super) spot: Spot,
+    /// By name as written in the statement.
+    names: BTreeMap<String, Spot>,
+}
+
+impl Asked {
+    /// Where a name stands behind WHERE, or the statement.
+    pub(super) fn spot_of(&self, name: &str) -> &Spot {
+        self.names.get(name).unwrap_or(&self.spot)
+    }
+
+    /// Full name of a table it names.
+    pub(super) fn full(&self, name: &QualifiedName) -> (String, String) {
+        let keyspace = name
+            .keyspace
+            .as_ref()
+            .map_or(self.keyspace.as_str(), |keyspace| keyspace.as_str());
+        (keyspace.to_owned(), name.name.as_str().to_owned())
+    }
+}
+
+/// What the scripts come to.
+#[derive(Debug, Default)]
+pub(super) struct Model {
+    tables: BTreeMap<(String, String), Modelled>,
+    pub(super) queries: Vec<Asked>,
+    /// Statements that a server would refuse.
+    pub(super) refused: Vec<Finding>,
+    /// Whether queries were given, or stood in the schema.
+    pub(super) has_queries: bool,
+}
+
+impl Model {
+    pub(super) fn of(input: &Input<'_>) -> Self {
+        let mut reader = Reader {
+            model: Self::default(),
+            schema: system::base(),
+            keyspace: input.keyspace.to_owned(),
+            number: 0,
+        };
+        reader.read(input.schema);
+        if let Some(queries) = input.queries {
+            input.keyspace.clone_into(&mut reader.keyspace);
+            reader.read(queries);
+        }
+        let mut model = reader.model;
+        model.has_queries = input.queries.is_some() || !model.queries.is_empty();
+        // What the schema came to in the end: with later columns, without dropped tables.
+        model
+            .tables
+            .retain(|(keyspace, name), modelled| match reader.schema.table(keyspace, name) {
+                Some(table) => {
+                    modelled.table = Arc::clone(table);
+                    true
+                }
+                None => false,
+            });
+        model
+    }
+
+    pub(super) fn tables(&self) -> impl Iterator<Item = &Modelled> {
+        self.tables.values()
+    }
+
+    pub(super) fn table(&self, keyspace: &str, name: &str) -> Option<&Modelled> {
+        self.tables.get(&(keyspace.to_owned(), name.to_owned()))
+    }
+
+    /// Tables that some query names.
+    pub(super) fn named(&self) -> BTreeSet<(String, String)> {
+        let names = self.queries.iter().flat_map(|asked| {
+            let tables = tables_of(&asked.statement);
+            tables.into_iter().map(|name| asked.full(name)).collect::<Vec<_>>()
+        });
+        names.collect()
+    }
+}
+
+/// The tables that a statement reads or writes.
+fn tables_of(statement: &Statement) -> Vec<&QualifiedName> {
+    use grammar::ast::Modification;
+    match statement {
+        Statement::Select(select) => vec![&select.table],
+        Statement::Insert(insert) => vec![&insert.table],
+        Statement::Update(update) => vec![&update.table],
+        Statement::Delete(delete) => vec![&delete.table],
+        Statement::Truncate(table) => vec![table],
+        Statement::Batch(batch) => batch
+            .modifications
+            .iter()
+            .map(|modification| match modification {
+                Modification::Insert(insert) => &insert.table,
+                Modification::Update(update) => &update.table,
+                Modification::Delete(delete) => &delete.table,
+            })
+            .collect(),
+        _ => Vec::new(),
+    }
+}
+
+struct Reader {
+    model: Model,
+    schema: Schema,
+    /// Where names without a keyspace are.
+    keyspace: String,
+    number: u32,
+}
+
+impl Reader {
+    fn read(&mut self, script: &Script) {
+        for found in script.statements() {
+            let statement = match grammar::parse(found.text()) {
+                Ok(statement) => statement,
+                Err(error) => {
+                    let place = found.inner(error.line, error.column.unwrap_or_default());
+                    self.refuse(&found, place, error.message);
+                    continue;
+                }
+            };
+            self.statement(&found, statement);
+        }
+    }
+
+    fn refuse(&mut self, found: &Found<'_>, place: Place, message: String) {
+        let spot = Spot::of(found, place);
+        let finding = spot.finding(&rules::INVALID, Level::Error, String::new(), message);
+        self.model.refused.push(finding);
+    }
+
+    fn statement(&mut self, found: &Found<'_>, statement: Statement) {
+        let statement = match statement {
+            Statement::Explain(inner) => *inner,
+            other => other,
+        };
+        for name in names_of(&statement) {
+            self.need_keyspace(name);
+        }
+        if let Statement::Use(name) = &statement {
+            self.make_keyspace(name.as_str());
+            name.as_str().clone_into(&mut self.keyspace);
+            return;
+        }
+        match planner::plan(&statement, Some(&self.keyspace), &self.schema) {
+            Ok(planned) => match planned.plan {
+                Plan::Ddl(_) => self.change(found, &statement),
+                Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) => self.ask(found, statement),
+                Plan::Use(_) | Plan::Describe(_) | Plan::Explain(_) | Plan::Auth(_) => {}
+            },
+            // What is missing here a server may have, as views; what needs ALLOW FILTERING is asked nevertheless, to say what it costs.
+            Err(planner::Error::Unsupported(_)) => self.ask(found, statement),
+            Err(error) => {
+                self.refuse(found, found.place(), error.to_string());
+                self.ask(found, statement);
+            }
+        }
+    }
+
+    /// Keyspaces often are made elsewhere than tables.
+    fn need_keyspace(&mut self, name: &QualifiedName) {
+        let keyspace = name
+            .keyspace
+            .as_ref()
+            .map_or(self.keyspace.as_str(), |keyspace| keyspace.as_str());
+        let keyspace = keyspace.to_owned();
+        self.make_keyspace(&keyspace);
+    }
+
+    fn make_keyspace(&mut self, name: &str) {
+        if self.schema.keyspace(name).is_some() {
+            return;
+        }
+        let text = format!(
+            "CREATE KEYSPACE {} WITH replication = {{'class': 'SimpleStrategy', 'replication_factor': 1}}",
+            crate::types::quoted(name)
+        );
+        if let Ok(statement) = grammar::parse(&text) {
+            // A name that nobody may use is refused with the statement that needs it.
+            drop(self.apply(&statement));
+        }
+    }
+
+    fn apply(&mut self, statement: &Statement) -> Result<(), String> {
+        self.number += 1;
+        let context = DdlContext {
+            now_micros: 0,
+            new_id: Uuid::from_u128(u128::from(self.number)),
+            storage_id: 1_000 + self.number * 64,
+            data_centers: vec![("datacenter1".to_owned(), 1)],
+        };
+        let outcome =
+            ddl::apply(statement, Some(&self.keyspace), &self.schema, &context).map_err(|error| error.to_string())?;
+        self.schema = outcome.schema;
+        Ok(())
+    }
+
+    fn change(&mut self, found: &Found<'_>, statement: &Statement) {
+        // A keyspace made before it was said to be made, because something in it stood before.
+        if let Statement::CreateKeyspace(create) = statement
+            && self
+                .schema
+                .keyspace(create.name.as_str())
+                .is_some_and(|keyspace| keyspace.tables.is_empty())
+        {
+            self.schema = self.schema.without_keyspace(create.name.as_str());
+        }
+        if let Err(error) = self.apply(statement) {
+            self.refuse(found, found.place(), error);
+            return;
+        }
+        match statement {
+            Statement::CreateTable(create) => {
+                let key = self.key(&create.table);
+                let Some(table) = self.schema.table(&key.0, &key.1) else {
+                    return;
+                };
+                let name = create.table.name.as_str();
+                let modelled = Modelled {
+                    table: Arc::clone(table),
+                    spot: Spot::of(found, found.name_behind("table", name)),
+                    columns: create
+                        .columns
+                        .iter()
+                        .map(|column| column.name.as_str())
+                        .map(|column| (column.to_owned(), Spot::of(found, found.name_behind(name, column))))
+                        .collect(),
+                    indexes: BTreeMap::new(),
+                };
+                self.model.tables.entry(key).or_insert(modelled);
+            }
+            Statement::AlterTable(alter) => {
+                let key = self.key(&alter.table);
+                let (AlterTableAction::Add { columns, .. }, Some(modelled)) =
+                    (&alter.action, self.model.tables.get_mut(&key))
+                else {
+                    return;
+                };
+                for column in columns {
+                    let name = column.name.as_str();
+                    let spot = Spot::of(found, found.name_behind("add", name));
+                    modelled.columns.insert(name.to_owned(), spot);
+                }
+            }
+            Statement::CreateIndex(create) => {
+                let key = self.key(&create.table);
+                let (Some(table), Some(modelled)) =
+                    (self.schema.table(&key.0, &key.1), self.model.tables.get_mut(&key))
+                else {
+                    return;
+                };
+                for name in table.indexes.keys() {
+                    if !modelled.table.indexes.contains_key(name) {
+                        let column = create.targets.first().map_or("index", |(_, column)| column.as_str());
+                        let spot = Spot::of(found, found.name_behind("on", column));
+                        modelled.indexes.insert(name.clone(), spot);
+                    }
+                }
+                modelled.table = Arc::clone(table);
+            }
+            _ => {}
+        }
+    }
+
+    fn key(&self, name: &QualifiedName) -> (String, String) {
+        let keyspace = name
+            .keyspace
+            .as_ref()
+            .map_or(self.keyspace.as_str(), |keyspace| keyspace.as_str());
+        (keyspace.to_owned(), name.name.as_str().to_owned())
+    }
+
+    fn ask(&mut self, found: &Found<'_>, statement: Statement) {
+        let mut names = BTreeMap::new();
+        for table in tables_of(&statement) {
+            let (keyspace, name) = self.key(table);
+            let Some(table) = self.schema.table(&keyspace, &name) else {
+                continue;
+            };
+            for column in &table.columns {
+                let place = found.name_behind("where", &column.name);
+                if place != found.place() {
+                    names.insert(column.name.clone(), Spot::of(found, place));
+                }
+            }
+        }
+        self.model.queries.push(Asked {
+            statement,
+            keyspace: self.keyspace.clone(),
+            spot: Spot::of(found, found.place()),
+            names,
+        });
+    }
+}
+
+/// What a statement names in some keyspace.
+fn names_of(statement: &Statement) -> Vec<&QualifiedName> {
+    match statement {
+        Statement::CreateTable(create) => vec![&create.table],
+        Statement::AlterTable(alter) => vec![&alter.table],
+        Statement::CreateType(create) => vec![&create.name],
+        Statement::AlterType(alter) => vec![&alter.name],
+        Statement::CreateIndex(create) => vec![&create.table],
+        Statement::CreateView(create) => vec![&create.name, &create.base_table],
+        Statement::CreateFunction(create) => vec![&create.name],
+        Statement::CreateAggregate(create) => vec![&create.name],
+        Statement::Drop(drop) => vec![&drop.name],
+        other => tables_of(other),
+    }
+}

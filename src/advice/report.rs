@@ -1,0 +1,196 @@
+//! Advice for people, for programs, and for those who show findings beside code.
+
+use serde_json::{Value, json};
+
+use super::figures::{TableFigures, bytes_text, forecast};
+use super::rules::RULES;
+use super::{Advice, Finding, Level};
+use crate::types::date_text;
+
+/// For people: a paragraph for each finding, then figures, then a count.
+#[must_use]
+pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64) -> String {
+    let mut out = String::new();
+    let mut line = |text: std::fmt::Arguments<'_>| {
+        out.push_str(&text.to_string());
+        out.push('\n');
+    };
+    let mut said = Vec::new();
+    for finding in &advice.findings {
+        let of = if finding.table.is_empty() {
+            String::new()
+        } else {
+            format!("{}: ", finding.table)
+        };
+        line(format_args!(
+            "{}:{}:{}: {}: {of}{} [{}]",
+            finding.file,
+            finding.line,
+            finding.column,
+            finding.level.name(),
+            finding.message,
+            finding.rule
+        ));
+        // Why and what instead are the same for all findings of a rule.
+        if !said.contains(&finding.rule) && finding.rule != super::rules::INVALID.id {
+            said.push(finding.rule);
+            line(format_args!("    why: {}", finding.why));
+            line(format_args!("    instead: {}", finding.instead));
+        }
+    }
+    for figures in &advice.tables {
+        line(format_args!(""));
+        table(figures, logical_bytes_max, today, &mut line);
+    }
+    if !advice.findings.is_empty() || !advice.tables.is_empty() {
+        line(format_args!(""));
+    }
+    line(format_args!(
+        "{}, {}, {}",
+        count(advice.count(Level::Error), "error"),
+        count(advice.count(Level::Warning), "warning"),
+        count(advice.count(Level::Note), "note")
+    ));
+    out
+}
+
+fn count(number: usize, what: &str) -> String {
+    format!("{number} {what}{}", if number == 1 { "" } else { "s" })
+}
+
+fn table(figures: &TableFigures, logical_bytes_max: u64, today: i64, line: &mut impl FnMut(std::fmt::Arguments<'_>)) {
+    line(format_args!(
+        "{}.{}: {} rows, {} in {} logical and {} physical partitions",
+        figures.keyspace,
+        figures.table,
+        figures.rows,
+        bytes_text(figures.bytes),
+        figures.logical,
+        figures.partitions.len()
+    ));
+    for partition in figures.largest.iter().take(5) {
+        let grows = forecast(partition, logical_bytes_max, today).map_or_else(String::new, |forecast| {
+            format!(
+                ", {} a day, full on {}",
+                bytes_text(forecast.bytes_per_day),
+                date_text(forecast.full_on)
+            )
+        });
+        line(format_args!(
+            "    {}: {} rows, {}{grows}",
+            partition.key,
+            partition.rows,
+            bytes_text(partition.bytes)
+        ));
+    }
+}
+
+/// For programs: one object. Its members stay; others may join them.
+#[must_use]
+pub fn json(advice: &Advice, logical_bytes_max: u64, today: i64) -> Value {
+    let tables: Vec<Value> = advice
+        .tables
+        .iter()
+        .map(|figures| {
+            let mut value = json!(figures);
+            let forecasts: Vec<Value> = figures
+                .largest
+                .iter()
+                .map(|partition| match forecast(partition, logical_bytes_max, today) {
+                    Some(forecast) => json!({
+                        "bytes_per_day": forecast.bytes_per_day,
+                        "full_on": date_text(forecast.full_on),
+                    }),
+                    None => Value::Null,
+                })
+                .collect();
+            if let Some(largest) = value.get_mut("largest").and_then(Value::as_array_mut) {
+                for (partition, forecast) in largest.iter_mut().zip(forecasts) {
+                    if let Some(partition) = partition.as_object_mut() {
+                        partition.insert("forecast".to_owned(), forecast);
+                    }
+                }
+            }
+            value
+        })
+        .collect();
+    json!({
+        "version": 1,
+        "errors": advice.count(Level::Error),
+        "warnings": advice.count(Level::Warning),
+        "notes": advice.count(Level::Note),
+        "findings": advice.findings,
+        "tables": tables,
+    })
+}
+
+/// The Static Analysis Results Interchange Format, version 2.1.0.
+#[must_use]
+pub fn sarif(advice: &Advice) -> Value {
+    let rules: Vec<Value> = RULES
+        .iter()
+        .map(|rule| {
+            json!({
+                "id": rule.id,
+                "shortDescription": { "text": rule.what },
+                "fullDescription": { "text": rule.why },
+                "help": { "text": rule.instead },
+            })
+        })
+        .collect();
+    let results: Vec<Value> = advice.findings.iter().map(result).collect();
+    json!({
+        "$schema": "https://json.schemastore.org/sarif-2.1.0.json",
+        "version": "2.1.0",
+        "runs": [{
+            "tool": {
+                "driver": {
+                    "name": "helenus",
+                    "version": env!("CARGO_PKG_VERSION"),
+                    "rules": rules,
+                },
+            },
+            "columnKind": "unicodeCodePoints",
+            "results": results,
+        }],
+    })
+}
+
+fn result(finding: &Finding) -> Value {
+    let of = if finding.table.is_empty() {
+        String::new()
+    } else {
+        format!("{}: ", finding.table)
+    };
+    json!({
+        "ruleId": finding.rule,
+        "ruleIndex": RULES.iter().position(|rule| rule.id == finding.rule),
+        "level": finding.level.name(),
+        "message": { "text": format!("{of}{}. {}", finding.message, finding.instead) },
+        "locations": [{
+            "physicalLocation": {
+                "artifactLocation": { "uri": uri(&finding.file) },
+                "region": {
+                    "startLine": finding.line,
+                    "startColumn": finding.column,
+                    "endColumn": finding.column + finding.width,
+                },
+            },
+        }],
+    })
+}
+
+/// A path as a URI: what may not stand in one is written by its bytes.
+fn uri(path: &str) -> String {
+    let mut out = String::new();
+    for byte in path.bytes() {
+        match byte {
+            b'a'..=b'z' | b'A'..=b'Z' | b'0'..=b'9' | b'-' | b'.' | b'_' | b'~' | b'/' => out.push(char::from(byte)),
+            _ => out.push_str(&format!("%{byte:02X}")),
+        }
+    }
+    if path.starts_with('/') {
+        out.insert_str(0, "file://");
+    }
+    out
+}

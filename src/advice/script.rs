@@ -1,0 +1,322 @@
+//! A file of statements: where each begins and ends, and where in it a name stands.
+//!
+//! The syntax tree has no places, and needs none to be carried out; advice does. So a file is cut into words here, with no more
+//! understanding than it takes not to be misled by quotes and comments. The grammar judges each statement afterwards.
+
+/// A place in a file, both counted from 1; columns in characters.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place {
+    /// The line.
+    pub line: usize,
+    /// The character in it.
+    pub column: usize,
+}
+
+/// A file as it was read.
+#[derive(Clone, Debug)]
+pub struct Script {
+    /// What it is called in reports.
+    pub name: String,
+    text: String,
+    statements: Vec<Piece>,
+}
+
+/// A statement's place in a script.
+#[derive(Clone, Debug)]
+pub(super) struct Piece {
+    start: usize,
+    end: usize,
+    words: Vec<Word>,
+}
+
+/// A name, keyword or number; quoted names without their quotes.
+#[derive(Clone, Debug)]
+struct Word {
+    /// Folded to lower case unless quoted.
+    text: String,
+    at: usize,
+    len: usize,
+    quoted: bool,
+}
+
+/// Commands of cqlsh that may stand in its files; they are no CQL and end with their line.
+const CQLSH: &[&str] = &[
+    "capture",
+    "clear",
+    "cls",
+    "consistency",
+    "copy",
+    "expand",
+    "help",
+    "history",
+    "login",
+    "paging",
+    "quit",
+    "exit",
+    "serial",
+    "show",
+    "source",
+    "tracing",
+    "unicode",
+];
+
+impl Script {
+    /// Cuts a text into statements at semicolons; those inside a batch, a quotation or a comment do not count.
+    #[must_use]
+    pub fn new(name: &str, text: &str) -> Self {
+        let mut statements = Vec::new();
+        let mut cutter = Cutter { text, at: 0 };
+        while let Some(piece) = cutter.statement() {
+            statements.push(piece);
+        }
+        Self {
+            name: name.to_owned(),
+            text: text.to_owned(),
+            statements,
+        }
+    }
+
+    pub(super) fn statements(&self) -> impl Iterator<Item = Found<'_>> {
+        self.statements.iter().map(|piece| Found { script: self, piece })
+    }
+
+    /// The place of a byte.
+    fn place(&self, at: usize) -> Place {
+        let before = self.text.get(..at).unwrap_or(&self.text);
+        let line_start = before.rfind('\n').map_or(0, |newline| newline + 1);
+        Place {
+            line: before.matches('\n').count() + 1,
+            column: before.get(line_start..).map_or(0, |line| line.chars().count()) + 1,
+        }
+    }
+}
+
+/// A statement of a script.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Found<'s> {
+    script: &'s Script,
+    piece: &'s Piece,
+}
+
+impl<'s> Found<'s> {
+    /// Its text, without the semicolon.
+    pub(super) fn text(&self) -> &'s str {
+        self.script.text.get(self.piece.start..self.piece.end).unwrap_or("")
+    }
+
+    /// The script it stands in.
+    pub(super) fn file(&self) -> &'s str {
+        &self.script.name
+    }
+
+    /// Where it begins.
+    pub(super) fn place(&self) -> Place {
+        self.script.place(self.piece.start)
+    }
+
+    /// The place of a line and a column (from 0) inside the statement, as the grammar's errors give them.
+    pub(super) fn inner(&self, line: usize, column: usize) -> Place {
+        let start = self.place();
+        match line {
+            0 => start,
+            1 => Place {
+                line: start.line,
+                column: start.column + column,
+            },
+            _ => Place {
+                line: start.line + line - 1,
+                column: column + 1,
+            },
+        }
+    }
+
+    /// Where a name first stands behind the word number `from`; where the statement begins if it does not.
+    fn name_after(&self, from: usize, name: &str) -> Place {
+        let mut words = self.piece.words.iter().skip(from);
+        let found = words.find(|word| word.text == name);
+        found.map_or_else(|| self.place(), |word| self.script.place(word.at))
+    }
+
+    /// Where a name first stands behind a keyword.
+    pub(super) fn name_behind(&self, keyword: &str, name: &str) -> Place {
+        let from = self
+            .piece
+            .words
+            .iter()
+            .position(|word| !word.quoted && word.text == keyword);
+        self.name_after(from.map_or(0, |from| from + 1), name)
+    }
+
+    /// How many characters the word at a place has; 1 where none is.
+    pub(super) fn width(&self, place: Place) -> usize {
+        let mut words = self.piece.words.iter();
+        let found = words.find(|word| self.script.place(word.at) == place);
+        let text = found.and_then(|word| self.script.text.get(word.at..word.at + word.len));
+        text.map_or(1, |text| text.chars().count())
+    }
+}
+
+struct Cutter<'t> {
+    text: &'t str,
+    at: usize,
+}
+
+impl Cutter<'_> {
+    fn byte(&self, ahead: usize) -> Option<u8> {
+        self.text.as_bytes().get(self.at + ahead).copied()
+    }
+
+    /// Moves behind the next `end`, or to the end of the text.
+    fn behind(&mut self, from: usize, end: &str) {
+        let rest = self.text.get(from..).unwrap_or("");
+        self.at = rest.find(end).map_or(self.text.len(), |found| from + found + end.len());
+    }
+
+    /// Skips a comment; whether there was one.
+    fn comment(&mut self) -> bool {
+        match (self.byte(0), self.byte(1)) {
+            (Some(b'-'), Some(b'-')) | (Some(b'/'), Some(b'/')) => self.behind(self.at, "\n"),
+            (Some(b'/'), Some(b'*')) => self.behind(self.at + 2, "*/"),
+            _ => return false,
+        }
+        true
+    }
+
+    /// Skips a quotation; a doubled quote inside begins another one at once, which comes to the same.
+    fn quotation(&mut self, quote: u8) {
+        let end = if quote == b'\'' { "'" } else { "\"" };
+        self.behind(self.at + 1, end);
+        while self.byte(0) == Some(quote) {
+            self.behind(self.at + 1, end);
+        }
+    }
+
+    fn word(&mut self) -> Word {
+        let start = self.at;
+        while self
+            .byte(0)
+            .is_some_and(|byte| byte.is_ascii_alphanumeric() || byte == b'_')
+        {
+            self.at += 1;
+        }
+        let text = self.text.get(start..self.at).unwrap_or("");
+        Word {
+            text: text.to_ascii_lowercase(),
+            at: start,
+            len: self.at - start,
+            quoted: false,
+        }
+    }
+
+    fn statement(&mut self) -> Option<Piece> {
+        let mut words: Vec<Word> = Vec::new();
+        let mut start = None;
+        let mut end = self.at;
+        loop {
+            let Some(byte) = self.byte(0) else {
+                return start.map(|start| Piece { start, end, words });
+            };
+            if byte.is_ascii_whitespace() {
+                self.at += 1;
+                continue;
+            }
+            if self.comment() {
+                continue;
+            }
+            if byte == b';' {
+                let batch = words.first().is_some_and(|word| word.text == "begin");
+                let applied = words.iter().any(|word| !word.quoted && word.text == "apply");
+                self.at += 1;
+                match start {
+                    None => continue,
+                    Some(_) if batch && !applied => continue,
+                    Some(start) => return Some(Piece { start, end, words }),
+                }
+            }
+            let began = self.at;
+            match byte {
+                b'\'' => self.quotation(byte),
+                b'"' => {
+                    self.quotation(byte);
+                    let inside = self.text.get(began + 1..self.at.saturating_sub(1)).unwrap_or("");
+                    words.push(Word {
+                        text: inside.replace("\"\"", "\""),
+                        at: began,
+                        len: self.at - began,
+                        quoted: true,
+                    });
+                }
+                b'$' if self.byte(1) == Some(b'$') => self.behind(self.at + 2, "$$"),
+                b if b.is_ascii_alphanumeric() || b == b'_' => {
+                    let word = self.word();
+                    if start.is_none() && CQLSH.contains(&word.text.as_str()) {
+                        self.behind(self.at, "\n");
+                        continue;
+                    }
+                    words.push(word);
+                }
+                _ => {
+                    self.at += self
+                        .text
+                        .get(self.at..)
+                        .and_then(|rest| rest.chars().next())
+                        .map_or(1, char::len_utf8)
+                }
+            }
+            start.get_or_insert(began);
+            end = self.at;
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn statements_end_at_semicolons_that_count() {
+        let script = Script::new(
+            "s",
+            "-- a; b\nUSE k;;\nCONSISTENCY QUORUM;\n INSERT INTO t (a) VALUES ('x;''y');/* ; */\nBEGIN BATCH UPDATE t SET a = 1; \
+             DELETE FROM t APPLY BATCH;\nSELECT $$;$$, \"A;\" FROM t // end",
+        );
+        let texts: Vec<&str> = script.statements().map(|found| found.text()).collect();
+        assert_eq!(
+            texts,
+            [
+                "USE k",
+                "INSERT INTO t (a) VALUES ('x;''y')",
+                "BEGIN BATCH UPDATE t SET a = 1; DELETE FROM t APPLY BATCH",
+                "SELECT $$;$$, \"A;\" FROM t",
+            ]
+        );
+        let places: Vec<Place> = script.statements().map(|found| found.place()).collect();
+        let at = |line, column| Place { line, column };
+        assert_eq!(places, [at(2, 1), at(4, 2), at(5, 1), at(6, 1)]);
+    }
+
+    #[test]
+    fn names_have_places() {
+        let script = Script::new(
+            "s",
+            "\nCREATE TABLE \"Ä\".t (\n  id int,\n  \"Type\" text, PRIMARY KEY (id))",
+        );
+        let found = script.statements().next().unwrap();
+        assert_eq!(found.name_after(0, "t"), Place { line: 2, column: 18 });
+        assert_eq!(found.name_after(0, "Type"), Place { line: 4, column: 3 });
+        assert_eq!(found.width(found.name_after(0, "Type")), 6);
+        assert_eq!(found.name_behind("primary", "id"), Place { line: 4, column: 29 });
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_cut(text in "[ -~ä\n;'\"$/*-]{0,80}") {
+            for found in Script::new("s", &text).statements() {
+                prop_assert!(!found.text().is_empty());
+                prop_assert!(found.place().line >= 1);
+            }
+        }
+    }
+}

@@ -1,0 +1,229 @@
+//! A survey of what is stored: every row of a table once, in order, and what its logical and physical partitions hold.
+//!
+//! For somebody who looks at a database now and then; it reads everything. What it keeps is bounded: the partition it is in, and the
+//! largest and the busiest of those it has passed.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::sync::Arc;
+
+use super::database::Database;
+use super::error::{Error, storage_read};
+use super::index::rows::IndexedRows;
+use super::value::key_components;
+use crate::partition::store::{Derivation, Entries, Order, RowView, Space, key};
+use crate::schema::{Table, system};
+
+/// Logical partitions that are kept of each table, of the largest and of the busiest.
+const KEPT_MAX: usize = 10;
+/// Days of writes that are kept of each.
+const DAYS_MAX: usize = 32;
+const DAY_MICROS: i64 = 86_400_000_000;
+
+/// A logical partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct LogicalSurvey {
+    /// The partition key as CQL.
+    pub key: String,
+    /// Rows, static ones and those not yet cleaned up too.
+    pub rows: u64,
+    /// Bytes of keys, rows and the entries of its indexes.
+    pub bytes: u64,
+    /// Bytes by the day of the row's last write, days since 1970-01-01 UTC; the last 32 days of which there are any.
+    pub daily: BTreeMap<i64, u64>,
+}
+
+/// A physical partition.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct PhysicalSurvey {
+    /// Its number.
+    pub id: u64,
+    /// Lowest token.
+    pub lower: i64,
+    /// Highest token.
+    pub upper: i64,
+    /// Bytes as in [`LogicalSurvey`].
+    pub bytes: u64,
+    /// Logical partitions in it.
+    pub logical: u64,
+    /// Bytes by day as in [`LogicalSurvey`].
+    pub daily: BTreeMap<i64, u64>,
+}
+
+/// A table.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct TableSurvey {
+    /// Its keyspace.
+    pub keyspace: String,
+    /// Its name.
+    pub table: String,
+    /// Its physical partitions, in order of tokens.
+    pub partitions: Vec<PhysicalSurvey>,
+    /// Rows as in [`LogicalSurvey`].
+    pub rows: u64,
+    /// The largest logical partitions, the largest first.
+    pub largest: Vec<LogicalSurvey>,
+    /// Those with the most bytes of their own last day, of those written last; the latest and busiest first.
+    pub busiest: Vec<LogicalSurvey>,
+}
+
+fn note(daily: &mut BTreeMap<i64, u64>, day: i64, bytes: u64) {
+    *daily.entry(day).or_default() += bytes;
+    if daily.len() > DAYS_MAX {
+        daily.pop_first();
+    }
+}
+
+/// When the row was last written, µs; `None` for damaged or empty ones.
+fn written(view: &RowView<'_>) -> Option<i64> {
+    let cells = view
+        .cells()
+        .filter_map(|cell| cell.ok().map(|cell| cell.timestamp))
+        .max();
+    view.marker().map(|marker| marker.timestamp).max(cells)
+}
+
+/// Puts a partition where it belongs among those kept, the greatest by `of` first.
+fn keep<K: Ord>(kept: &mut Vec<LogicalSurvey>, one: &LogicalSurvey, of: impl Fn(&LogicalSurvey) -> K) {
+    let place = kept.partition_point(|other| of(other) >= of(one));
+    if place < KEPT_MAX {
+        kept.insert(place, one.clone());
+        kept.truncate(KEPT_MAX);
+    }
+}
+
+/// The walk through a table.
+struct Walk<'t> {
+    table: &'t Table,
+    indexed: Option<IndexedRows>,
+    survey: TableSurvey,
+    /// The key that the logical partition begins with, and what was found of it.
+    current: Option<(Vec<u8>, LogicalSurvey)>,
+    /// The physical partition that it is in.
+    at: usize,
+}
+
+impl Walk<'_> {
+    fn row(&mut self, key: &[u8], value: &[u8]) {
+        let is_current = self.current.as_ref().is_some_and(|(prefix, _)| key.starts_with(prefix));
+        if !is_current {
+            self.finish();
+            let Ok(parsed) = key::parse(key) else { return };
+            let components = key_components(&parsed.partition_key, self.table.partition_key_count);
+            let texts: Vec<String> = components
+                .zip(self.table.partition_key())
+                .map(|(bytes, column)| column.ty.to_literal(bytes))
+                .collect();
+            let logical = LogicalSurvey {
+                key: texts.join(", "),
+                ..LogicalSurvey::default()
+            };
+            self.current = Some((key.get(..parsed.prefix_len).unwrap_or(key).to_vec(), logical));
+            while self
+                .survey
+                .partitions
+                .get(self.at)
+                .is_some_and(|partition| partition.upper < parsed.token)
+            {
+                self.at += 1;
+            }
+            if let Some(partition) = self.survey.partitions.get_mut(self.at) {
+                partition.logical += 1;
+            }
+        }
+        let mut bytes = (key.len() + value.len()) as u64;
+        let view = RowView::parse(value).ok();
+        if let (Some(indexed), Some(view)) = (&self.indexed, &view) {
+            let mut entries = Entries::default();
+            indexed.derive(key, view, &mut entries);
+            let of_indexes = entries.into_sorted().into_iter();
+            bytes += of_indexes
+                .map(|(key, value)| (key.len() + value.len()) as u64)
+                .sum::<u64>();
+        }
+        let day = view
+            .as_ref()
+            .and_then(written)
+            .map(|micros| micros.div_euclid(DAY_MICROS));
+        self.survey.rows += 1;
+        if let Some((_, logical)) = &mut self.current {
+            logical.rows += 1;
+            logical.bytes += bytes;
+            if let Some(day) = day {
+                note(&mut logical.daily, day, bytes);
+            }
+        }
+        if let Some(partition) = self.survey.partitions.get_mut(self.at) {
+            partition.bytes += bytes;
+            if let Some(day) = day {
+                note(&mut partition.daily, day, bytes);
+            }
+        }
+    }
+
+    /// Ends the logical partition.
+    fn finish(&mut self) {
+        let Some((_, logical)) = self.current.take() else {
+            return;
+        };
+        keep(&mut self.survey.largest, &logical, |one| one.bytes);
+        keep(&mut self.survey.busiest, &logical, |one| {
+            one.daily.last_key_value().map(|(day, bytes)| (*day, *bytes))
+        });
+    }
+}
+
+impl Database {
+    /// Reads every row of every table of users, at one moment for each, and tells what their partitions hold.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged.
+    pub async fn survey(&self) -> Result<Vec<TableSurvey>, Error> {
+        let snapshot = self.snapshot();
+        let keyspaces = snapshot.schema.keyspaces.values();
+        let tables = keyspaces
+            .filter(|keyspace| !system::is_name(&keyspace.name))
+            .flat_map(|keyspace| keyspace.tables.values())
+            .filter(|table| !table.is_virtual);
+        let mut surveys = Vec::new();
+        for table in tables {
+            surveys.push(self.survey_table(table, snapshot.partitions(table)?.all()).await?);
+        }
+        Ok(surveys)
+    }
+
+    async fn survey_table(
+        &self,
+        table: &Arc<Table>,
+        partitions: &[Arc<crate::partition::PhysicalPartition>],
+    ) -> Result<TableSurvey, Error> {
+        let physical = partitions.iter().map(|partition| PhysicalSurvey {
+            id: partition.id.0,
+            lower: partition.lower,
+            upper: partition.upper,
+            ..PhysicalSurvey::default()
+        });
+        let mut walk = Walk {
+            table,
+            indexed: IndexedRows::of(table),
+            survey: TableSurvey {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+                partitions: physical.collect(),
+                ..TableSurvey::default()
+            },
+            current: None,
+            at: 0,
+        };
+        let (store, _) = self.store_now();
+        let at = store.snapshot();
+        let range = key::table_range(table.storage_id);
+        let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
+            walk.row(key, value);
+            ControlFlow::Continue(())
+        });
+        walked.await.map_err(|error| storage_read(&error))?;
+        walk.finish();
+        Ok(walk.survey)
+    }
+}
