@@ -111,7 +111,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
         if !run.found.faults.is_empty() {
             break;
         }
-        if number % 20 == 0 {
+        if number.is_multiple_of(20) {
             println!(
                 "partitions: {number} changes, {} writes acknowledged, {} rows compared, {:.0} s",
                 run.load.acknowledged,
@@ -289,7 +289,7 @@ impl Run<'_> {
         self.count(change, answered, &before, &after);
         let what = format!("change {number} ({})", change.statement());
         self.found.pages(&mut connection, self.model, &mut pages, &what)?;
-        if self.options.rows <= SMALL_ROWS || number % self.options.full_every == 0 {
+        if self.options.rows <= SMALL_ROWS || number.is_multiple_of(self.options.full_every) {
             self.found.whole(&mut connection, self.model, &what)?;
         } else {
             self.found
