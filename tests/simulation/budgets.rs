@@ -5,8 +5,10 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus::executor::{Database, Error, QueryParams, SessionState};
+use bytes::Bytes;
+use helenus::executor::{Database, Error, QueryParams, SessionState, Values};
 use helenus::partition::store::Medium;
+use helenus::planner::bound::Value;
 
 use super::marks::Mark;
 use super::runner::{Runner, Turn, pass};
@@ -31,7 +33,7 @@ struct Spent {
     partitions: Cell<usize>,
     /// Requests answered with an empty purse.
     throttled: Cell<u64>,
-    value: RefCell<String>,
+    value: Bytes,
 }
 
 /// One life of a database of its own, in memory that does not fail.
@@ -84,13 +86,13 @@ async fn live(world: &Rc<World>) {
         total: Cell::new(0),
         partitions: Cell::new(world.parts(&server.database, "b").len()),
         throttled: Cell::new(0),
-        value: RefCell::new("x".repeat(1024 * usize::try_from(1 + world.below(60)).unwrap())),
+        value: Bytes::from(vec![b'x'; 1024 * usize::try_from(1 + world.below(60)).unwrap()]),
     });
     let clients = 2 + world.below(4);
     for client in 0..clients {
         spawn(world, &mut runner, &server, &spent, client);
     }
-    for _ in 0..1500 {
+    for _ in 0..1000 {
         if runner.turn().await == Turn::Idle || world.failure().is_some() {
             break;
         }
@@ -109,6 +111,9 @@ async fn live(world: &Rc<World>) {
     }
     world.stopping.set(true);
     rest(world, &mut runner).await;
+    for _ in 0..6 {
+        stand_still(world, &mut runner, &server, &spent).await;
+    }
     starve(world, &mut runner, &server, &spent).await;
 }
 
@@ -133,16 +138,20 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
     } else {
         world.below(KEYS)
     };
-    let text = if world.chance(600) {
-        format!("INSERT INTO b (k, v) VALUES ({key}, '{}')", spent.value.borrow())
+    let place = Value::Bytes(Bytes::copy_from_slice(&i32::try_from(key).unwrap().to_be_bytes()));
+    // Values are bound: texts so long take their time to read.
+    let (text, values) = if world.chance(600) {
+        let value = Value::Bytes(spent.value.clone());
+        ("INSERT INTO b (k, v) VALUES (?, ?)", vec![place, value])
     } else {
-        format!("SELECT k FROM b WHERE k = {key}")
+        ("SELECT k FROM b WHERE k = ?", vec![place])
+    };
+    let params = QueryParams {
+        values: Values::Positional(values),
+        ..QueryParams::default()
     };
     let epoch = server.database.partitions().iter().map(|part| part.epoch).max();
-    let answer = server
-        .database
-        .query(&server.session, &text, &QueryParams::default())
-        .await;
+    let answer = server.database.query(&server.session, text, &params).await;
     let told = match &answer {
         Ok(answer) => {
             let cost = answer.charge.in_hundredths();
@@ -210,6 +219,43 @@ async fn split_or_merge(world: &Rc<World>, server: &Server, spent: &Spent) {
     world.log.borrow_mut().note(format!("{text}: {}", changed.is_ok()));
     let parts = world.parts(&server.database, "b").len();
     spent.partitions.set(spent.partitions.get().max(parts));
+}
+
+/// What all accounts of the table have, in hundredths of a unit.
+fn balance(server: &Server) -> i64 {
+    let tables = server.database.throughput().into_iter();
+    let accounts = tables
+        .filter(|shown| shown.table == "b")
+        .flat_map(|shown| shown.partitions);
+    accounts.map(|account| account.balance_hundredths).sum()
+}
+
+/// While time stands still nothing is given: what requests cost is gone from the accounts, whatever becomes of the partitions meanwhile.
+async fn stand_still(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, spent: &Rc<Spent>) {
+    if world.failure().is_some() {
+        return;
+    }
+    world.clock.advance(Duration::from_millis(1 + world.below(3000)));
+    let (before, total) = (balance(server), spent.total.get());
+    let (of_world, of_server, of_spent) = (Rc::clone(world), Rc::clone(server), Rc::clone(spent));
+    runner.spawn("splitter".to_owned(), async move {
+        split_or_merge(&of_world, &of_server, &of_spent).await;
+    });
+    for number in 0..4 {
+        let (world, server, spent) = (Rc::clone(world), Rc::clone(server), Rc::clone(spent));
+        runner.spawn(format!("buyer {number} of a moment"), async move {
+            buy(&world, &server, &spent).await;
+        });
+    }
+    rest(world, runner).await;
+    let (after, cost) = (balance(server), spent.total.get() - total);
+    // Each change of the list rounds once for each partition, and each charge that is divided once.
+    if after > before - i64::try_from(cost).unwrap() + 100 {
+        world.fail(
+            "b",
+            format!("accounts had {before}, requests cost {cost}, and {after} is left"),
+        );
+    }
 }
 
 /// After a long rest everybody is let in: nothing is held for those who are gone, and every debt is worked off.

@@ -81,6 +81,9 @@ pub(crate) fn spawn(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>,
 }
 
 async fn ask_something(world: &Rc<World>, server: &Server) {
+    if world.is_narrow && world.chance(700) {
+        return ask_register(world, server).await;
+    }
     match world.below(118) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
@@ -482,7 +485,8 @@ fn judge_pairs(world: &World, floors: &[i64], lines: &[Line]) -> Vec<Option<i64>
 // Registers of `r`.
 
 async fn ask_register(world: &Rc<World>, server: &Server) {
-    let register = usize::try_from(world.below(REGISTERS as u64)).unwrap();
+    let registers = if world.is_narrow { 1 } else { REGISTERS };
+    let register = usize::try_from(world.below(registers as u64)).unwrap();
     let guess = {
         let registers = world.registers.borrow();
         let operations = &registers[register].operations;
@@ -790,6 +794,8 @@ pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server
 }
 
 async fn check(world: &Rc<World>, server: &Server) {
+    // A commit brings to light what was done late.
+    drop(server.database.probe().await);
     world.check_maps(&server.database);
     let is_settled = !world.medium.is_dead();
     let certain = floors(world);

@@ -2,15 +2,14 @@
 //! simulation moves and a medium that fails by seed. One seed is one history, always the same.
 //!
 //! ```text
-//! cargo test --release --test simulation -- --nocapture                   # the short campaign, and each mutant until it is caught
-//! HELENUS_SIMULATE_SEEDS=2000 cargo test --release --test simulation seeds -- --nocapture
-//! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture  # one again, every event printed
-//! HELENUS_SIMULATE_MUTANT=SkipStripe HELENUS_SIMULATE_SEED=… …            # with a seeded bug
+//! HELENUS_SIMULATE_SEEDS=2000 cargo test --test simulation seeds -- --nocapture   # HELENUS_SIMULATE_FIRST=n: from there
+//! cargo test --test simulation mutants -- --nocapture                             # HELENUS_SIMULATE_MUTANT=NAME: only that
+//! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture         # one again, every event printed
 //! ```
 //! A seed is two to five lives of a database on one medium. In each, three to six clients ask at random; which task, or the medium,
 //! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed, the medium dies, the clock is
 //! set back and forth, and at the end, or in the middle, power is lost. After every step the maps are judged; every answer is judged
-//! when it comes; at rest everything is.
+//! when it comes; at rest everything is. Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! What it cannot see: the `file:` and `slate:` engines (they have threads; kills of the real server, `compat crash`, are theirs), the
 //! order in which tasks that the database spawns itself take turns among themselves, and a medium that was full and then goes on.

@@ -80,6 +80,8 @@ pub(crate) struct World {
     failure: RefCell<Option<String>>,
     numbers: Cell<i64>,
     pub(crate) is_indexed: bool,
+    /// Most of what is asked is asked of one register, and more requests are dropped.
+    pub(crate) is_narrow: bool,
 
     pub(crate) rows: RefCell<BTreeMap<(i32, i32), RowVersions>>,
     pub(crate) pairs: RefCell<Vec<RowVersions>>,
@@ -137,6 +139,7 @@ impl World {
         let medium = Medium::new(random.u64(..));
         Rc::new(Self {
             is_indexed: random.bool(),
+            is_narrow: random.u8(..4) == 0,
             random: RefCell::new(random),
             log: Rc::new(RefCell::new(Log::new(is_loud))),
             marks: RefCell::default(),
@@ -524,7 +527,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
         if world.medium.is_dead() {
             world.mark(Mark::MediumDied);
         }
-        if world.chance(8) {
+        if world.chance(if world.is_narrow { 40 } else { 8 }) {
             let name = runner.cancel_one();
             if let Some(name) = name {
                 world.log.borrow_mut().note(format!("cancel {name}"));
