@@ -30,10 +30,12 @@ pub(crate) enum Mark {
     Throttled,
     DebtCarried,
     SpentByOldList,
+    ReplicasMissed,
+    DoneButTimedOut,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 25] = [
+    pub(crate) const ALL: [Self; 27] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -59,6 +61,8 @@ impl Mark {
         Self::Throttled,
         Self::DebtCarried,
         Self::SpentByOldList,
+        Self::ReplicasMissed,
+        Self::DoneButTimedOut,
     ];
 }
 

@@ -328,7 +328,13 @@ impl Server {
                     Error::WriteFailure { .. } | Error::WriteTimeout { .. } | Error::Server(_) => {
                         Outcome::Unknown(text)
                     }
-                    Error::ReadFailure { .. } | Error::Unavailable(_) | Error::Overloaded(_) => Outcome::Refused(text),
+                    Error::Unavailable(_) => {
+                        world.mark(Mark::ReplicasMissed);
+                        Outcome::Refused(text)
+                    }
+                    Error::ReadFailure { .. } | Error::ReadTimeout { .. } | Error::Overloaded(_) => {
+                        Outcome::Refused(text)
+                    }
                     Error::Invalid(_) | Error::AlreadyExists { .. } => Outcome::Refused(text),
                     other => {
                         world.fail("answers", format!("{text}: {other:?}"));
@@ -535,6 +541,9 @@ async fn live(world: &Rc<World>, is_last: bool) {
                 super::clients::spawn(world, &mut runner, &server, world.below(1000) + 10);
             }
         }
+        if world.chance(6) {
+            disturb(world, &server.database);
+        }
         if world.chance(50) {
             world.clock.advance(Duration::from_millis(world.below(400)));
         }
@@ -565,6 +574,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
         return;
     }
     world.stopping.set(true);
+    server.database.nodes().clear();
     world.medium.set_faults(MediumFaults::default());
     rest(world, &mut runner).await;
     if world.failure().is_none() {
@@ -573,6 +583,29 @@ async fn live(world: &Rc<World>, is_last: bool) {
     if is_last && world.failure().is_none() {
         super::clients::finish_scans(world, &mut runner, &server).await;
     }
+}
+
+/// Takes replicas down, makes writes time out that were done, splits under requests that have looked their place up; or ends all that.
+fn disturb(world: &World, database: &Database) {
+    let seed = world.below(1 << 30);
+    let text = match world.below(5) {
+        0 => (1..=1 + world.below(4))
+            .map(|node| format!("[[fault]]\naction = \"replica-down\"\nnode = {node}\n"))
+            .collect(),
+        1 => "[[fault]]\naction = \"timeout-after\"\nkeyspace = \"ks\"\nstatement = \"write\"\nprobability = 0.3\ncount = 5\n".to_owned(),
+        2 => "[[fault]]\naction = \"split\"\nkeyspace = \"ks\"\ntable = \"t\"\nprobability = 0.5\ncount = 2\n".to_owned(),
+        _ => {
+            world.log.borrow_mut().note("nothing is disturbed".to_owned());
+            return database.nodes().clear();
+        }
+    };
+    let plan = helenus::partition::faults::Plan::from_toml(&format!("seed = {seed}\n{text}"));
+    let set = plan.map_err(|error| error.to_string()).and_then(|plan| {
+        let set = database.nodes().set_plan(plan);
+        set.map_err(|error| error.to_string())
+    });
+    world.log.borrow_mut().note(format!("disturbed by {text:?}"));
+    world.judge("faults", set);
 }
 
 async fn turn(world: &Rc<World>, runner: &mut Runner) -> Turn {
