@@ -2,7 +2,8 @@
 //! simulation moves and a medium that fails by seed. One seed is one history, always the same.
 //!
 //! ```text
-//! HELENUS_SIMULATE_SEEDS=2000 cargo test --test simulation seeds -- --nocapture   # HELENUS_SIMULATE_FIRST=n: from there
+//! HELENUS_SIMULATE_SEEDS=2000 cargo test --test simulation seeds -- --nocapture   # HELENUS_SIMULATE_FIRST=n: from there;
+//!                                                                # HELENUS_SIMULATE_REPEAT=n: only every nth is run twice
 //! cargo test --test simulation mutants -- --nocapture                             # HELENUS_SIMULATE_MUTANT=NAME: only that
 //! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture         # one again, every event printed
 //! ```
@@ -35,7 +36,7 @@ use marks::{Mark, Marks};
 use world::{Plan, Report, simulate};
 
 /// Seeds of the short campaign, every tenth of which is run twice. Of a longer one every one is.
-const SHORT: u64 = 100;
+const SHORT: u64 = 60;
 
 /// Seeds within which every mutant must be caught.
 const MUTANT_SEEDS_MAX: u64 = 500;
@@ -105,12 +106,14 @@ fn tell(report: &Report, mutant: Option<Mutant>) -> String {
 fn seeds_hold_and_repeat() {
     let count = number("HELENUS_SIMULATE_SEEDS").unwrap_or(SHORT);
     let first = number("HELENUS_SIMULATE_FIRST").unwrap_or(0);
+    let every_tenth = if count > SHORT { 1 } else { 10 };
+    let repeated = number("HELENUS_SIMULATE_REPEAT").unwrap_or(every_tenth).max(1);
     let mutant = mutant_named();
     let failures = Mutex::new(Vec::new());
     let total = Mutex::new((Marks::default(), 0_u64));
     run_all(first..first + count, mutant, |report| {
         let mut report = report;
-        if report.failure.is_none() && (count > SHORT || report.seed % 10 == 0) {
+        if report.failure.is_none() && report.seed.is_multiple_of(repeated) {
             let again = guarded(Plan {
                 seed: report.seed,
                 is_loud: false,

@@ -203,7 +203,8 @@ fn step(one: &Operation, value: Option<i64>) -> Option<Option<i64>> {
         Ask::Delete(from) => (value == Some(from), None),
     };
     if one.end.is_none() {
-        return Some(if applies { next } else { value });
+        // Nobody saw it: it matters only where it does something.
+        return (applies && one.ask != Ask::Read).then_some(next);
     }
     if applies != one.applied {
         return None;
