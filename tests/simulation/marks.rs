@@ -31,11 +31,10 @@ pub(crate) enum Mark {
     DebtCarried,
     SpentByOldList,
     ReplicasMissed,
-    DoneButTimedOut,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 27] = [
+    pub(crate) const ALL: [Self; 26] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -62,7 +61,6 @@ impl Mark {
         Self::DebtCarried,
         Self::SpentByOldList,
         Self::ReplicasMissed,
-        Self::DoneButTimedOut,
     ];
 }
 
