@@ -267,7 +267,7 @@ impl Judge<'_, '_> {
                 return Err(Error::invalid(FILTERING));
             }
         }
-        if found.uses_index && found.partition.iter().any(Restriction::is_in) {
+        if found.uses_index && found.token.is_none() && found.partition.iter().any(Restriction::is_in) {
             return Err(Error::invalid(
                 "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported",
             ));
