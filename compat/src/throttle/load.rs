@@ -2,7 +2,7 @@
 
 use super::{Options, Place, retry_after};
 use crate::raw::request::{self, Bound, Params};
-use crate::raw::{Connection, Envelope, answer, opcode};
+use crate::raw::{Connection, Envelope, answer, opcode, put_bytes, put_string};
 use crate::{Error, Outcome, clock};
 use serde_json::Value;
 use std::time::Duration;
@@ -12,6 +12,12 @@ pub(super) const UNITS_OF_ONE: f64 = 10.0;
 
 /// Time between two bursts of a connection.
 const TICK: Duration = Duration::from_millis(10);
+
+/// The key under which a charge is asked for and told.
+const CHARGE: &str = "RequestCharge";
+
+/// The flag of frames with a custom payload.
+const CUSTOM_PAYLOAD: u8 = 0x04;
 
 /// What became of the operations on one physical partition.
 #[derive(Debug, Clone, Copy, Default)]
@@ -86,12 +92,7 @@ fn one(address: &str, table: &str, places: &[Place], offers: &[f64], phase: Dura
                     ..Params::default()
                 };
                 let stream = i16::try_from(sent.len()).unwrap_or(0);
-                connection.put(
-                    &mut bytes,
-                    stream,
-                    opcode::EXECUTE,
-                    &request::execute(4, &update, &params),
-                );
+                put_asking(&mut bytes, stream, &request::execute(4, &update, &params));
                 sent.push(number);
             }
         }
@@ -105,12 +106,24 @@ fn one(address: &str, table: &str, places: &[Place], offers: &[f64], phase: Dura
                 continue;
             };
             match envelope.opcode {
-                opcode::RESULT => done.units += charge(&envelope)?,
+                opcode::RESULT => done.units += charge(&envelope),
                 _ => refused(&envelope, done)?,
             }
         }
         std::thread::sleep(TICK.saturating_sub(start.elapsed() - now));
     }
+}
+
+/// Appends an EXECUTE, of version 4, whose custom payload asks to be told the charge.
+fn put_asking(out: &mut Vec<u8>, stream: i16, message: &[u8]) {
+    let mut body = vec![0, 1];
+    put_string(&mut body, CHARGE);
+    put_bytes(&mut body, &[1]);
+    body.extend_from_slice(message);
+    out.extend_from_slice(&[4, CUSTOM_PAYLOAD]);
+    out.extend_from_slice(&stream.to_be_bytes());
+    out.push(opcode::EXECUTE);
+    put_bytes(out, &body);
 }
 
 /// Counts a refusal, which has to be one that tells how long to wait.
@@ -124,14 +137,12 @@ fn refused(envelope: &Envelope, done: &mut Done) -> Outcome<()> {
     Ok(())
 }
 
-/// `RequestCharge` of an answer's payload, eight bytes of a double.
-fn charge(envelope: &Envelope) -> Outcome<f64> {
-    let name = b"RequestCharge";
+/// `RequestCharge` of an answer's payload, eight bytes of a double; where a server tells none, the price of the operation.
+fn charge(envelope: &Envelope) -> f64 {
+    let name = CHARGE.as_bytes();
     let place = envelope.body.windows(name.len()).position(|window| window == name);
     // Behind the name comes a length of four bytes.
     let bytes = place.and_then(|place| envelope.body.get(place + name.len() + 4..)?.first_chunk::<8>());
-    let bytes = bytes.filter(|_| envelope.flags & 4 != 0);
-    bytes
-        .map(|bytes| f64::from_be_bytes(*bytes))
-        .ok_or(Error::Malformed("no RequestCharge in the payload"))
+    let told = bytes.filter(|_| envelope.flags & CUSTOM_PAYLOAD != 0);
+    told.map_or(UNITS_OF_ONE, |bytes| f64::from_be_bytes(*bytes))
 }

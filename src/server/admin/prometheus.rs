@@ -190,6 +190,9 @@ fn partitions(text: &mut Text, gatherer: &Gatherer) {
         all().map(|(labels, partition)| (labels, partition.per_second.as_f64())),
     );
     let budgets = || all().filter_map(|(labels, partition)| Some((labels, partition.budget?)));
+    if budgets().next().is_none() {
+        return;
+    }
     text.gauges(
         "partition_request_units_per_second",
         "Request units that a physical partition with throughput may spend in a second.",
