@@ -25,6 +25,7 @@ use super::database::{Database, Request};
 use super::error::Error;
 use super::offers::{Offer, ThroughputRules};
 use super::settle::Done;
+use super::shape::shape;
 use crate::clock::Clock;
 use crate::metrics;
 use crate::partition::{Consistency, TablePartitions};
@@ -43,9 +44,6 @@ const WAIT_STEP_MAX: Duration = Duration::from_millis(50);
 
 /// Throttles that are remembered.
 const LOG_MAX: usize = 1_000;
-
-/// Characters of a statement that are remembered of a throttle.
-const SHAPE_CHARACTERS_MAX: usize = 200;
 
 /// What all statements of a database share of throughput, besides the accounts of tables.
 #[derive(Debug)]
@@ -473,66 +471,9 @@ fn throughput_shown(
     }
 }
 
-/// A statement's text without its literals: what stands in quotes, and numbers, are question marks.
-fn shape(text: &str) -> String {
-    let mut shape = String::new();
-    let mut rest = text.chars().peekable();
-    let mut in_word = false;
-    let mut count = 0;
-    while let Some(c) = rest.next() {
-        if count >= SHAPE_CHARACTERS_MAX {
-            shape.push('…');
-            break;
-        }
-        count += 1;
-        if c == '\'' {
-            // A doubled quote inside begins the next literal at once, which is as good.
-            for inside in rest.by_ref() {
-                if inside == '\'' {
-                    break;
-                }
-            }
-            if !shape.ends_with('?') {
-                shape.push('?');
-            }
-            in_word = false;
-        } else if c.is_ascii_digit() && !in_word {
-            while rest
-                .next_if(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '-'))
-                .is_some()
-            {}
-            shape.push('?');
-        } else {
-            in_word = c.is_alphanumeric() || c == '_' || c == '"';
-            shape.push(if c.is_whitespace() { ' ' } else { c });
-        }
-    }
-    shape
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_shape_has_no_values() {
-        for (text, expected) in [
-            (
-                "SELECT * FROM t1 WHERE k = 12 AND v = 'it''s'",
-                "SELECT * FROM t1 WHERE k = ? AND v = ?",
-            ),
-            (
-                "INSERT INTO ks.t (k, v) VALUES (0xAB, 5f3c1a9e-0000-4000-8000-000000000000)",
-                "INSERT INTO ks.t (k, v) VALUES (?, ?f3c1a9e-0000-4000-8000-000000000000)",
-            ),
-        ] {
-            assert_eq!(
-                shape(text),
-                expected.replace("?f3c1a9e-0000-4000-8000-000000000000", "?")
-            );
-        }
-        assert_eq!(shape(&"x".repeat(500)).chars().count(), SHAPE_CHARACTERS_MAX + 1);
-    }
 
     #[test]
     fn only_so_many_wait() {

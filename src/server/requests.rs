@@ -16,11 +16,12 @@ use crate::executor::{
 };
 use crate::metrics;
 use crate::planner::bound::Value;
+use crate::throughput::{REFUSAL_BEGINS, REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;
 use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload};
 use crate::wire::response::{
-    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, Event, Metadata, MetadataMode, Prepared, Response, Rows,
-    SchemaChange,
+    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, ErrorCode, Event, Metadata, MetadataMode, Prepared,
+    Response, Rows, SchemaChange,
 };
 use crate::wire::{BatchType, Value as WireValue, Version, flags};
 
@@ -130,7 +131,28 @@ impl Requests {
         if header.flags & flags::TRACING != 0 {
             return self.traced(session, header.version, request, around).await;
         }
-        self.untraced(session, header.version, request, &mut around).await
+        let asks = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
+        let outcome = self.untraced(session, header.version, request, &mut around).await;
+        outcome.or_else(|error| self.with_refused_charge(asks, error))
+    }
+
+    /// A refusal for want of request units tells a charge, as Cosmos does, though nobody pays it. Other errors tell none.
+    fn with_refused_charge(&self, asks: bool, error: Refused) -> Result<Response, Refused> {
+        let is_throttle = error.code() == ErrorCode::Overloaded && error.message().starts_with(REFUSAL_BEGINS);
+        if !is_throttle || !self.tells_charge(asks) {
+            return Err(error);
+        }
+        let charge = vec![payload_of(REFUSED_CHARGE)];
+        Ok(Response::from(Body::Error(error)).with_extras(Vec::new(), charge))
+    }
+
+    /// Whether a client is told charges that asks for them, or does not.
+    const fn tells_charge(&self, asks: bool) -> bool {
+        match self.charge_payload {
+            ChargePayload::Always => true,
+            ChargePayload::Asked => asks,
+            ChargePayload::Never => false,
+        }
     }
 
     /// Answers a request of the database.
@@ -218,13 +240,11 @@ impl Requests {
     /// Keeps what a trace tells; what the client is told of the charge.
     fn around_answer(&self, asks: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
         around.notes.append(&mut answer.notes);
-        match self.charge_payload {
-            ChargePayload::Always => {}
-            ChargePayload::Asked if asks => {}
-            ChargePayload::Asked | ChargePayload::Never => return Vec::new(),
+        if self.tells_charge(asks) {
+            vec![payload_of(answer.charge)]
+        } else {
+            Vec::new()
         }
-        let charge = answer.charge.as_f64().to_be_bytes();
-        vec![(REQUEST_CHARGE.to_owned(), Bytes::copy_from_slice(&charge))]
     }
 
     async fn query(&self, session: &Session, query: Query<'_>, around: &mut Around) -> Result<Response, Refused> {
@@ -478,6 +498,12 @@ fn respond(
         }
     };
     Response::from(body).with_extras(answer.warnings, payload)
+}
+
+/// What a custom payload says of a charge.
+fn payload_of(charge: RequestUnits) -> (String, Bytes) {
+    let bytes = Bytes::copy_from_slice(&charge.as_f64().to_be_bytes());
+    (REQUEST_CHARGE.to_owned(), bytes)
 }
 
 /// Whether the request's own payload asks what it was charged.

@@ -12,6 +12,9 @@ use std::time::Duration;
 /// What is reported as the charge of a refused request; nothing is taken for it.
 pub const REFUSED_CHARGE: super::RequestUnits = super::RequestUnits::hundredths(38);
 
+/// How a refusal's message begins.
+pub const REFUSAL_BEGINS: &str = "Request rate is large: ";
+
 /// Whole milliseconds, rounded up; at least 1, at most what an `int` holds.
 #[must_use]
 pub fn retry_after_millis(retry_after: Duration) -> i32 {
@@ -25,7 +28,7 @@ pub fn refusal_text(activity: u128, retry_after: Duration) -> String {
     let activity = uuid::Builder::from_random_bytes(activity.to_be_bytes()).into_uuid();
     let millis = retry_after_millis(retry_after);
     format!(
-        "Request rate is large: ActivityID={activity}, RetryAfterMs={millis}, Additional details='Response status code does not \
+        "{REFUSAL_BEGINS}ActivityID={activity}, RetryAfterMs={millis}, Additional details='Response status code does not \
          indicate success: TooManyRequests (429); Substatus: 3200; ActivityId: {activity}; Reason: ({{\n  \"Errors\": [\n    \
          \"Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. \
          Learn more: http://aka.ms/cosmosdb-error-429\"\n  ]\n}});"
