@@ -43,8 +43,8 @@ const BANK_SECONDS: i128 = 300;
 /// What may be spent in a second while there is something in the bank; who has as many anyway banks nothing.
 pub const BURST_PER_SECOND: RequestUnits = RequestUnits::whole(3_000);
 
-/// What a request is taken to cost before any has been seen: 1.
-const MEAN_AT_FIRST: i128 = 100 * MICROS;
+/// What a request is taken to cost before any has been seen: 5, a small write.
+const MEAN_AT_FIRST: i128 = 500 * MICROS;
 
 /// How fast the mean follows: each request moves it by an eighth of the way.
 const MEAN_SHARE: i128 = 8;
@@ -274,19 +274,25 @@ mod tests {
     #[test]
     fn what_is_in_flight_is_held_back_for() {
         let mut budget = Budget::new(whole(100), false, Duration::ZERO);
-        for _ in 0..8 {
-            assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
-            budget.settle(RequestUnits::ZERO);
-        }
-        for _ in 0..200 {
-            budget.charge(RequestUnits::ZERO);
-        }
-        let mut budget = Budget::new(whole(100), false, Duration::ZERO);
-        let admitted = (0..1000)
-            .filter(|_| budget.admit(Duration::ZERO) == Admission::Admitted)
-            .count();
-        assert_eq!(admitted, 100);
+        let admitted = |budget: &mut Budget| {
+            let asked = (0..1000).filter(|_| budget.admit(Duration::ZERO) == Admission::Admitted);
+            asked.count()
+        };
+        assert_eq!(admitted(&mut budget), 20);
         assert_eq!(refused(&mut budget, Duration::ZERO), 1);
+        for _ in 0..20 {
+            budget.cancel();
+        }
+        // Requests that cost 20 each let fewer in at once, but always one.
+        for _ in 0..100 {
+            assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
+            budget.settle(whole(20));
+            budget = Budget {
+                balance: budget.full(),
+                ..budget
+            };
+        }
+        assert_eq!(admitted(&mut budget), 6);
     }
 
     #[test]
