@@ -1,11 +1,7 @@
 //! Throughput limits: who is admitted, who is refused and with which words, what changes of tables do to budgets. On a clock that only
 //! the test moves.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test says no better what went wrong"
-)]
+#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
 mod support;
 
