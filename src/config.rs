@@ -18,8 +18,9 @@ use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
 use crate::planner::Guardrails;
+use crate::planner::rules::{Account, Strict};
 use crate::profile::Profile;
-use crate::server::{ChargePayload, Credentials, Limits, Options, TlsOptions};
+use crate::server::{ChargePayload, Credentials, Limits, Options, TlsIdentity, TlsOptions};
 use crate::throughput::Coefficients;
 use crate::throughput::RequestUnits;
 
@@ -28,6 +29,8 @@ use crate::throughput::RequestUnits;
 pub enum Origin {
     /// Nobody said anything.
     Default,
+    /// The profile's own default.
+    Profile(Profile),
     /// The configuration file.
     File(PathBuf),
     /// This variable.
@@ -40,6 +43,7 @@ impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Default => formatter.write_str("default"),
+            Self::Profile(profile) => write!(formatter, "profile {profile}"),
             Self::File(path) => write!(formatter, "{}", path.display()),
             Self::Environment(name) => write!(formatter, "environment {name}"),
             Self::CommandLine => formatter.write_str("command line"),
@@ -93,6 +97,9 @@ pub enum ConfigError {
     Together(String),
 }
 
+/// Where the profile `cosmos` serves unless told otherwise: this machine's own address, Cosmos's port.
+const COSMOS_LISTEN: &str = "127.0.0.1:10350";
+
 /// The values of all settings as texts, with their origins.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Values {
@@ -140,7 +147,32 @@ impl Values {
             };
             values.insert(setting.name, value);
         }
-        Ok(Self { values })
+        let mut gathered = Self { values };
+        gathered.follow_profile();
+        Ok(gathered)
+    }
+
+    /// What nobody has set is as the profile has it.
+    fn follow_profile(&mut self) {
+        let Some(profile) = self.text("profile").and_then(|name| name.parse::<Profile>().ok()) else {
+            return;
+        };
+        if !profile.is_cosmos() {
+            return;
+        }
+        let region: Vec<String> = self.all("region").to_vec();
+        for (name, values) in [
+            ("listen", Vec::new()),
+            ("tls-listen", vec![COSMOS_LISTEN.to_owned()]),
+            ("cluster-name", vec!["CosmosProd".to_owned()]),
+            ("data-center", region),
+        ] {
+            if let Some(value) = self.values.get_mut(name)
+                && value.1 == Origin::Default
+            {
+                *value = (values, Origin::Profile(profile));
+            }
+        }
     }
 
     /// Every setting with its values and their origin, in the order of [`SETTINGS`].
@@ -297,6 +329,10 @@ pub struct Config {
     pub sweep_interval: Duration,
     /// Whom the server behaves as.
     pub profile: Profile,
+    /// The user's name in the profile `cosmos`.
+    pub account_name: String,
+    /// What that account promises and what it refuses.
+    pub account: Account,
     /// Amounts that are warned of or refused.
     pub guardrails: Guardrails,
     /// What operations cost, in request units.
@@ -341,12 +377,14 @@ impl Config {
     /// # Errors
     /// A value that means nothing, or settings that do not go together.
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
+        let profile: Profile = values.parsed("profile")?;
         let server = Options {
             listen: values.addresses("listen")?,
-            tls: tls(values)?,
-            credentials: credentials(values)?,
+            tls: tls(values, profile)?,
+            credentials: credentials(values, profile)?,
             limits: limits(values)?,
             nodes: nodes(values)?,
+            profile,
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;
         refuse_open_network(&server, open)?;
@@ -365,7 +403,12 @@ impl Config {
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
-            profile: values.parsed("profile")?,
+            profile,
+            account_name: values.text("account").unwrap_or_default().to_owned(),
+            account: Account {
+                consistency: values.parsed("account-consistency")?,
+                strict: strict(values)?,
+            },
             guardrails: guardrails(values)?,
             prices: prices(values)?,
             limits: size_limits(values)?,
@@ -397,7 +440,12 @@ impl Config {
             ready_file: values.text("ready-file").map(PathBuf::from),
             settings: values
                 .iter()
-                .map(|(setting, values, _)| (setting.name.into(), values.join(",")))
+                .map(|(setting, values, _)| {
+                    // Whoever reads the settings need not learn the key.
+                    let is_secret = setting.name == "account-key" && !values.is_empty();
+                    let value = if is_secret { "***".to_owned() } else { values.join(",") };
+                    (setting.name.into(), value)
+                })
                 .collect(),
         })
     }
@@ -565,7 +613,19 @@ fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
     })
 }
 
-fn tls(values: &Values) -> Result<Option<TlsOptions>, ConfigError> {
+/// What the profile `cosmos` takes strictly: each value of the setting, or several with commas between.
+fn strict(values: &Values) -> Result<Strict, ConfigError> {
+    let all = values.all("cosmos-strict").iter().flat_map(|value| value.split(','));
+    Strict::of(all.map(str::trim).filter(|name| !name.is_empty())).map_err(|unknown| {
+        values.wrong(
+            "cosmos-strict",
+            &unknown,
+            format!("one of {}", Strict::NAMES.join(", ")),
+        )
+    })
+}
+
+fn tls(values: &Values, profile: Profile) -> Result<Option<TlsOptions>, ConfigError> {
     let listen = values.addresses("tls-listen")?;
     match (
         listen.is_empty(),
@@ -575,8 +635,14 @@ fn tls(values: &Values) -> Result<Option<TlsOptions>, ConfigError> {
         (true, None, None) => Ok(None),
         (false, Some(certificate), Some(key)) => Ok(Some(TlsOptions {
             listen,
-            certificate: certificate.into(),
-            key: key.into(),
+            identity: TlsIdentity::Files {
+                certificate: certificate.into(),
+                key: key.into(),
+            },
+        })),
+        (false, None, None) if profile.is_cosmos() => Ok(Some(TlsOptions {
+            listen,
+            identity: TlsIdentity::SelfMade,
         })),
         _ => Err(ConfigError::Together(
             "tls-listen, tls-certificate and tls-key go together".into(),
@@ -584,7 +650,26 @@ fn tls(values: &Values) -> Result<Option<TlsOptions>, ConfigError> {
     }
 }
 
-fn credentials(values: &Values) -> Result<Option<Credentials>, ConfigError> {
+fn credentials(values: &Values, profile: Profile) -> Result<Option<Credentials>, ConfigError> {
+    if profile.is_cosmos() {
+        let account = values.text("account").unwrap_or_default();
+        let key = values.text("account-key");
+        if account.is_empty() || key.is_some_and(str::is_empty) {
+            return Err(ConfigError::Together(
+                "neither account nor account-key may be empty".into(),
+            ));
+        }
+        if values.text("user").is_some() {
+            return Err(ConfigError::Together(
+                "the profile cosmos has account and account-key instead of user and password-file".into(),
+            ));
+        }
+        // Without a key the server makes one when it starts.
+        return Ok(key.map(|key| Credentials {
+            user: account.to_owned(),
+            password: key.to_owned(),
+        }));
+    }
     match (values.text("user"), values.text("password-file")) {
         (None, None) => Ok(None),
         (Some(user), Some(file)) => {
@@ -604,7 +689,8 @@ fn credentials(values: &Values) -> Result<Option<Credentials>, ConfigError> {
 
 /// Whoever can reach an address without a login can do everything.
 fn refuse_open_network(server: &Options, allowed: bool) -> Result<(), ConfigError> {
-    if allowed || server.credentials.is_some() {
+    // In the profile cosmos everybody logs in, if need be with a key that the server has made.
+    if allowed || server.credentials.is_some() || server.profile.is_cosmos() {
         return Ok(());
     }
     let tls = server.tls.iter().flat_map(|tls| &tls.listen);

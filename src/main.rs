@@ -181,6 +181,10 @@ fn check(values: &Values) -> Result<ExitCode, Failure> {
             .map(|value| toml::Value::from(value.as_str()).to_string())
             .collect();
         let value = match (quoted.as_slice(), setting.repeatable) {
+            ([_, ..], _) if setting.name == "account-key" => {
+                writeln!(out, "# {} is set  # {origin}", setting.name)?;
+                continue;
+            }
             ([], _) => {
                 writeln!(out, "# {} is not set", setting.name)?;
                 continue;
@@ -383,18 +387,18 @@ fn seed() -> Result<u64, Failure> {
 /// Says that the server answers: the banner, then those who wait for it.
 fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
     let server = running.server();
-    let login = if config.server.credentials.is_some() {
+    let login = if config.server.credentials.is_some() || running.identity().is_some() {
         "required"
     } else {
         "none"
     };
     println!(
-        "helenus {} serves CQL on {}{}{}\n  data {}, durability {}, login {login}",
+        "helenus {} serves CQL on {}{}\n  data {}, durability {}, login {login}",
         env!("CARGO_PKG_VERSION"),
-        list(server.addresses()),
-        match server.tls_addresses() {
-            [] => String::new(),
-            addresses => format!(", with TLS on {}", list(addresses)),
+        match (server.addresses(), server.tls_addresses()) {
+            (plain, []) => list(plain),
+            ([], tls) => format!("{} with TLS", list(tls)),
+            (plain, tls) => format!("{}, with TLS on {}", list(plain), list(tls)),
         },
         running
             .admin_address()
@@ -403,6 +407,17 @@ fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
         config.data,
         config.durability,
     );
+    if let Some(identity) = running.identity() {
+        println!("  profile cosmos, account {}", config.account_name);
+        if let Some(key) = identity.account_key() {
+            println!("  account key {key}");
+        }
+        match (identity.certificate(), identity.certificate_path()) {
+            (Some(_), Some(path)) => println!("  self-made certificate {}", path.display()),
+            (Some(_), None) => println!("  self-made certificate, in memory only"),
+            (None, _) => {}
+        }
+    }
     std::io::stdout().flush()?;
     tracing::info!(
         addresses = %list(server.addresses()),

@@ -134,6 +134,20 @@ impl TestServer {
         self.address
     }
 
+    /// Where drivers connect with TLS; `None` unless the settings say so.
+    #[must_use]
+    pub fn tls_address(&self) -> Option<SocketAddr> {
+        self.running.server().tls_addresses().first().copied()
+    }
+
+    /// The certificate that the server has made for itself, as PEM; `None` unless it is in the profile `cosmos` and was given none.
+    #[must_use]
+    pub fn certificate(&self) -> Option<&str> {
+        self.running
+            .identity()
+            .and_then(crate::server::identity::Identity::certificate)
+    }
+
     /// Where figures are served; `None` unless the settings say so.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {

@@ -34,6 +34,7 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
         request_log_max: 100,
         profile: helenus::profile::Profile::default(),
         throughput: helenus::executor::ThroughputRules::default(),
+        account: helenus::planner::rules::Account::default(),
     };
     let mut client = Client {
         database: Database::open(options).await.unwrap(),

@@ -12,7 +12,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
-use helenus::server::{Credentials, Limits, Options, TlsOptions};
+use helenus::server::{Credentials, Limits, Options, TlsIdentity, TlsOptions};
 use helenus::wire::request::{AuthResponse, EventKind, Register, Request, Startup};
 use helenus::wire::response::{Event, StatusChange};
 use helenus::wire::{Compression, Version};
@@ -231,8 +231,10 @@ async fn tls_has_its_own_port() {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         tls: Some(TlsOptions {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
-            certificate: fixture("certificate.pem"),
-            key: fixture("key.pem"),
+            identity: TlsIdentity::Files {
+                certificate: fixture("certificate.pem"),
+                key: fixture("key.pem"),
+            },
         }),
         limits: Limits {
             login_deadline: Duration::from_millis(500),

@@ -39,6 +39,7 @@ async fn open(url: &str, limits: SizeLimits) -> Client {
         limits,
         profile: helenus::profile::Profile::default(),
         throughput: helenus::executor::ThroughputRules::default(),
+        account: helenus::planner::rules::Account::default(),
     };
     let mut client = Client {
         database: Database::open(options).await.unwrap(),

@@ -93,6 +93,7 @@ impl Session {
                 .unwrap_or_else(|| Uuid::from_u128(self.storage_id.into())),
             storage_id: self.storage_id,
             data_centers: vec![("datacenter1".to_owned(), 1)],
+            profile: helenus::profile::Profile::Cassandra,
         };
         let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)?;
         let changes = record::changes(&self.schema, &outcome.schema);

@@ -44,6 +44,38 @@ pub const SETTINGS: &[Setting] = &[
         Some("cassandra"),
         "Whom to behave as: cassandra, or cosmos (Azure Cosmos DB for Apache Cassandra: its rules, texts and budgets)",
     ),
+    setting(
+        "account",
+        "NAME",
+        Some("helenus"),
+        "The user who logs in, in the profile cosmos",
+    ),
+    setting(
+        "account-key",
+        "KEY",
+        None,
+        "The account's password, in the profile cosmos [default: made at the first start, printed, kept beside the data]",
+    ),
+    setting(
+        "account-consistency",
+        "LEVEL",
+        Some("session"),
+        "The account's consistency, in the profile cosmos: strong, bounded-staleness, session, consistent-prefix, eventual",
+    ),
+    setting(
+        "region",
+        "NAME",
+        Some("West US"),
+        "The region, in the profile cosmos: the data center's name unless data-center is set",
+    ),
+    Setting {
+        name: "cosmos-strict",
+        value: "WHAT",
+        default: None,
+        repeatable: true,
+        help: "What to refuse in the profile cosmos where sources about it contradict each other or are old: alter, clauses, \
+               consistency, deletes, duration, functions, or all",
+    },
     Setting {
         name: "listen",
         value: "ADDRESS:PORT",

@@ -52,6 +52,7 @@ use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
+use crate::planner::rules::Rules;
 use crate::schema::{Schema, StorageId, Table, Throughput, record, system};
 
 const HOST_ID: &[u8] = b"!host_id";
@@ -70,6 +71,8 @@ pub(crate) struct Snapshot {
     pub(crate) schema: Arc<Schema>,
     /// Rises with every change, TRUNCATE included; a plan of another generation is made anew.
     pub(crate) generation: u64,
+    /// What statements are judged by besides.
+    pub(crate) rules: Rules,
     /// Shares its structure with the snapshot before, as the schema does.
     partitions: Partitions,
 }
@@ -101,6 +104,7 @@ pub(crate) struct Catalog {
     store: Store,
     clock: Clock,
     data_centers: Vec<(String, usize)>,
+    rules: Rules,
     /// This node's identity, the same over restarts.
     pub(crate) host_id: Uuid,
     /// The secret of paging states.
@@ -196,9 +200,13 @@ impl Catalog {
         mut random: fastrand::Rng,
         data_centers: Vec<(String, usize)>,
         offers: Offers,
+        rules: Rules,
     ) -> Result<Self, Error> {
         let found = Found::read(&store).await?;
-        let schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
+        let mut schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
+        if rules.profile.is_cosmos() {
+            system::show_as_cosmos(&mut schema);
+        }
         let next_storage_id = found
             .next_storage_id
             .unwrap_or(system::USER_STORAGE_ID_MIN)
@@ -227,6 +235,7 @@ impl Catalog {
             current: ArcSwap::from_pointee(Snapshot {
                 schema: Arc::clone(&schema),
                 generation: 0,
+                rules,
                 partitions,
             }),
             changing: Mutex::new(Changing {
@@ -238,6 +247,7 @@ impl Catalog {
             store,
             clock,
             data_centers,
+            rules,
             host_id: Uuid::from_bytes(host_id),
             paging_key: PagingKey(paging_key),
             indexes: Arc::default(),
@@ -325,6 +335,7 @@ impl Catalog {
             new_id: self.table_id(&mut changing),
             storage_id: changing.next_storage_id,
             data_centers: self.data_centers.clone(),
+            profile: self.rules.profile,
         };
         let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
@@ -431,6 +442,7 @@ impl Catalog {
         self.current.store(Arc::new(Snapshot {
             schema: Arc::clone(&current.schema),
             generation: current.generation,
+            rules: self.rules,
             partitions,
         }));
         Ok(())
@@ -558,6 +570,7 @@ impl Catalog {
         self.current.store(Arc::new(Snapshot {
             schema: next,
             generation: current.generation + 1,
+            rules: self.rules,
             partitions,
         }));
         for index in gone {

@@ -13,7 +13,6 @@ use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, ResultMetadata, 
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::figures::Watch;
-use super::index;
 use super::limits::SizeLimits;
 use super::logical::LogicalPartitions;
 use super::offers::{Offers, ThroughputRules};
@@ -28,6 +27,7 @@ use super::throughput::{Asked, Concerned, Gate, Work};
 use super::value;
 use super::write::clock::{Ballots, ListKeys, WriteClock};
 use super::write::{Routed, WriteRequest, WriteRoom, size};
+use super::{index, levels};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::mutant::{self, Mutant};
@@ -37,6 +37,7 @@ use crate::planner::bound::{
     BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
 };
 use crate::planner::guardrails::Level;
+use crate::planner::rules::{self, Rules};
 use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
 use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
@@ -72,6 +73,8 @@ pub struct Options {
     pub profile: Profile,
     /// How throughput is dealt with.
     pub throughput: ThroughputRules,
+    /// The account that it stands for, in the profile `cosmos`.
+    pub account: rules::Account,
 }
 
 impl Options {
@@ -111,7 +114,7 @@ pub struct Database {
     prices: Coefficients,
     spent: Spent,
     request_log: RequestLog,
-    profile: Profile,
+    pub(super) rules: Rules,
     /// Which partition keys are asked most.
     hot: HotKeys,
     timeuuids: Arc<Timeuuids>,
@@ -233,7 +236,19 @@ impl Database {
         let watch = Watch::new(options.clock.clone());
         let gate = Gate::new(options.throughput, &options.clock);
         let offers = Offers::new(options.throughput, options.clock.clone());
-        let catalog = Catalog::open(store.clone(), options.clock.clone(), random, data_centers, offers).await?;
+        let rules = Rules {
+            profile: options.profile,
+            account: options.account,
+        };
+        let catalog = Catalog::open(
+            store.clone(),
+            options.clock.clone(),
+            random,
+            data_centers,
+            offers,
+            rules,
+        )
+        .await?;
         node.host_id = catalog.host_id;
         let ballots = Ballots::new(store.clone(), catalog.last_ballot);
         let logical = LogicalPartitions::new(&options.limits, options.clock.clone(), catalog.logical.clone());
@@ -262,7 +277,7 @@ impl Database {
             prices: options.prices,
             spent: Spent::default(),
             request_log: RequestLog::new(options.request_log_max),
-            profile: options.profile,
+            rules,
             hot: HotKeys::default(),
             timeuuids,
             seeds,
@@ -322,7 +337,7 @@ impl Database {
     /// Whom to behave as.
     #[must_use]
     pub const fn profile(&self) -> Profile {
-        self.profile
+        self.rules.profile
     }
 
     /// Which partition keys are asked most.
@@ -490,6 +505,7 @@ impl Database {
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<BoundBatch, Error> {
+        self.rules.batch(kind)?;
         let mut plans = Vec::with_capacity(members.len());
         let mut bound = Vec::with_capacity(members.len());
         for (member, values) in members {
@@ -660,6 +676,8 @@ impl Database {
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let params = request.params;
+        let is_system = system::is_local(&select.table.keyspace);
+        let consistency = levels::read(&self.rules, params.consistency, is_system)?;
         let shape = planned.shape(select);
         let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
         let page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
@@ -673,7 +691,7 @@ impl Database {
         let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
         if let BoundPartitions::Keys(keys) = &select.partitions
             && keys.len() > 1
-            && params.consistency.is_serial()
+            && consistency.is_serial()
             && !is_paged
             && select.selection.aggregates.is_empty()
         {
@@ -691,15 +709,14 @@ impl Database {
             tombstones: self.guardrails.tombstones,
         };
         let mut notes = Vec::new();
-        let is_local = system::is_local(&select.table.keyspace);
         if select.table.keyspace == "system_schema" {
             self.admit_metadata(request, Work::Read).await?;
         }
-        if is_local {
+        if is_system {
             charges.metadata();
         }
         let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits, charges);
-        if is_local {
+        if is_system {
             let rows = self.view_rows(request, select);
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
         } else {
@@ -718,9 +735,7 @@ impl Database {
             });
             self.admit(request, concerned, Work::Read).await?;
             let at_level = |error| match error {
-                Error::TooManyTombstones { .. } => Error::TooManyTombstones {
-                    consistency: params.consistency,
-                },
+                Error::TooManyTombstones { .. } => Error::TooManyTombstones { consistency },
                 error => error,
             };
             let indexes = &self.catalog.indexes;
@@ -982,7 +997,7 @@ impl Database {
         write_type: &'static str,
         table: &Table,
     ) -> Result<WriteRequest, Error> {
-        let consistency = request.params.consistency;
+        let consistency = levels::write(&self.rules, request.params.consistency);
         let invalid = |text: String| Err(Error::Invalid(text));
         if write_type == "CAS" {
             let serial = request.params.serial_consistency;

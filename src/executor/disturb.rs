@@ -15,6 +15,7 @@ use uuid::Uuid;
 
 use super::database::{Database, Request};
 use super::error::Error;
+use super::levels;
 use super::read::source;
 use super::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
@@ -134,7 +135,7 @@ impl Database {
         if system::is_name(&table.keyspace) {
             return Ok(None);
         }
-        let consistency = request.params().consistency;
+        let consistency = levels::read(&self.rules, request.params().consistency, false)?;
         let mut places: Vec<Place<'_>> = Vec::new();
         for partition in source::concerned(partitions, select) {
             let place = place(table, partition);

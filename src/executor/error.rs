@@ -98,6 +98,9 @@ pub enum Error {
         /// Cassandra's text.
         message: String,
     },
+    /// What Cosmos refuses as if it were its own fault, 0x0000.
+    #[error("{0}")]
+    NotOffered(String),
     /// Our own fault.
     #[error("{0}")]
     Server(String),
@@ -145,6 +148,17 @@ impl From<crate::planner::Error> for Error {
                 message,
             },
             Planner::Unsupported(_) => Self::Invalid(error.to_string()),
+        }
+    }
+}
+
+impl From<crate::planner::rules::Refusal> for Error {
+    fn from(refusal: crate::planner::rules::Refusal) -> Self {
+        use crate::planner::rules::Refusal;
+        match refusal {
+            Refusal::Server(text) => Self::NotOffered(text.into_owned()),
+            Refusal::Invalid(text) => Self::Invalid(text.into_owned()),
+            Refusal::Configuration(text) => Self::Config(text),
         }
     }
 }

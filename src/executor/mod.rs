@@ -21,6 +21,7 @@ mod explain;
 mod figures;
 mod heat;
 mod index;
+mod levels;
 mod limits;
 mod logical;
 mod offers;

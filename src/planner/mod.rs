@@ -11,6 +11,7 @@
 //!     index.rs                   what indexes answer of them → whether to filter, probes
 //!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
+//!     rules.rs                   a statement in the profile cosmos → in Cassandra's terms, or refused
 //!     explain.rs                 a bound command             → its stages, for people
 //!     modify.rs operation.rs condition.rs json.rs batch.rs   → ModifyPlan, BatchPlan
 //! ```
@@ -42,6 +43,7 @@ mod operation;
 mod range;
 mod relation;
 mod restriction;
+pub mod rules;
 mod select;
 mod selection;
 mod term;

@@ -64,6 +64,7 @@ impl World {
                     new_id: Uuid::from_u128(u128::from(self.next)),
                     storage_id: self.next,
                     data_centers: vec![("datacenter1".to_owned(), 1)],
+                    profile: crate::profile::Profile::Cassandra,
                 };
                 let outcome = ddl::apply(statement, self.keyspace.as_deref(), &self.schema, &context)
                     .map_err(|error| error.to_string())?;

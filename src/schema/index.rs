@@ -31,6 +31,15 @@ const SAI_CLASSES: &[&str] = &[
 /// Most bytes of a term that entries of an index with mode CONTAINS keep: each of its ends is an entry.
 const SUFFIX_BYTES_MAX: usize = 64;
 
+/// The classes of custom indexes that Cosmos has; to us each is an index of equality.
+pub const COSMOS_CLASSES: [&str; 3] = ["CosmosDefaultIndex", "AzureSearchIndex", "CosmosClusteringIndex"];
+
+/// Whether a class is one of Cosmos's.
+#[must_use]
+pub fn is_cosmos_class(class: &str) -> bool {
+    COSMOS_CLASSES.contains(&class)
+}
+
 /// Whether a class is that of storage-attached indexes.
 #[must_use]
 pub fn is_sai_class(class: &str) -> bool {
@@ -111,6 +120,7 @@ impl Index {
             None => Some(IndexFamily::Legacy),
             Some(class) if is_sai_class(class) => Some(IndexFamily::Sai),
             Some(class) if class == SASI_CLASS => Some(IndexFamily::Sasi),
+            Some(class) if is_cosmos_class(class) => Some(IndexFamily::Legacy),
             Some(_) => None,
         }
     }

@@ -73,6 +73,66 @@ pub fn table_id(keyspace: &str, table: &str) -> Uuid {
     uuid::Builder::from_md5_bytes(hash.finalize().into()).into_uuid()
 }
 
+/// Tables of `system` and columns of its other tables that came after Cassandra 3.11, for which Cosmos is taken; and two tables of
+/// estimates that Cosmos has not.
+const AFTER_3_11: &[(&str, &str, &[&str])] = &[
+    ("system", "available_ranges_v2", &[]),
+    ("system", "paxos_repair_history", &[]),
+    ("system", "peer_events_v2", &[]),
+    ("system", "peers_v2", &[]),
+    ("system", "repairs", &[]),
+    ("system", "size_estimates", &[]),
+    ("system", "sstable_activity_v2", &[]),
+    ("system", "table_estimates", &[]),
+    ("system", "top_partitions", &[]),
+    ("system", "transferred_ranges_v2", &[]),
+    ("system", "local", &["broadcast_port", "listen_port", "rpc_port"]),
+    ("system_auth", "cidr_groups", &[]),
+    ("system_auth", "cidr_permissions", &[]),
+    ("system_auth", "identity_to_role", &[]),
+    ("system_auth", "network_permissions", &[]),
+    ("system_distributed", "partition_denylist", &[]),
+    ("system_schema", "column_masks", &[]),
+    ("system_schema", "tables", OPTIONS_AFTER_3_11),
+    ("system_schema", "views", OPTIONS_AFTER_3_11),
+];
+
+const OPTIONS_AFTER_3_11: &[&str] = &[
+    "additional_write_policy",
+    "allow_auto_snapshot",
+    "incremental_backups",
+    "memtable",
+    "read_repair",
+];
+
+/// Changes the system keyspaces into those that Cosmos shows: Cassandra 3.11's, and its own beside them.
+///
+/// Sources: `DESCRIBE KEYSPACES` in a published session of cqlsh with Azure Cosmos DB; the keyspaces that Microsoft's migration tool leaves
+/// out; `system_schema` of Apache Cassandra 3.11.
+pub fn show_as_cosmos(schema: &mut Schema) {
+    schema.keyspaces.remove("system_views");
+    schema.keyspaces.remove("system_virtual_schema");
+    for (keyspace, table, columns) in AFTER_3_11 {
+        let Some(keyspace) = schema.keyspaces.get_mut(*keyspace) else {
+            continue;
+        };
+        let tables = &mut Arc::make_mut(keyspace).tables;
+        if columns.is_empty() {
+            tables.remove(*table);
+        } else if let Some(table) = tables.get_mut(*table) {
+            Arc::make_mut(table)
+                .columns
+                .retain(|column| !columns.contains(&column.name.as_str()));
+        }
+    }
+    if let Some(own) = schema.keyspaces.get_mut(COSMOS) {
+        let own = Arc::make_mut(own);
+        // 3.11 knows of no virtual keyspaces, and clients see this one among the others.
+        own.is_virtual = false;
+        own.replication = BTreeMap::from([("class".to_owned(), format!("{LOCATOR_PACKAGE}LocalStrategy"))]);
+    }
+}
+
 fn read() -> Schema {
     let mut schema = Schema::default();
     let mut keyspace: Option<Keyspace> = None;

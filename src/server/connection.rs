@@ -32,6 +32,7 @@ use super::session::{Session, Startup};
 use crate::clock::Clock;
 use crate::metrics;
 use crate::metrics::turn::Turn;
+use crate::profile::Profile;
 use crate::wire::Version;
 use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
 use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
@@ -41,6 +42,7 @@ use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
 pub(super) struct Shared {
     pub(super) limits: Limits,
     pub(super) authenticator: Authenticator,
+    pub(super) profile: Profile,
     pub(super) admission: Arc<Admission>,
     pub(super) clock: Clock,
 }
@@ -419,6 +421,7 @@ where
         let step = handshake::step(
             &mut self.phase,
             &self.shared.authenticator,
+            self.shared.profile,
             self.session.client().ip(),
             &header,
             &body,

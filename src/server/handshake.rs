@@ -12,6 +12,7 @@ use bytes::Bytes;
 
 use super::auth::{AUTHENTICATOR_CLASS, Authenticator};
 use crate::metrics;
+use crate::profile::Profile;
 use crate::wire::frame::Header;
 use crate::wire::request::{EventKind, Request, Startup};
 use crate::wire::response::{Body, ErrorBody, ErrorCode, Response};
@@ -19,6 +20,9 @@ use crate::wire::{Compression, Opcode, Version};
 
 /// The version of CQL that is spoken, Cassandra 5.0's.
 pub const CQL_VERSION: &str = "3.4.7";
+
+/// The version of CQL that Cosmos says it speaks.
+pub const COSMOS_CQL_VERSION: &str = "3.4.4";
 
 /// How far a connection has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -58,7 +62,17 @@ pub(super) struct Negotiated {
 }
 
 /// The answer to OPTIONS.
-pub(super) fn supported() -> Response {
+pub(super) fn supported(profile: Profile) -> Response {
+    if profile.is_cosmos() {
+        // The latest version that it names is 4, though it takes a 5 as well; and it compresses nothing.
+        let named = Version::NAMES.iter().copied().filter(|name| !name.starts_with('5'));
+        return Body::Supported(vec![
+            ("PROTOCOL_VERSIONS", named.collect()),
+            ("COMPRESSION", Vec::new()),
+            ("CQL_VERSION", vec![COSMOS_CQL_VERSION]),
+        ])
+        .into();
+    }
     // No SCYLLA_* and no PRODUCT_TYPE: drivers would take us for what we are not.
     Body::Supported(vec![
         ("PROTOCOL_VERSIONS", Version::NAMES.to_vec()),
@@ -77,6 +91,7 @@ fn protocol_error(text: impl Into<String>) -> Response {
 pub(super) fn step(
     phase: &mut Phase,
     authenticator: &Authenticator,
+    profile: Profile,
     from: IpAddr,
     header: &Header,
     body: &Bytes,
@@ -91,7 +106,7 @@ pub(super) fn step(
         )));
     }
     match (*phase, opcode) {
-        (_, Opcode::Options) => return Step::Reply(supported()),
+        (_, Opcode::Options) => return Step::Reply(supported(profile)),
         (Phase::Ready, Opcode::Query | Opcode::Prepare | Opcode::Execute | Opcode::Batch) => return Step::Dispatch,
         (Phase::Fresh, Opcode::Startup) | (Phase::Login, Opcode::AuthResponse) | (Phase::Ready, Opcode::Register) => {}
         (phase, opcode) => {
@@ -105,7 +120,7 @@ pub(super) fn step(
     }
     match Request::parse(header, body) {
         Err(malformed) => Step::Reply(protocol_error(malformed.to_string())),
-        Ok(Request::Startup(startup)) => match negotiate(&startup, header.version) {
+        Ok(Request::Startup(startup)) => match negotiate(&startup, header.version, profile) {
             Err(text) => Step::Reply(protocol_error(text)),
             Ok(negotiated) => {
                 let login = authenticator.required();
@@ -144,7 +159,7 @@ pub(super) fn step(
 }
 
 /// Reads STARTUP's options; the error is a text for the client.
-fn negotiate(startup: &Startup<'_>, version: Version) -> Result<Negotiated, String> {
+fn negotiate(startup: &Startup<'_>, version: Version, profile: Profile) -> Result<Negotiated, String> {
     let cql = startup
         .option("CQL_VERSION")
         .ok_or("Missing value CQL_VERSION in STARTUP message")?;
@@ -163,6 +178,8 @@ fn negotiate(startup: &Startup<'_>, version: Version) -> Result<Negotiated, Stri
     }
     let compression = match startup.option("COMPRESSION").filter(|name| !name.is_empty()) {
         None => None,
+        // Cosmos's words; its code for them is not known.
+        Some(_) if profile.is_cosmos() => return Err("Cql request had unsupported headers Compression".into()),
         Some(name) => {
             let algorithm =
                 Compression::from_name(name).ok_or_else(|| format!("Unknown compression algorithm: {name}"))?;

@@ -24,7 +24,7 @@ fn send(phase: &mut Phase, authenticator: &Authenticator, version: Version, requ
         opcode_byte: request.opcode().byte(),
         length: body.len(),
     };
-    step(phase, authenticator, HOME, &header, &body.into())
+    step(phase, authenticator, Profile::Cassandra, HOME, &header, &body.into())
 }
 
 fn startup(version: Version, options: &[(&'static str, &'static str)]) -> Step {
@@ -155,7 +155,14 @@ fn responses_and_unknown_opcodes_are_refused() {
             opcode_byte,
             length: 0,
         };
-        let step = step(&mut Phase::Ready, &authenticator(false), HOME, &header, &Bytes::new());
+        let step = step(
+            &mut Phase::Ready,
+            &authenticator(false),
+            Profile::Cassandra,
+            HOME,
+            &header,
+            &Bytes::new(),
+        );
         assert!(matches!(
             step,
             Step::Reply(Response {

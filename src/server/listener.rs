@@ -4,6 +4,7 @@
 //! that goes down closes and cuts its connections; when the node comes up it listens again. Those who registered are told.
 
 use std::net::{IpAddr, SocketAddr};
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -24,6 +25,7 @@ use super::tls::{self, TlsError};
 use crate::clock::Clock;
 use crate::metrics;
 use crate::partition::nodes::{NODES, Up};
+use crate::profile::Profile;
 use crate::wire::response::{Event, StatusChange};
 
 /// After an error of accept, which often is «too many open files», how long nothing is accepted.
@@ -42,6 +44,8 @@ pub struct Options {
     pub limits: Limits,
     /// Virtual nodes: with four, each address is that of the first node, and the others have those behind it. 0 is one.
     pub nodes: usize,
+    /// Whom to behave as.
+    pub profile: Profile,
 }
 
 /// TLS on its own port.
@@ -49,10 +53,40 @@ pub struct Options {
 pub struct TlsOptions {
     /// Addresses.
     pub listen: Vec<SocketAddr>,
-    /// PEM file with the certificate and those that signed it.
-    pub certificate: std::path::PathBuf,
-    /// PEM file with its key.
-    pub key: std::path::PathBuf,
+    /// The certificate and its key.
+    pub identity: TlsIdentity,
+}
+
+/// The certificate that a server shows.
+#[derive(Clone, PartialEq, Eq)]
+pub enum TlsIdentity {
+    /// In PEM files.
+    Files {
+        /// The certificate and those that signed it.
+        certificate: PathBuf,
+        /// Its key.
+        key: PathBuf,
+    },
+    /// PEM texts.
+    Texts {
+        /// The certificate.
+        certificate: String,
+        /// Its key.
+        key: String,
+    },
+    /// To be made when the server starts.
+    SelfMade,
+}
+
+impl std::fmt::Debug for TlsIdentity {
+    /// Never the key.
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self {
+            Self::Files { certificate, .. } => formatter.debug_tuple("Files").field(certificate).finish(),
+            Self::Texts { .. } => formatter.write_str("Texts"),
+            Self::SelfMade => formatter.write_str("SelfMade"),
+        }
+    }
 }
 
 /// Why the server does not start.
@@ -141,7 +175,7 @@ impl Bound {
             bound.plain.extend(taken);
         }
         if let Some(tls) = &bound.options.tls {
-            let acceptor = tls::acceptor(&tls.certificate, &tls.key)?;
+            let acceptor = tls::acceptor(&tls.identity)?;
             for address in &tls.listen {
                 let taken = listen(*address, nodes, bound.plain.is_empty() && bound.tls.is_empty()).await?;
                 bound.tls_addresses.extend(taken.iter().map(|one| one.address));
@@ -178,6 +212,7 @@ impl Bound {
             limits: self.options.limits,
             authenticator: Authenticator::new(self.options.credentials, clock.clone()),
             admission: Arc::clone(&admission),
+            profile: self.options.profile,
             clock,
         });
         let mut listeners = JoinSet::new();

@@ -41,6 +41,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         Error::Unauthorized(_) => ErrorBody::new(ErrorCode::Unauthorized, text),
         Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
         Error::Overloaded(_) => ErrorBody::new(ErrorCode::Overloaded, text),
+        Error::NotOffered(_) => ErrorBody::new(ErrorCode::Server, text),
         Error::Server(_) => {
             metrics::SERVER_ERRORS.increment();
             tracing::error!(error = %text, "a request failed by our own fault");

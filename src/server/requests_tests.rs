@@ -24,6 +24,7 @@ pub(in crate::server) async fn memory() -> Database {
         request_log_max: 100,
         profile: crate::profile::Profile::default(),
         throughput: crate::executor::ThroughputRules::default(),
+        account: crate::planner::rules::Account::default(),
     };
     Database::open(options).await.unwrap()
 }

@@ -8,6 +8,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::admin::{Admin, AdminBound, Source};
+use super::identity::{Identity, IdentityError};
 use super::listener::node_address;
 use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
@@ -15,6 +16,7 @@ use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
 use crate::partition::faults::PlanError;
 use crate::partition::{HeatLimits, nodes, store};
+use crate::profile::Profile;
 use crate::schema::node::{Client, Live, NodeInfo, Peer};
 
 /// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
@@ -35,6 +37,9 @@ pub enum RunError {
         /// Why.
         source: Box<executor::Error>,
     },
+    /// What the profile `cosmos` makes for itself cannot be made or kept.
+    #[error(transparent)]
+    Identity(#[from] IdentityError),
     /// The addresses cannot be served.
     #[error(transparent)]
     Start(#[from] StartError),
@@ -49,6 +54,7 @@ pub struct Running {
     server: Server,
     database: Arc<Database>,
     admin: Option<Admin>,
+    identity: Option<Identity>,
     /// What is done behind the requests.
     behind: Vec<JoinHandle<()>>,
 }
@@ -63,6 +69,11 @@ impl Running {
         let durability: store::Durability = config.durability.parse()?;
         let mut options = config.server.clone();
         options.limits.connections_max = options.limits.connections_max.min(connections_possible());
+        let identity = match config.profile {
+            Profile::Cassandra => None,
+            Profile::Cosmos => Some(Identity::complete(&mut options, &config.account_name, &url)?),
+        };
+        let login_required = options.credentials.is_some();
         let mut bound = Bound::bind(options).await?;
         let admin = match config.admin_listen {
             Some(address) => Some(AdminBound::bind(address).await?),
@@ -75,6 +86,9 @@ impl Running {
         bound.follow(nodes.up());
         if let Some(plan) = config.fault_plan.clone() {
             nodes.set_plan(plan)?;
+        }
+        if let Some(identity) = &identity {
+            identity.keep()?;
         }
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
         let requests = Arc::new(requests.with_charge_payload(config.charge_payload));
@@ -95,7 +109,7 @@ impl Running {
                 clock,
                 addresses: server.addresses().to_vec(),
                 tls_addresses: server.tls_addresses().to_vec(),
-                login_required: config.server.credentials.is_some(),
+                login_required,
                 data: config.data.clone(),
                 durability: config.durability.clone(),
             })
@@ -119,6 +133,7 @@ impl Running {
             database,
             behind,
             admin,
+            identity,
         })
     }
 
@@ -126,6 +141,12 @@ impl Running {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
+    }
+
+    /// What the profile `cosmos` has made for itself; `None` in other profiles.
+    #[must_use]
+    pub const fn identity(&self) -> Option<&Identity> {
+        self.identity.as_ref()
     }
 
     /// The server.
@@ -189,6 +210,7 @@ async fn open(
         request_log_max: config.request_log_max,
         profile: config.profile,
         throughput: config.throughput,
+        account: config.account,
     };
     Database::open(options).await.map_err(|source| RunError::Open {
         url: config.data.clone(),
@@ -319,6 +341,9 @@ fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeIn
     node.cluster_name.clone_from(&config.cluster_name);
     node.data_center.clone_from(&config.data_center);
     node.rack.clone_from(&config.rack);
+    if config.profile.is_cosmos() {
+        node.as_cosmos();
+    }
     node.generation = i32::try_from(clock.wall_seconds()).unwrap_or(i32::MAX);
     if config.server.nodes > 1 {
         node.virtual_nodes = config.server.nodes;

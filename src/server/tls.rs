@@ -1,4 +1,4 @@
-//! TLS: a certificate chain and a key, from PEM files.
+//! TLS: a certificate chain and a key, from PEM files or texts.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -6,6 +6,8 @@ use std::sync::Arc;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
+
+use super::listener::TlsIdentity;
 
 /// Why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
@@ -24,6 +26,12 @@ pub enum TlsError {
         /// Which.
         path: PathBuf,
     },
+    /// A certificate was to be made at start, and was not.
+    #[error("no certificate")]
+    NotMade,
+    /// A text that we have made or kept is none.
+    #[error("self-made certificate: {0}")]
+    Text(#[from] rustls::pki_types::pem::Error),
     /// Certificate and key cannot be used, or not together.
     #[error(transparent)]
     Rustls(#[from] rustls::Error),
@@ -32,8 +40,27 @@ pub enum TlsError {
 /// What accepts TLS connections with this certificate chain and key.
 ///
 /// # Errors
-/// The files cannot be read or used.
-pub(super) fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, TlsError> {
+/// The files or texts cannot be read or used.
+pub(super) fn acceptor(identity: &TlsIdentity) -> Result<TlsAcceptor, TlsError> {
+    let (chain, key) = match identity {
+        TlsIdentity::Files { certificate, key } => from_files(certificate, key)?,
+        TlsIdentity::Texts { certificate, key } => {
+            let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>()?;
+            (chain, PrivateKeyDer::from_pem_slice(key.as_bytes())?)
+        }
+        TlsIdentity::SelfMade => return Err(TlsError::NotMade),
+    };
+    let provider = Arc::new(rustls::crypto::ring::default_provider());
+    let config = rustls::ServerConfig::builder_with_provider(provider)
+        .with_safe_default_protocol_versions()?
+        .with_no_client_auth()
+        .with_single_cert(chain, key)?;
+    Ok(TlsAcceptor::from(Arc::new(config)))
+}
+
+type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+fn from_files(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     let file = |path: &Path| {
         let path = path.to_owned();
         move |source| TlsError::File { path, source }
@@ -47,11 +74,5 @@ pub(super) fn acceptor(certificate: &Path, key: &Path) -> Result<TlsAcceptor, Tl
             path: certificate.to_owned(),
         });
     }
-    let key = PrivateKeyDer::from_pem_file(key).map_err(file(key))?;
-    let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+    Ok((chain, PrivateKeyDer::from_pem_file(key).map_err(file(key))?))
 }

@@ -300,6 +300,7 @@ impl World {
             limits: helenus::executor::SizeLimits::default(),
             profile: helenus::profile::Profile::default(),
             throughput: helenus::executor::ThroughputRules::default(),
+            account: helenus::planner::rules::Account::default(),
         }
     }
 }

@@ -41,6 +41,7 @@ impl Client {
             request_log_max: 100,
             profile: helenus::profile::Profile::default(),
             throughput,
+            account: helenus::planner::rules::Account::default(),
         };
         Self {
             database: Database::open(options).await.unwrap(),

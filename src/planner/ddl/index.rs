@@ -9,7 +9,8 @@ use super::error::{DdlError, configuration, invalid};
 use super::index_options;
 use super::property::Properties;
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right};
-use crate::schema::index::SASI_CLASS;
+use crate::planner::rules;
+use crate::schema::index::{SASI_CLASS, is_cosmos_class};
 use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, typename};
 use crate::types::{CqlType, quoted};
 
@@ -98,6 +99,11 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
         return Err(invalid!("Secondary indexes on materialized views aren't supported"));
     }
     let targets = targets(table, statement, class)?;
+    let is_cosmos = ddl.context.profile.is_cosmos();
+    if is_cosmos {
+        let judge = |(kind, column): &Target<'_>| rules::index_target(*kind, column, class);
+        targets.iter().try_for_each(judge)?;
+    }
     let name = own_name.map_or_else(|| free_name(keyspace, table, &targets), str::to_owned);
     let index = index(&name, class, given, &targets, ddl.context.storage_id);
     if let Some(same) = table
@@ -114,7 +120,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(configuration!("Illegal index name {name}"));
     }
-    if let Some(class) = class {
+    if let Some(class) = class.filter(|class| !(is_cosmos && is_cosmos_class(class))) {
         index_options::judge(class, &in_order, table, &targets)?;
     }
     let mut changed = Table::clone(table);

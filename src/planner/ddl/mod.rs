@@ -35,6 +35,7 @@ use uuid::Uuid;
 pub use self::cosmos::{PartitionChange, PartitionChangeOf, with_payload};
 pub use self::error::DdlError;
 pub use self::gate::{Unsupported, not_executed};
+use crate::profile::Profile;
 use crate::schema::{Keyspace, Schema, StorageId, system};
 
 /// What comes from outside.
@@ -48,6 +49,8 @@ pub struct DdlContext {
     pub storage_id: StorageId,
     /// Data centres and how many nodes each has.
     pub data_centers: Vec<(String, usize)>,
+    /// Whose rules are in force.
+    pub profile: Profile,
 }
 
 /// How something has changed.

@@ -8,6 +8,7 @@ use uuid::Uuid;
 
 use super::error::{DdlError, configuration, invalid};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, index, options, user_type, view};
+use crate::planner::rules;
 use crate::schema::names::{compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, typename};
 use crate::types::{CqlType, Native};
@@ -36,7 +37,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcom
     }
     given.check_names()?;
     let id = given.id.clone();
-    let options = given.validate()?;
+    let mut options = given.validate()?;
+    if ddl.context.profile.is_cosmos() {
+        rules::table_defaults(&mut options);
+    }
     let mut types = BTreeMap::new();
     let mut written: Vec<&ast::ColumnDefinition> = statement.columns.iter().collect();
     statement_order(&mut written, |column| column.name.as_str());

@@ -1,0 +1,386 @@
+//! The rules of the profile `cosmos`: what Azure Cosmos DB for Apache Cassandra refuses, ignores or names otherwise, in one place.
+//!
+//! ```text
+//! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::judge ─► Planned
+//!                                     what it refuses     in Cassandra's terms               what depends on the table
+//! ```
+//! In the profile `cassandra` nothing is touched. What a DDL statement finds only while it is carried out is judged by [`index_target`]
+//! and filled in by [`table_defaults`], which `ddl` calls.
+//!
+//! Where Cosmos's own words are known they stand here as its users have reported them; where only the fact is known, the words are ours
+//! and the code is 0x2200. What its sources contradict each other about, or say nothing of, is allowed unless [`Strict`] says otherwise.
+//!
+//! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the executor).
+//!
+//! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens; azure-docs#15767,
+//! jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
+
+mod select;
+mod write;
+
+use std::borrow::Cow;
+use std::collections::BTreeMap;
+
+use grammar::ast::{
+    AlterTableAction, BatchKind, CreateIndex, IndexTargetKind, Literal, Modification, Name, Property, PropertyValue,
+    Statement, Type,
+};
+
+use super::Planned;
+use super::ddl::DdlError;
+use crate::profile::{AccountConsistency, Profile};
+use crate::schema::index::{COSMOS_CLASSES, is_cosmos_class};
+use crate::schema::{Column, ColumnKind, TableOptions, typename};
+use crate::types::{CqlType, Native};
+
+/// The class whose indexes are of clustering columns, and allow to sort.
+pub const CLUSTERING_INDEX_CLASS: &str = "CosmosClusteringIndex";
+
+/// What is refused although sources contradict each other, are old, or are silent.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Strict {
+    /// ALTER TABLE of columns: an old page knows only throughput and time to live, newer tools of the vendor's own add columns.
+    pub alter: bool,
+    /// LIKE, GROUP BY, PER PARTITION LIMIT: mentioned nowhere.
+    pub clauses: bool,
+    /// Levels of reads that one page's table forbids and another paragraph of it advises.
+    pub consistency: bool,
+    /// DELETE of ranges and of partitions: refused in 2020, nothing newer is known.
+    pub deletes: bool,
+    /// The type `duration`: missing in the list of types.
+    pub duration: bool,
+    /// Functions that are missing in the list of functions.
+    pub functions: bool,
+}
+
+impl Strict {
+    /// As the setting has them.
+    pub const NAMES: [&'static str; 7] = [
+        "alter",
+        "clauses",
+        "consistency",
+        "deletes",
+        "duration",
+        "functions",
+        "all",
+    ];
+
+    /// All that is named.
+    ///
+    /// # Errors
+    /// The name that is none of [`Strict::NAMES`].
+    pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Result<Self, String> {
+        let mut strict = Self::default();
+        for name in names {
+            match name {
+                "alter" => strict.alter = true,
+                "clauses" => strict.clauses = true,
+                "consistency" => strict.consistency = true,
+                "deletes" => strict.deletes = true,
+                "duration" => strict.duration = true,
+                "functions" => strict.functions = true,
+                "all" => {
+                    strict = Self {
+                        alter: true,
+                        clauses: true,
+                        consistency: true,
+                        deletes: true,
+                        duration: true,
+                        functions: true,
+                    }
+                }
+                unknown => return Err(unknown.to_owned()),
+            }
+        }
+        Ok(strict)
+    }
+}
+
+/// The account that a server stands for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Account {
+    /// What its reads promise.
+    pub consistency: AccountConsistency,
+    /// What it refuses besides.
+    pub strict: Strict,
+}
+
+/// The rules of a profile. In the profile `cassandra` there are none.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Rules {
+    /// The profile.
+    pub profile: Profile,
+    /// The account.
+    pub account: Account,
+}
+
+/// Why a statement is refused: one variant for each code of the protocol.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// Server error, 0x0000.
+    #[error("{0}")]
+    Server(Cow<'static, str>),
+    /// Invalid, 0x2200.
+    #[error("{0}")]
+    Invalid(Cow<'static, str>),
+    /// Config error, 0x2300.
+    #[error("{0}")]
+    Configuration(String),
+}
+
+impl Refusal {
+    fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
+        Self::Invalid(text.into())
+    }
+
+    /// Of what Cosmos does not have; the words are ours.
+    fn unsupported(what: &str) -> Self {
+        Self::invalid(format!("{what} is not supported in the profile cosmos"))
+    }
+}
+
+impl Rules {
+    /// A statement as Cassandra would have to be asked it to do what Cosmos does.
+    ///
+    /// # Errors
+    /// Cosmos refuses it whatever the schema is.
+    pub fn translate(&self, mut statement: Statement) -> Result<Statement, Refusal> {
+        if self.profile.is_cosmos() {
+            self.translate_in_place(&mut statement)?;
+        }
+        Ok(statement)
+    }
+
+    fn translate_in_place(&self, statement: &mut Statement) -> Result<(), Refusal> {
+        if let Some(what) = never(statement) {
+            return Err(Refusal::unsupported(what));
+        }
+        let strict = &self.account.strict;
+        match statement {
+            Statement::Explain(explained) => self.translate_in_place(explained),
+            Statement::Select(select) => select::translate(select, strict),
+            Statement::Insert(insert) => write::insert(insert, strict),
+            Statement::Update(update) => write::update(update, strict),
+            Statement::Delete(delete) => write::delete(delete, strict),
+            Statement::Batch(batch) => {
+                self.batch(batch.kind)?;
+                batch.modifications.iter().try_for_each(|member| match member {
+                    Modification::Insert(insert) => write::insert(insert, strict),
+                    Modification::Update(update) => write::update(update, strict),
+                    Modification::Delete(delete) => write::delete(delete, strict),
+                })
+            }
+            Statement::CreateKeyspace(create) => {
+                create.properties.retain(is_throughput);
+                create.properties.push(replication());
+                Ok(())
+            }
+            Statement::AlterKeyspace(alter) => {
+                alter.properties.retain(is_throughput);
+                Ok(())
+            }
+            Statement::CreateTable(create) => {
+                if create.options.compact_storage {
+                    return Err(Refusal::unsupported("COMPACT STORAGE"));
+                }
+                let types = create.columns.iter().map(|column| &column.column_type);
+                no_duration(types, strict)?;
+                table_options(&mut create.options.properties)
+            }
+            Statement::AlterTable(alter) => match &mut alter.action {
+                AlterTableAction::Options(options) => table_options(&mut options.properties),
+                _ if strict.alter => Err(Refusal::unsupported("ALTER TABLE of columns")),
+                AlterTableAction::Add { columns, .. } => {
+                    no_duration(columns.iter().map(|column| &column.column_type), strict)
+                }
+                _ => Ok(()),
+            },
+            Statement::CreateType(create) => no_duration(create.fields.iter().map(|(_, ty)| ty), strict),
+            Statement::CreateIndex(create) => index_class(create),
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges a planned statement by the tables that it touches.
+    ///
+    /// # Errors
+    /// Cosmos refuses it.
+    pub fn judge(&self, statement: &Statement, planned: &Planned) -> Result<(), Refusal> {
+        if !self.profile.is_cosmos() {
+            return Ok(());
+        }
+        let strict = &self.account.strict;
+        match statement {
+            Statement::Explain(explained) => self.judge(explained, planned),
+            Statement::Select(select) => planned.tables.iter().try_for_each(|table| select::judge(select, table)),
+            Statement::Insert(_) | Statement::Update(_) | Statement::Delete(_) | Statement::Batch(_) => {
+                write::judge(statement, &planned.tables, strict)
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Judges a batch by its kind.
+    ///
+    /// # Errors
+    /// Cosmos refuses it.
+    pub fn batch(&self, kind: BatchKind) -> Result<(), Refusal> {
+        if self.profile.is_cosmos() && kind == BatchKind::Logged {
+            return Err(Refusal::Server(
+                "Logged batches are not supported by the service yet. Please use unlogged batches instead.".into(),
+            ));
+        }
+        Ok(())
+    }
+}
+
+/// What Cosmos has at no time: code of users, roles and permissions, changes of types.
+fn never(statement: &Statement) -> Option<&'static str> {
+    Some(match statement {
+        Statement::CreateFunction(_) => "CREATE FUNCTION",
+        Statement::CreateAggregate(_) => "CREATE AGGREGATE",
+        Statement::DropFunction(drop) if drop.aggregate => "DROP AGGREGATE",
+        Statement::DropFunction(_) => "DROP FUNCTION",
+        Statement::CreateTrigger(_) => "CREATE TRIGGER",
+        Statement::DropTrigger(_) => "DROP TRIGGER",
+        Statement::AlterType(_) => "ALTER TYPE",
+        Statement::Grant(grant) if grant.revoke => "REVOKE",
+        Statement::Grant(_) => "GRANT",
+        Statement::GrantRole(grant) if grant.revoke => "REVOKE",
+        Statement::GrantRole(_) => "GRANT",
+        Statement::ListPermissions(_) => "LIST PERMISSIONS",
+        Statement::ListRoles(_) => "LIST ROLES",
+        Statement::ListUsers => "LIST USERS",
+        Statement::CreateRole(_) => "CREATE ROLE",
+        Statement::AlterRole(_) => "ALTER ROLE",
+        Statement::CreateUser(_) => "CREATE USER",
+        Statement::AlterUser(_) => "ALTER USER",
+        Statement::DropRole(_) => "DROP ROLE",
+        Statement::AddIdentity(_) => "ADD IDENTITY",
+        Statement::DropIdentity(_) => "DROP IDENTITY",
+        _ => return None,
+    })
+}
+
+fn is_throughput(property: &Property) -> bool {
+    property.name.as_str().starts_with("cosmosdb_")
+}
+
+/// Whatever is asked for, clients are shown one copy; there are four.
+fn replication() -> Property {
+    let text = |text: &str| Literal::String(text.to_owned());
+    Property {
+        name: Name("replication".to_owned()),
+        value: PropertyValue::Map(vec![
+            (text("class"), text("SimpleStrategy")),
+            (text("replication_factor"), text("1")),
+        ]),
+    }
+}
+
+/// Drops the options that Cosmos reads past, after a look at the one that it does not.
+fn table_options(properties: &mut Vec<Property>) -> Result<(), Refusal> {
+    let is_zero = |value: &PropertyValue| match value {
+        PropertyValue::Literal(Literal::Integer(text) | Literal::String(text)) => {
+            text.parse::<i64>().is_ok_and(|seconds| seconds == 0)
+        }
+        _ => false,
+    };
+    if properties
+        .iter()
+        .any(|property| property.name.as_str() == "gc_grace_seconds" && !is_zero(&property.value))
+    {
+        return Err(Refusal::invalid("gc_grace_seconds value must be zero."));
+    }
+    properties.retain(|property| {
+        let name = property.name.as_str();
+        name == "default_time_to_live" || name.starts_with("cosmosdb_") || name.starts_with("helenus_")
+    });
+    Ok(())
+}
+
+fn no_duration<'t>(mut types: impl Iterator<Item = &'t Type>, strict: &Strict) -> Result<(), Refusal> {
+    if strict.duration && types.any(names_duration) {
+        return Err(Refusal::unsupported("The type duration"));
+    }
+    Ok(())
+}
+
+fn names_duration(ty: &Type) -> bool {
+    match ty {
+        Type::Named(name) => name.keyspace.is_none() && name.name.as_str() == "duration",
+        Type::Custom(_) => false,
+        Type::List(of) | Type::Set(of) | Type::Frozen(of) | Type::Vector(of, _) => names_duration(of),
+        Type::Map(key, value) => names_duration(key) || names_duration(value),
+        Type::Tuple(parts) => parts.iter().any(names_duration),
+    }
+}
+
+fn index_class(create: &CreateIndex) -> Result<(), Refusal> {
+    let class = match (&create.using, create.custom) {
+        (None, false) => return Ok(()),
+        (class, _) => class.as_deref().unwrap_or_default(),
+    };
+    if create.custom && is_cosmos_class(class) {
+        return Ok(());
+    }
+    let known: Vec<String> = COSMOS_CLASSES.iter().map(|class| format!("'{class}'")).collect();
+    Err(Refusal::Configuration(format!(
+        "When using custom indexes, must have a class name and set to a supported class. Supported class names are [{}] Got '{class}'",
+        known.join(",")
+    )))
+}
+
+/// Judges a column that is to be indexed by what Cosmos indexes.
+///
+/// # Errors
+/// It has no index of this.
+pub(super) fn index_target(kind: IndexTargetKind, column: &Column, class: Option<&str>) -> Result<(), DdlError> {
+    let refused = |what: &str| {
+        DdlError::Invalid(format!(
+            "Secondary indexes are not supported on {what} in the profile cosmos ({})",
+            column.name
+        ))
+    };
+    match column.kind {
+        ColumnKind::Static => return Err(refused("static columns")),
+        ColumnKind::Clustering if class != Some(CLUSTERING_INDEX_CLASS) => {
+            return Err(refused(
+                "clustering columns without a custom index CosmosClusteringIndex",
+            ));
+        }
+        ColumnKind::Clustering | ColumnKind::PartitionKey | ColumnKind::Regular => {}
+    }
+    if kind == IndexTargetKind::Full || (typename::is_collection(&column.ty) && !column.ty.is_multi_cell()) {
+        return Err(refused("frozen collections"));
+    }
+    match column.ty {
+        CqlType::Native(Native::Decimal) => Err(refused("decimal columns")),
+        CqlType::Native(Native::Varint) => Err(refused("varint columns")),
+        _ => Ok(()),
+    }
+}
+
+/// What a new table is shown to have, whatever was asked for.
+///
+/// Source: DESCRIBE TABLE in a published session of cqlsh with Azure Cosmos DB.
+pub(super) fn table_defaults(options: &mut TableOptions) {
+    let asked = std::mem::take(options);
+    *options = TableOptions {
+        compression: BTreeMap::from([
+            ("chunk_length_in_kb".to_owned(), "64".to_owned()),
+            (
+                "class".to_owned(),
+                "org.apache.cassandra.io.compress.LZ4Compressor".to_owned(),
+            ),
+        ]),
+        gc_grace_seconds: 0,
+        memtable_flush_period_in_ms: 3_600_000,
+        speculative_retry: "99PERCENTILE".to_owned(),
+        default_time_to_live: asked.default_time_to_live,
+        partitions: asked.partitions,
+        throughput: asked.throughput,
+        cell_level: asked.cell_level,
+        ..TableOptions::default()
+    };
+}
