@@ -507,6 +507,7 @@ impl Catalog {
         self.current.store(Arc::new(Snapshot {
             schema: Arc::new(schema),
             generation: current.generation + 1,
+            rules: self.rules,
             partitions,
         }));
         for index in difference.gone() {
