@@ -181,6 +181,15 @@ impl Found {
     }
 }
 
+/// The schema of these records, with the system keyspaces of the profile.
+fn schema_of(records: Vec<(Vec<u8>, Bytes)>, rules: Rules) -> Result<Schema, Error> {
+    let mut schema = record::load(records).map_err(|error| Error::Server(error.to_string()))?;
+    if rules.profile.is_cosmos() {
+        system::show_as_cosmos(&mut schema);
+    }
+    Ok(schema)
+}
+
 fn garbage_key(id: StorageId) -> Vec<u8> {
     [GARBAGE, &id.to_be_bytes()].concat()
 }
@@ -203,10 +212,7 @@ impl Catalog {
         rules: Rules,
     ) -> Result<Self, Error> {
         let found = Found::read(&store).await?;
-        let mut schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
-        if rules.profile.is_cosmos() {
-            system::show_as_cosmos(&mut schema);
-        }
+        let schema = schema_of(found.records, rules)?;
         let next_storage_id = found
             .next_storage_id
             .unwrap_or(system::USER_STORAGE_ID_MIN)
@@ -483,7 +489,7 @@ impl Catalog {
         // Behind this, whatever was handed to the store before has been done or never will be.
         commit(&self.store, Batch::new()).await?;
         let mut found = Found::read(&self.store).await?;
-        let schema = record::load(found.records).map_err(|error| Error::Server(error.to_string()))?;
+        let schema = schema_of(found.records, self.rules)?;
         let mut partitions = partitions_at_open(&schema, &found.partitions, &self.store)?;
         changing.next_storage_id = changing
             .next_storage_id
