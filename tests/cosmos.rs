@@ -3,7 +3,6 @@
 #![expect(
     clippy::unwrap_used,
     clippy::indexing_slicing,
-    clippy::cast_possible_truncation,
     reason = "a test may stop at the first surprise"
 )]
 
@@ -71,7 +70,8 @@ use Expect::{Error, Ok as Fine};
 /// A row of the rules: which, its source, the statement, what comes of it.
 type Row = (&'static str, &'static str, &'static str, Expect);
 
-async fn check(client: &mut Client, rows: &[Row]) {
+/// What is not as the rows say.
+async fn differences(client: &mut Client, rows: &[Row]) -> Vec<String> {
     let mut wrong = Vec::new();
     for (row, source, statement, expected) in rows {
         client.query(1, statement).await;
@@ -86,6 +86,11 @@ async fn check(client: &mut Client, rows: &[Row]) {
             wrong.push(format!("{row} ({source}): {statement}: {came:?}"));
         }
     }
+    wrong
+}
+
+async fn check(client: &mut Client, rows: &[Row]) {
+    let wrong = differences(client, rows).await;
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
@@ -806,15 +811,17 @@ const STRICT: &[Row] = &[
 #[tokio::test]
 async fn statements_follow_the_rules_of_cosmos() {
     let (server, mut client) = with_tables(&[]).await;
+    let mut wrong = Vec::new();
     for row in RULES {
-        check(&mut client, std::slice::from_ref(row)).await;
+        wrong.extend(differences(&mut client, std::slice::from_ref(row)).await);
         // The budget of changes of the schema fills again.
         server.advance(std::time::Duration::from_secs(10));
     }
     for (row, source, statement, _) in STRICT {
-        check(&mut client, &[(row, source, statement, Fine)]).await;
+        wrong.extend(differences(&mut client, &[(row, source, statement, Fine)]).await);
         server.advance(std::time::Duration::from_secs(10));
     }
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
 #[tokio::test]
@@ -897,4 +904,61 @@ async fn other_profiles_are_as_they_were() {
     )
     .await;
     assert_eq!(rows(&server, "SELECT count(*) FROM k.t").await.0, ["count"]);
+}
+
+/// The rule of the published retry policies of the Java driver: split at commas, then at equals signs.
+fn retry_after_millis(text: &str) -> Option<u64> {
+    text.split(',')
+        .find_map(|token| match token.split('=').collect::<Vec<_>>()[..] {
+            [name, value] if name.trim() == "RetryAfterMs" => value.parse().ok(),
+            _ => None,
+        })
+}
+
+#[tokio::test]
+async fn refusals_tell_when_to_come_back() {
+    // Sources: a public lab's log of the text; azure-cosmos-cassandra-extensions, CosmosRetryPolicy.java, for how it is read.
+    let (server, mut client) = with_tables(&[]).await;
+    let table = "CREATE TABLE k.small (a int PRIMARY KEY, v text) WITH cosmosdb_provisioned_throughput = 400";
+    check(&mut client, &[("A 429", "lab 3", table, Fine)]).await;
+    let insert = format!("INSERT INTO k.small (a, v) VALUES (1, '{}')", "v".repeat(10_000));
+    let mut refused = None;
+    for _ in 0..100 {
+        client.query(1, &insert).await;
+        let answer = client.frame().await.unwrap();
+        if answer.opcode == 0 {
+            refused = Some(answer.error());
+            break;
+        }
+    }
+    let (code, text) = refused.unwrap();
+    assert_eq!(code, 0x1001, "{text}");
+    assert!(text.starts_with("Request rate is large: ActivityID="), "{text}");
+    assert!(text.contains("TooManyRequests (429); Substatus: 3200"), "{text}");
+    let wait = retry_after_millis(&text).unwrap();
+    server.advance(std::time::Duration::from_millis(wait));
+    client.query(1, &insert).await;
+    assert_eq!(client.frame().await.unwrap().opcode, 8);
+}
+
+#[tokio::test]
+async fn every_result_tells_its_charge() {
+    // Source: find-request-unit-charge.md: a double of eight bytes, most significant first, under RequestCharge.
+    let (_server, mut client) = with_tables(&[]).await;
+    for statement in [
+        "INSERT INTO k.t (pk, ck, v) VALUES (1, 1, 'a')",
+        "SELECT * FROM k.t WHERE pk = 1",
+        "SELECT * FROM system.local",
+        "CREATE TABLE k.more (a int PRIMARY KEY)",
+    ] {
+        client.query(1, statement).await;
+        let answer = client.frame().await.unwrap();
+        assert_eq!(answer.opcode, 8, "{statement}");
+        assert_ne!(answer.flags & 4, 0, "{statement}: no payload");
+        let name = b"RequestCharge";
+        let at = answer.body.windows(name.len()).position(|bytes| bytes == name).unwrap() + name.len();
+        assert_eq!(answer.body[at..at + 4], 8_i32.to_be_bytes());
+        let charge = f64::from_be_bytes(answer.body[at + 4..at + 12].try_into().unwrap());
+        assert!(charge > 0.0, "{statement}: {charge}");
+    }
 }

@@ -124,7 +124,7 @@ impl Error {
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
             Self::Overloaded(_) => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
-            Self::Server(_) => 0x0000,
+            Self::Server(_) | Self::NotOffered(_) => 0x0000,
         }
     }
 }
@@ -156,6 +156,7 @@ impl From<crate::planner::rules::Refusal> for Error {
     fn from(refusal: crate::planner::rules::Refusal) -> Self {
         use crate::planner::rules::Refusal;
         match refusal {
+            Refusal::Syntax(text) => Self::Syntax(text),
             Refusal::Server(text) => Self::NotOffered(text.into_owned()),
             Refusal::Invalid(text) => Self::Invalid(text.into_owned()),
             Refusal::Configuration(text) => Self::Config(text),

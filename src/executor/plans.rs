@@ -51,7 +51,7 @@ impl PlannedAt {
     /// When the text is no CQL or makes no sense in this schema.
     pub(crate) fn new(text: Arc<str>, keyspace: Option<&str>, snapshot: &Snapshot) -> Result<Self, Error> {
         let statement = grammar::parse(&text).map_err(|error| Error::Syntax(error.to_string()))?;
-        let statement = snapshot.rules.translate(statement)?;
+        let statement = snapshot.rules.translate(statement, &text)?;
         let planned = planner::plan(&statement, keyspace, &snapshot.schema)?;
         snapshot.rules.judge(&statement, &planned)?;
         let result = planned.result.as_ref().map(|result| {

@@ -117,6 +117,9 @@ pub struct Rules {
 /// Why a statement is refused: one variant for each code of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Refusal {
+    /// Syntax error, 0x2000.
+    #[error("{0}")]
+    Syntax(String),
     /// Server error, 0x0000.
     #[error("{0}")]
     Server(Cow<'static, str>),
@@ -140,12 +143,15 @@ impl Refusal {
 }
 
 impl Rules {
-    /// A statement as Cassandra would have to be asked it to do what Cosmos does.
+    /// A statement, written as `text`, as Cassandra would have to be asked it to do what Cosmos does.
     ///
     /// # Errors
     /// Cosmos refuses it whatever the schema is.
-    pub fn translate(&self, mut statement: Statement) -> Result<Statement, Refusal> {
+    pub fn translate(&self, mut statement: Statement, text: &str) -> Result<Statement, Refusal> {
         if self.profile.is_cosmos() {
+            if matches!(statement, Statement::CreateTable(_)) {
+                no_comma_at_end(text)?;
+            }
             self.translate_in_place(&mut statement)?;
         }
         Ok(statement)
@@ -260,6 +266,32 @@ fn never(statement: &Statement) -> Option<&'static str> {
         Statement::DropIdentity(_) => "DROP IDENTITY",
         _ => return None,
     })
+}
+
+/// Refuses a comma behind the last column, which Cassandra's grammar lets stand.
+fn no_comma_at_end(text: &str) -> Result<(), Refusal> {
+    let mut quote = None;
+    let mut after_comma = false;
+    let (mut line, mut column) = (1, 0);
+    for c in text.chars() {
+        match quote {
+            Some(open) if c == open => quote = None,
+            Some(_) => {}
+            None if after_comma && c == ')' => {
+                return Err(Refusal::Syntax(format!(
+                    "line {line}:{column} no viable alternative at input ')'"
+                )));
+            }
+            None if c == '\'' || c == '"' => quote = Some(c),
+            None => {}
+        }
+        after_comma = quote.is_none() && (c == ',' || (after_comma && c.is_whitespace()));
+        column += 1;
+        if c == '\n' {
+            (line, column) = (line + 1, 0);
+        }
+    }
+    Ok(())
 }
 
 fn is_throughput(property: &Property) -> bool {
