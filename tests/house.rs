@@ -21,7 +21,10 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("planner", &["types", "schema", "functions", "token", "profile"]),
     ("throughput", &["clock", "mutant"]),
     ("storage", &["clock", "metrics", "mutant"]),
-    ("advice", &["planner", "types", "schema", "throughput", "token"]),
+    (
+        "advice",
+        &["planner", "types", "schema", "throughput", "token", "profile"],
+    ),
     (
         "partition",
         &[

@@ -276,6 +276,7 @@ impl Reader {
             new_id: Uuid::from_u128(u128::from(self.number)),
             storage_id: 1_000 + self.number * 64,
             data_centers: vec![("datacenter1".to_owned(), 1)],
+            profile: crate::profile::Profile::default(),
         };
         let outcome =
             ddl::apply(statement, Some(&self.keyspace), &self.schema, &context).map_err(|error| error.to_string())?;
