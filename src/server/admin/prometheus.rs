@@ -212,6 +212,10 @@ fn fullest(text: &mut Text, gatherer: &Gatherer) {
     // They come by size.
     largest.retain(|partition| seen.insert((partition.keyspace.clone(), partition.table.clone())));
     largest.truncate(PARTITIONS_MAX);
+    // A family without samples says nothing, and readers of the format may refuse it.
+    if largest.is_empty() {
+        return;
+    }
     let labels: Vec<[(&str, &str); 2]> = largest
         .iter()
         .map(|partition| {
@@ -227,11 +231,14 @@ fn fullest(text: &mut Text, gatherer: &Gatherer) {
         "Bytes of the largest logical partition of a table that is known, index entries included.",
         all().map(|(labels, partition)| (labels, partition.bytes)),
     );
-    let shares = all().filter_map(|(labels, partition)| Some((labels, partition.share()?)));
+    let shares = || all().filter_map(|(labels, partition)| Some((labels, partition.share()?)));
+    if shares().next().is_none() {
+        return;
+    }
     text.gauges(
         "largest_logical_partition_ratio",
         "Its part of what a logical partition may hold; 1 is full.",
-        shares,
+        shares(),
     );
 }
 
