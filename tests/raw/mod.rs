@@ -95,12 +95,29 @@ pub struct Frame {
 }
 
 impl Frame {
+    /// The body behind the custom payload, where there is one.
+    fn behind_payload(&self) -> &[u8] {
+        let mut rest = &self.body[..];
+        if self.flags & 4 != 0 {
+            let count = u16::from_be_bytes(rest[..2].try_into().unwrap());
+            rest = &rest[2..];
+            for _ in 0..count {
+                let name = usize::from(u16::from_be_bytes(rest[..2].try_into().unwrap()));
+                rest = &rest[2 + name..];
+                let value = i32::from_be_bytes(rest[..4].try_into().unwrap());
+                rest = &rest[4 + usize::try_from(value).unwrap_or(0)..];
+            }
+        }
+        rest
+    }
+
     /// Code and message of an ERROR.
     pub fn error(&self) -> (u32, String) {
         assert_eq!(self.opcode, 0, "{self:?}");
-        let code = u32::from_be_bytes(self.body[..4].try_into().unwrap());
-        let length = usize::from(u16::from_be_bytes(self.body[4..6].try_into().unwrap()));
-        (code, String::from_utf8(self.body[6..6 + length].to_vec()).unwrap())
+        let body = self.behind_payload();
+        let code = u32::from_be_bytes(body[..4].try_into().unwrap());
+        let length = usize::from(u16::from_be_bytes(body[4..6].try_into().unwrap()));
+        (code, String::from_utf8(body[6..6 + length].to_vec()).unwrap())
     }
 }
 
