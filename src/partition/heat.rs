@@ -1,11 +1,11 @@
 //! How much is asked of a physical partition, and what follows from it.
 //!
 //! Each partition of a table's list has a [`Heat`] of its own, which begins anew when the partition is split off or merged. What a
-//! statement was charged there is added to it; every [`UNITS_PER_SAMPLE`] units the token that was asked for is kept, the newest
-//! [`SAMPLES`] of them: so the tokens kept are spread as the load is.
+//! statement was charged there is added to it; every `UNITS_PER_SAMPLE` units the token that was asked for is kept, the newest
+//! `SAMPLES` of them: so the tokens kept are spread as the load is.
 //!
 //! [`Heat::look`] is called now and then and judges the time since the last call. A partition that stays above its share at every one
-//! of so many calls is hot: it is to be split where its load is halved ([`halving`]). One key that takes nearly all of it cannot be
+//! of so many calls is hot: it is to be split where its load is halved (`halving`). One key that takes nearly all of it cannot be
 //! divided. Two neighbours that are to be one must both be quiet, which is to use at most an eighth of what a partition may; a split
 //! leaves each about half, so that nothing is split and merged to and fro.
 
