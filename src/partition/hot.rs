@@ -4,10 +4,10 @@
 //! number of counters; a key that has none takes over the smallest, and what was on it is its possible error. Every key with more than
 //! one part in so many of the requests has a counter, and none is shown with fewer requests than it had.
 //!
-//! Keys are spread over [`SHARDS`], each behind a lock that is held for some tens of nanoseconds; who finds it taken leaves its request
-//! out. Once a window has seen many requests only one of [`SAMPLE`] is counted, that many times over, chosen by a fixed sequence of
+//! Keys are spread over `SHARDS`, each behind a lock that is held for some tens of nanoseconds; who finds it taken leaves its request
+//! out. Once a window has seen many requests only one of `SAMPLE` is counted, that many times over, chosen by a fixed sequence of
 //! numbers that looks like chance (Knuth's multiplier for linear congruences, The Art of Computer Programming 2, 3.3.4). What is shown is the window
-//! of [`WINDOW`] that runs and the one before.
+//! of `WINDOW` that runs and the one before.
 
 use std::cell::Cell;
 use std::sync::atomic::{AtomicBool, Ordering};
