@@ -315,7 +315,9 @@ pub(crate) fn retry_after(text: &str) -> Option<Duration> {
     if !text.contains("TooManyRequests (429)") {
         return None;
     }
-    let (_, field) = text.split(',').nth(1)?.split_once('=')?;
+    // A driver may have put words of its own before it.
+    let message = text.get(text.find("Request rate is large")?..)?;
+    let (_, field) = message.split(',').nth(1)?.split_once('=')?;
     Some(Duration::from_millis(field.trim().parse().ok()?))
 }
 
