@@ -10,8 +10,7 @@
 //! that lags shows.
 
 use std::sync::Arc;
-
-use uuid::Uuid;
+use std::time::Duration;
 
 use super::database::{Database, Request};
 use super::error::Error;
@@ -25,6 +24,7 @@ use crate::planner::bound::{BoundPartitions, BoundSelect};
 use crate::planner::ddl::PartitionChange;
 use crate::schema::node::{Replica as ShownReplica, ReplicaLag};
 use crate::schema::{Schema, Table, system};
+use crate::throughput::refusal_text;
 use crate::token::Token;
 
 /// What is told of a read or write that is made to time out.
@@ -265,8 +265,10 @@ impl Database {
                 self.nodes.hold(ordered, *held_ms).await;
                 Some(timeout(kind, consistency, &Counts::default()))
             }
+            // The activity is the request's number: told in the same words every time a plan is run.
             Outcome::Throttle { retry_after_ms } => {
-                Some(Error::Overloaded(throttled(ordered.request, *retry_after_ms)))
+                let retry_after = Duration::from_millis(*retry_after_ms);
+                Some(Error::Overloaded(refusal_text(ordered.request.into(), retry_after)))
             }
             Outcome::Unavailable => {
                 let required = required(kind, consistency);
@@ -336,14 +338,4 @@ impl Database {
     pub(super) fn replicas_alive(&self, table: &Table, partition: &PhysicalPartition) -> u32 {
         self.nodes.replicas(&place(table, partition)).alive()
     }
-}
-
-/// The text of a refusal by rate, in the form that retry policies for Cosmos read (`RetryAfterMs=`).
-fn throttled(request: u64, retry_after_ms: u64) -> String {
-    // Told in the same words every time a plan is run, so no chance goes into it.
-    let activity = Uuid::from_u64_pair(0xFA17, request);
-    format!(
-        "Request rate is large: ActivityID={activity}, RetryAfterMs={retry_after_ms}, Additional details='Response status code does \
-         not indicate success: TooManyRequests (429); Substatus: 3200; ActivityId: {activity}; Reason: (fault plan);'"
-    )
 }
