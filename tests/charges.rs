@@ -1,10 +1,6 @@
 //! What statements are charged in request units: the published points, where it is charged, and that pages add up.
 
-#![expect(
-    clippy::unwrap_used,
-    clippy::indexing_slicing,
-    reason = "a test says no better what went wrong"
-)]
+#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
 mod raw;
 #[expect(dead_code, reason = "other tests take more of it")]

@@ -4,8 +4,8 @@
 //! text ─ grammar ─► ast::Statement ─ Rules::translate ─► ast::Statement ─ plan ─► Planned ─ Rules::judge ─► Planned
 //!                                     what it refuses     in Cassandra's terms               what depends on the table
 //! ```
-//! In the profile `cassandra` nothing is touched. What a DDL statement finds only while it is carried out is judged by [`index_target`]
-//! and filled in by [`table_defaults`], which `ddl` calls.
+//! In the profile `cassandra` nothing is touched. What a DDL statement finds only while it is carried out is judged by `index_target`
+//! and filled in by `table_defaults`, which `ddl` calls.
 //!
 //! Where Cosmos's own words are known they stand here as its users have reported them; where only the fact is known, the words are ours
 //! and the code is 0x2200. What its sources contradict each other about, or say nothing of, is allowed unless [`Strict`] says otherwise.
