@@ -862,6 +862,33 @@ async fn levels_of_reads_are_refused_when_asked_for() {
 }
 
 #[tokio::test]
+async fn reads_of_two_replicas_cost_twice_as_much() {
+    // Source: "Consistency levels in Azure Cosmos DB" (consistency-levels.md): strong and bounded staleness read two replicas.
+    use helenus::consistency::Consistency;
+    for (account, at_quorum) in [("session", 1.0), ("bounded-staleness", 2.0), ("strong", 2.0)] {
+        let (server, _client) = with_tables(&[("account-consistency", account)]).await;
+        let asked = [
+            ("SELECT * FROM k.t WHERE pk = 1 AND ck = 1", Consistency::One, 1.0),
+            (
+                "SELECT * FROM k.t WHERE pk = 1 AND ck = 1",
+                Consistency::Quorum,
+                at_quorum,
+            ),
+            ("INSERT INTO k.t (pk, ck) VALUES (1, 1)", Consistency::Quorum, 5.0),
+        ];
+        for (text, consistency, charge) in asked {
+            let params = QueryParams {
+                consistency,
+                ..QueryParams::default()
+            };
+            let session = SessionState::default();
+            let answer = server.database().query(&session, text, &params).await.unwrap();
+            assert_eq!(answer.charge.as_f64(), charge, "{account} {consistency:?} {text}");
+        }
+    }
+}
+
+#[tokio::test]
 async fn other_profiles_are_as_they_were() {
     let values = [
         ("data".to_owned(), vec!["memory:".to_owned()]),

@@ -340,6 +340,11 @@ impl Database {
         self.rules.profile
     }
 
+    /// What its profile and its account allow.
+    pub(super) const fn rules(&self) -> &Rules {
+        &self.rules
+    }
+
     /// Which partition keys are asked most.
     pub(super) const fn hot(&self) -> &HotKeys {
         &self.hot
@@ -493,7 +498,7 @@ impl Database {
         }
         let batch = batch?;
         let subject = self.watch.batch_subject(&batch);
-        let mut charges = self.charges();
+        let mut charges = self.charges(params.consistency);
         let outcome = self.run_batch(&request, &batch, &mut charges).await;
         self.watch.note(&subject, request.began, &outcome);
         self.settle(&request, Done::Batch(&batch), &charges, outcome)
@@ -581,7 +586,7 @@ impl Database {
     }
 
     async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
-        let mut charges = self.charges();
+        let mut charges = self.charges(request.consistency());
         let outcome = self.carry_out(request, planned, &mut charges).await;
         let subject = planned.subject(|| self.watch.subject(planned));
         self.watch.note(subject, request.began, &outcome);

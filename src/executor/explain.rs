@@ -60,7 +60,7 @@ impl Database {
             Plan::Modify(plan) => {
                 let modification = plan.bind(values, context)?;
                 let mut stages = explain::modification(&modification);
-                let mut charges = self.charges();
+                let mut charges = self.charges(request.consistency());
                 estimate_write(request, &modification, &mut charges)?;
                 stages.extend(told(&charges, false));
                 stages.extend(cheaper_write(&modification).map(|text| ("cheaper", text)));
@@ -69,7 +69,7 @@ impl Database {
             Plan::Batch(plan) => {
                 let batch = plan.bind(values, context)?;
                 let mut stages = explain::batch(&batch);
-                let mut charges = self.charges();
+                let mut charges = self.charges(request.consistency());
                 for modification in &batch.modifications {
                     estimate_write(request, modification, &mut charges)?;
                 }
@@ -104,7 +104,7 @@ impl Database {
 
     async fn explain_select(&self, request: &Request<'_>, select: &BoundSelect) -> Result<Vec<Stage>, Error> {
         if system::is_local(&select.table.keyspace) {
-            let mut charges = self.charges();
+            let mut charges = self.charges(request.consistency());
             charges.metadata();
             let mut stages = explain::select(select, &IndexUse::None);
             stages.extend(told(&charges, false));
@@ -122,13 +122,13 @@ impl Database {
                 content_bytes_ahead: 0,
                 tombstones: self.tombstones(),
             };
-            let mut unused = self.charges();
+            let mut unused = self.charges(request.consistency());
             let now = request.now_seconds();
             let sink = Sink::new(select, &shape, request.context(), now, limits, &mut unused);
             index::read::explain(self.indexes(), partitions, select, &sink).await?
         };
         let mut stages = explain::select(select, &used);
-        let (charges, at_least) = self.estimate_read(partitions, select, &used).await?;
+        let (charges, at_least) = self.estimate_read(request, partitions, select, &used).await?;
         stages.extend(told(&charges, at_least));
         let cheaper = cheaper_reads(partitions, select, &used, &charges);
         stages.extend(cheaper.into_iter().map(|text| ("cheaper", text)));
@@ -138,12 +138,13 @@ impl Database {
     /// What a read would be charged, and whether it may be more because counting ended.
     async fn estimate_read(
         &self,
+        request: &Request<'_>,
         partitions: &TablePartitions,
         select: &BoundSelect,
         used: &IndexUse,
     ) -> Result<(Charges, bool), Error> {
         let table = select.table.as_ref();
-        let mut charges = self.charges();
+        let mut charges = self.charges(request.consistency());
         let visited: BTreeSet<u64> = source::concerned(partitions, select)
             .map(|partition| partition.id.0)
             .collect();

@@ -13,6 +13,7 @@ use super::database::{Database, Request};
 use super::error::Error;
 use super::plans::PlannedAt;
 use super::throughput::Asked;
+use crate::partition::Consistency;
 use crate::planner::bound::BoundBatch;
 use crate::throughput::{Charges, Stage};
 
@@ -26,9 +27,12 @@ pub(super) enum Done<'a> {
 }
 
 impl Database {
-    /// Charges that are empty yet, at this database's prices.
-    pub(super) fn charges(&self) -> Charges {
-        Charges::new(*self.prices(), 1)
+    /// Charges that are empty yet, at this database's prices. Reads of an account of Cosmos whose consistency is strong or bounded
+    /// ask two replicas unless they ask for one, and cost twice as much.
+    pub(super) fn charges(&self, consistency: Consistency) -> Charges {
+        let asks_one = matches!(consistency, Consistency::One | Consistency::LocalOne);
+        let asks_two = self.profile().is_cosmos() && self.rules().account.consistency.reads_two() && !asks_one;
+        Charges::new(*self.prices(), if asks_two { 2 } else { 1 })
     }
 
     /// Settles a statement that has been carried out, successful or not. The only place that is told what a statement has cost.
