@@ -1,49 +1,41 @@
 //! The whole database behind one facade: what the server calls, and what tests call without one.
 
-use std::collections::BTreeSet;
+mod reads;
+mod writes;
+
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
-use bytes::Bytes;
 use grammar::ast;
 use uuid::Uuid;
 
-use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::figures::Watch;
+use super::index;
 use super::limits::SizeLimits;
 use super::logical::LogicalPartitions;
 use super::offers::{Offers, ThroughputRules};
-use super::paging::{self, StatementDigest};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::read::sink::{Limits, Page, Sink};
-use super::read::{source, virtual_rows};
 use super::request_log::RequestLog;
 use super::settle::Done;
 use super::spent::Spent;
-use super::throughput::{Asked, Concerned, Gate, Work};
-use super::value;
+use super::throughput::{Asked, Gate, Work};
+use super::write::WriteRoom;
 use super::write::clock::{Ballots, ListKeys, WriteClock};
-use super::write::{Routed, WriteRequest, WriteRoom, size};
-use super::{index, levels};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
-use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Store, Url};
 use crate::partition::{Consistency, HotKeys, Nodes, Stripes, TablePartitions};
-use crate::planner::bound::{
-    BoundBatch, BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value,
-};
-use crate::planner::guardrails::Level;
+use crate::planner::bound::{BoundBatch, BoundPartitions, Value};
 use crate::planner::rules::{self, Rules};
 use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
 use crate::profile::Profile;
 use crate::schema::node::{Live, NodeInfo};
-use crate::schema::{Schema, StorageId, Table, describe, system, views};
+use crate::schema::{Schema, StorageId, Table, system};
 use crate::throughput::{Account, Charges, Coefficients, PartitionRef};
-use crate::token::Token;
 
 /// How a database is opened.
 #[derive(Clone)]
@@ -670,384 +662,6 @@ impl Database {
         }
     }
 
-    // Reads.
-
-    async fn select(
-        &self,
-        request: &Request<'_>,
-        planned: &PlannedAt,
-        select: &BoundSelect,
-        values: &[Value],
-        charges: &mut Charges,
-    ) -> Result<Answer, Error> {
-        let params = request.params;
-        let is_system = system::is_local(&select.table.keyspace);
-        let consistency = levels::read(&self.rules, params.consistency, is_system)?;
-        let shape = planned.shape(select);
-        let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
-        let page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
-        let digest = || statement_digest(planned, select, values);
-        let resume = match &params.paging_state {
-            Some(state) if page_rows.is_some() => Some(self.catalog.paging_key.open(digest(), state)?),
-            _ => None,
-        };
-        let mut warnings = Vec::new();
-        self.guardrails.select(select, page_rows, &mut warnings)?;
-        let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
-        if let BoundPartitions::Keys(keys) = &select.partitions
-            && keys.len() > 1
-            && consistency.is_serial()
-            && !is_paged
-            && select.selection.aggregates.is_empty()
-        {
-            return Err(Error::Invalid(
-                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time".to_owned(),
-            ));
-        }
-        let limits = Limits {
-            rows: resume
-                .as_ref()
-                .map_or(select.limit_rows, |position| position.limit_rows),
-            page_rows,
-            page_bytes: self.page_bytes_max,
-            content_bytes_ahead: planned.content_bytes_ahead(),
-            tombstones: self.guardrails.tombstones,
-        };
-        let mut notes = Vec::new();
-        if select.table.keyspace == "system_schema" {
-            self.admit_metadata(request, Work::Read).await?;
-        }
-        if is_system {
-            charges.metadata();
-        }
-        let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits, charges);
-        if is_system {
-            let rows = self.view_rows(request, select);
-            virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
-        } else {
-            let partitions = request.snapshot.partitions(&select.table)?;
-            let as_of;
-            let partitions = if self.nodes.is_quiet() {
-                partitions
-            } else {
-                // Boxed, since it is rare: every request's future would be as large.
-                as_of = Box::pin(self.disturb_read(request, select, partitions)).await?;
-                as_of.as_ref().unwrap_or(partitions)
-            };
-            let mut concerned = Concerned::default();
-            concerned.add(&select.table, partitions, || {
-                source::ahead(partitions, select, resume.as_ref()).map(|partition| partition.id.0)
-            });
-            self.admit(request, concerned, Work::Read).await?;
-            let at_level = |error| match error {
-                Error::TooManyTombstones { .. } => Error::TooManyTombstones { consistency },
-                error => error,
-            };
-            let indexes = &self.catalog.indexes;
-            let read = index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await;
-            match read.map_err(at_level)? {
-                Some(used) => notes.push(format!("Scanned with index {used}")),
-                None => {
-                    let visited = source::run(partitions, select, resume.as_ref(), &mut sink).await;
-                    let visited = visited.map_err(at_level)?;
-                    if params.trace.is_some() {
-                        let all = partitions.all().len();
-                        notes.push(format!("Read {visited} of {all} physical partitions"));
-                    }
-                }
-            }
-        }
-        let Page {
-            content,
-            row_count,
-            mut position,
-            warnings: walked,
-        } = sink.finish()?;
-        charges.give_back(content.len());
-        let left_before = resume.as_ref().map_or(0, |position| position.charge_left_micros);
-        let left = charges.end_page(left_before, position.is_some());
-        if let Some(position) = &mut position {
-            position.charge_left_micros = left;
-        }
-        warnings.extend(walked);
-        planned.note_content_bytes(content.len());
-        let metadata = planned.result.clone().unwrap_or_else(|| {
-            let table = &select.table;
-            Arc::new(ResultMetadata::new(
-                &table.keyspace,
-                &table.name,
-                Arc::clone(&select.selection.columns),
-            ))
-        });
-        let mut answer = Answer::new(AnswerKind::Rows(Rows {
-            metadata,
-            row_count,
-            content,
-            paging_state: position.map(|position| self.catalog.paging_key.seal(digest(), &position)),
-        }));
-        answer.notes = notes;
-        answer.warnings = warnings;
-        Ok(answer)
-    }
-
-    fn view_rows(&self, request: &Request<'_>, select: &BoundSelect) -> Vec<Vec<Option<Bytes>>> {
-        // What only the server knows stands in one keyspace, and drivers read the others much more often.
-        let mut live = Live::default();
-        if select.table.keyspace == "system_views" {
-            live = self.ask_server();
-            live.figures = self.view_figures(&select.table.name);
-        }
-        live.index_builds = self.catalog.indexes.builds();
-        if select.table.keyspace == system::COSMOS {
-            self.cosmos_rows(&select.table.name, &mut live);
-        }
-        let sources = views::Sources {
-            schema: &request.snapshot.schema,
-            node: self.seen_by(request.session.node),
-            live: &live,
-            token: |key| Token::of(key).value(),
-        };
-        let one_key: Option<Vec<Bytes>> = match &select.partitions {
-            BoundPartitions::Keys(keys) => match keys.as_slice() {
-                [key] => {
-                    let components = value::key_components(key, select.table.partition_key_count);
-                    Some(components.map(Bytes::copy_from_slice).collect())
-                }
-                _ => None,
-            },
-            BoundPartitions::Ring { .. } => None,
-        };
-        let first_clustering = first_clustering(select);
-        let wanted = views::Wanted {
-            partition_key: one_key.as_deref(),
-            first_clustering: first_clustering.as_deref(),
-        };
-        views::rows(&select.table, sources, wanted).unwrap_or_default()
-    }
-
-    fn describe(&self, request: &Request<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
-        let keyspace = request.keyspace.as_deref();
-        let description = describe::describe(
-            statement,
-            keyspace,
-            &request.snapshot.schema,
-            self.seen_by(request.session.node),
-        )
-        .map_err(|error| Error::Invalid(error.to_string()))?;
-        let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
-            name: name.to_owned(),
-            ty,
-        });
-        let (keyspace, table) = describe::RESULT_TABLE;
-        let mut content = Vec::new();
-        for cell in description.rows.iter().flatten() {
-            value::put_bytes(&mut content, cell.as_deref());
-        }
-        Ok(Answer::new(AnswerKind::Rows(Rows {
-            metadata: Arc::new(ResultMetadata::new(keyspace, table, Arc::new(columns.collect()))),
-            row_count: u32::try_from(description.rows.len()).unwrap_or(u32::MAX),
-            content: content.into(),
-            paging_state: None,
-        })))
-    }
-
-    // Writes.
-
-    async fn modify(
-        &self,
-        request: &Request<'_>,
-        modification: &BoundModification,
-        charges: &mut Charges,
-    ) -> Result<Answer, Error> {
-        let is_counter = modification.table.is_counter;
-        let routed = [self.route(request, modification)?];
-        let is_conditional = modification.condition != BoundCondition::Always;
-        let write_type = match (is_conditional, is_counter) {
-            (true, _) => "CAS",
-            (false, true) => "COUNTER",
-            (false, false) => "SIMPLE",
-        };
-        let write = self.write_request(request, write_type, &modification.table)?;
-        if !is_conditional && !is_counter && write.consistency.is_serial() {
-            return Err(Error::Invalid(
-                "You must use conditional updates for serializable writes".to_owned(),
-            ));
-        }
-        let mut warnings = Vec::new();
-        self.guardrails.values(modification, &mut warnings)?;
-        let told_after = if self.nodes.is_quiet() {
-            None
-        } else {
-            Box::pin(self.disturb_write(request, &routed, &write)).await?
-        };
-        self.admit_writes(request, &routed, write_type).await?;
-        let mut answer = if is_conditional {
-            let writes = &self.writes;
-            writes
-                .apply_conditionally(&routed, &write, &request.context, false, charges)
-                .await?
-        } else {
-            let mut applied = self.writes.apply(&routed, &write, None, charges).await;
-            if mutant::is_on(Mutant::RetryCounter) && is_counter && applied.is_err() {
-                applied = self.writes.apply(&routed, &write, None, charges).await;
-            }
-            let mut answer = Answer::new(AnswerKind::Void);
-            answer.warnings = applied?;
-            answer
-        };
-        told_after.map_or(Ok(()), Err)?;
-        answer.warnings.extend(warnings);
-        Ok(answer)
-    }
-
-    async fn run_batch(
-        &self,
-        request: &Request<'_>,
-        batch: &BoundBatch,
-        charges: &mut Charges,
-    ) -> Result<Answer, Error> {
-        if batch.modifications.is_empty() {
-            return Ok(Answer::new(AnswerKind::Void));
-        }
-        self.writes.limits.check_operations(batch.modifications.len())?;
-        self.watch.note_partitions(batch);
-        let routed = batch
-            .modifications
-            .iter()
-            .map(|modification| self.route(request, modification));
-        let routed = routed.collect::<Result<Vec<_>, _>>()?;
-        let write_type = match batch.kind {
-            _ if batch.conditional => "CAS",
-            BatchKind::Logged => "BATCH",
-            BatchKind::Unlogged => "UNLOGGED_BATCH",
-            BatchKind::Counter => "COUNTER",
-        };
-        let tables = || batch.modifications.iter().map(|modification| &modification.table);
-        let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
-        let table = table.ok_or_else(|| Error::Server("a batch with members has no table".to_owned()))?;
-        // Cassandra lets a batch without conditions be written at SERIAL.
-        let mut write = self.write_request(request, write_type, table)?;
-        write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
-        let mut warnings = Vec::new();
-        for modification in &batch.modifications {
-            self.guardrails.values(modification, &mut warnings)?;
-        }
-        let told_after = if self.nodes.is_quiet() {
-            None
-        } else {
-            Box::pin(self.disturb_write(request, &routed, &write)).await?
-        };
-        self.admit_writes(request, &routed, write_type).await?;
-        let mut answer = if batch.conditional {
-            let writes = &self.writes;
-            writes
-                .apply_conditionally(&routed, &write, &request.context, true, charges)
-                .await?
-        } else {
-            // Cassandra measures only what goes to several partitions.
-            let threshold = &self.guardrails.batch_bytes;
-            let is_measured = !threshold.is_off() && size::mutations(&batch.modifications) > 1;
-            let warning = self
-                .writes
-                .apply(&routed, &write, is_measured.then_some(threshold), charges)
-                .await?;
-            warnings.extend(warning);
-            if batch.kind != BatchKind::Logged {
-                warnings.extend(scatter_warning(batch, &self.guardrails.unlogged_batch_partitions));
-            }
-            Answer::new(AnswerKind::Void)
-        };
-        told_after.map_or(Ok(()), Err)?;
-        answer.warnings.extend(warnings);
-        Ok(answer)
-    }
-
-    /// Asks for the request units of all physical partitions that are written to.
-    async fn admit_writes(
-        &self,
-        request: &Request<'_>,
-        routed: &[Routed<'_>],
-        write_type: &'static str,
-    ) -> Result<(), Error> {
-        let mut concerned = Concerned::default();
-        for one in routed {
-            concerned.add(&one.modification.table, one.partitions, || {
-                let keys = one.modification.partition_keys.iter();
-                keys.map(|key| one.partitions.of(Token::of(key)).id.0)
-            });
-        }
-        self.admit(request, concerned, Work::Write(write_type)).await
-    }
-
-    fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
-        refuse_system(&modification.table.keyspace)?;
-        self.writes.limits.check_partition_keys(&modification.partition_keys)?;
-        if self.catalog.is_unsure() {
-            return Err(Error::WriteFailure {
-                consistency: request.params.consistency,
-                write_type: "SIMPLE",
-                message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
-            });
-        }
-        Ok(Routed {
-            modification,
-            partitions: request.snapshot.partitions(&modification.table)?,
-        })
-    }
-
-    /// What the request says of a write; `table` is one of those written to, a counter table where there is one.
-    fn write_request(
-        &self,
-        request: &Request<'_>,
-        write_type: &'static str,
-        table: &Table,
-    ) -> Result<WriteRequest, Error> {
-        let consistency = levels::write(&self.rules, request.params.consistency);
-        let invalid = |text: String| Err(Error::Invalid(text));
-        if write_type == "CAS" {
-            let serial = request.params.serial_consistency;
-            if serial.is_some_and(|serial| !serial.is_serial()) {
-                return invalid(
-                    "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned(),
-                );
-            }
-            if consistency.is_serial() {
-                return invalid(format!(
-                    "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is \
-                     accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
-                    consistency.name()
-                ));
-            }
-            if consistency == Consistency::EachQuorum {
-                let keyspace = request.snapshot.schema.keyspaces.get(&table.keyspace);
-                let strategy = keyspace.and_then(|keyspace| keyspace.replication.get("class"));
-                if let Some(strategy) = strategy.filter(|class| !class.ends_with(".NetworkTopologyStrategy")) {
-                    return invalid(format!(
-                        "consistency level EACH_QUORUM not compatible with replication strategy ({strategy})"
-                    ));
-                }
-            }
-        }
-        if table.is_counter {
-            if consistency == Consistency::Any {
-                return invalid(format!(
-                    "Consistency level ANY is not yet supported for counter table {}",
-                    table.name
-                ));
-            }
-            if consistency.is_serial() {
-                return invalid("Counter operations are inherently non-serializable".to_owned());
-            }
-        }
-        Ok(WriteRequest {
-            timestamp_micros: request.params.timestamp_micros,
-            now_seconds: request.now_seconds,
-            consistency,
-            serial_consistency: request.params.serial_consistency.unwrap_or(Consistency::Serial),
-            write_type,
-        })
-    }
-
     // The schema.
 
     async fn change_schema(&self, request: &Request<'_>, statement: &ast::Statement) -> Result<Answer, Error> {
@@ -1072,26 +686,6 @@ impl Database {
     }
 }
 
-/// The value of the first clustering column if the read wants rows of one only: drivers ask for one table of a keyspace at a time.
-fn first_clustering(select: &BoundSelect) -> Option<Bytes> {
-    let first = select.table.clustering().first()?;
-    let (start, end) = match &select.rows {
-        BoundRows::All => return None,
-        BoundRows::Keys(keys) => (keys.first()?, keys.last()?),
-        BoundRows::Ranges(ranges) => (&ranges.first()?.start, ranges.last()?.end.as_ref()?),
-    };
-    let value = first.ty.decode_key(&mut start.as_slice(), first.descending).ok()?;
-    let mut prefix = Vec::new();
-    first.ty.encode_key(&value, first.descending, &mut prefix);
-    // The least key behind all that begin with the prefix.
-    let mut behind = prefix.clone();
-    while behind.last() == Some(&u8::MAX) {
-        behind.pop();
-    }
-    *behind.last_mut()? += 1;
-    (start.starts_with(&prefix) && *end <= behind).then_some(value)
-}
-
 fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {
     let mut names: Vec<&String> = node.peers.iter().map(|peer| &peer.data_center).collect();
     names.push(&node.data_center);
@@ -1113,28 +707,6 @@ fn expect_values(first_word: &str, markers: usize, values: usize) -> Result<(), 
     )))
 }
 
-/// What Cassandra says of a batch without a log that is scattered over the ring.
-fn scatter_warning(batch: &BoundBatch, threshold: &Threshold) -> Option<String> {
-    let keys = batch
-        .modifications
-        .iter()
-        .flat_map(|modification| &modification.partition_keys);
-    let keys: BTreeSet<&Bytes> = keys.collect();
-    let Level::Warn(_) = threshold.judge(u64::try_from(keys.len()).unwrap_or(u64::MAX)) else {
-        return None;
-    };
-    let tables = batch.modifications.iter().map(|modification| &modification.table);
-    let names = tables.map(|table| format!("{}.{}", table.keyspace, table.name));
-    let names = size::in_hash_order(names.collect());
-    let plural = if names.len() == 1 { "" } else { "s" };
-    Some(format!(
-        "Unlogged batch covering {} partitions detected against table{plural} [{}]. You should use a logged batch for \
-         atomicity, or asynchronous writes for performance.",
-        keys.len(),
-        names.join(", ")
-    ))
-}
-
 /// Nobody writes to what the server makes itself.
 fn refuse_system(keyspace: &str) -> Result<(), Error> {
     if system::is_local(keyspace) {
@@ -1150,14 +722,4 @@ fn refuse_auth(session: &SessionState) -> Error {
         None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
         Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
     }
-}
-
-fn statement_digest(planned: &PlannedAt, select: &BoundSelect, values: &[Value]) -> StatementDigest {
-    let bytes = values.iter().map(|value| match value {
-        Value::Null => &b"\x00null"[..],
-        Value::Unset => &b"\x00unset"[..],
-        Value::Bytes(bytes) => bytes,
-    });
-    let head = [select.table.id.as_bytes().as_slice(), planned.text.as_bytes()];
-    paging::digest(head.into_iter().chain(bytes))
 }
