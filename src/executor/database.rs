@@ -10,7 +10,7 @@ use std::time::Duration;
 use grammar::ast;
 use uuid::Uuid;
 
-use super::answer::{Answer, AnswerKind, BatchKind, QueryParams, SessionState, Values};
+use super::answer::{Answer, AnswerKind, BatchKind, ChangeKind, QueryParams, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::figures::Watch;
@@ -676,8 +676,15 @@ impl Database {
         let statement = given.as_ref().unwrap_or(statement);
         self.admit_metadata(request, Work::Write("SIMPLE")).await?;
         let outcome = self.catalog.change(statement, keyspace).await?;
-        self.forget_dropped_tables();
-        self.forget_logical_partitions().await;
+        // What is kept for each table is gone through only when one may have gone.
+        if outcome
+            .change
+            .as_ref()
+            .is_some_and(|change| change.kind == ChangeKind::Dropped)
+        {
+            self.forget_dropped_tables();
+            self.forget_logical_partitions().await;
+        }
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
         answer.warnings = warnings;

@@ -14,7 +14,7 @@ use crate::partition::store::key;
 use crate::planner::Plan;
 use crate::planner::bound::{BoundBatch, ModificationKind};
 use crate::schema::node::{AccessLatency, AccountShown, BatchPartitions, Cache, Live, ViewFigures};
-use crate::schema::{Table, system};
+use crate::schema::{StorageId, Table, system};
 use crate::throughput::{PartitionRef, RequestUnits};
 
 /// Counts statements, and knows the time.
@@ -368,10 +368,9 @@ impl Database {
         let ids: Vec<u128> = stored_tables(&snapshot.schema)
             .map(|table| table.id.as_u128())
             .collect();
-        self.spent().keep(|id| {
-            let mut tables = stored_tables(&snapshot.schema);
-            tables.any(|table| table.storage_id == id)
-        });
+        let stored: std::collections::BTreeSet<StorageId> =
+            stored_tables(&snapshot.schema).map(|table| table.storage_id).collect();
+        self.spent().keep(|id| stored.contains(&id));
         if self.statements().tables_known() > ids.len() {
             let there: std::collections::BTreeSet<u128> = ids.into_iter().collect();
             self.statements().keep(|id| there.contains(&id));
