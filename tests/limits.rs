@@ -9,13 +9,10 @@
 #[expect(dead_code, reason = "other tests use more of it")]
 mod support;
 
-use std::net::{IpAddr, Ipv4Addr};
 use std::time::Duration;
 
 use helenus::clock::Clock;
 use helenus::executor::{Answer, Database, Error, Options, QueryParams, SessionState, SizeLimits};
-use helenus::partition::store;
-use helenus::schema::node::NodeInfo;
 use support::{Client, printed};
 
 /// What a logical partition may hold in most of these tests: 20 GB by 10,000.
@@ -27,34 +24,16 @@ const FULL: &str =
 async fn open(url: &str, limits: SizeLimits) -> Client {
     let clock = Clock::manual(1_700_000_000_000_000);
     let options = Options {
-        url: url.parse().unwrap(),
-        store: store::Options::default(),
-        clock: clock.clone(),
-        seed: 1,
-        node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
-        page_bytes_max: Options::PAGE_BYTES_MAX,
-        guardrails: helenus::planner::Guardrails::default(),
-        prices: helenus::throughput::Coefficients::default(),
         request_log_max: 0,
         limits,
-        profile: helenus::profile::Profile::default(),
-        throughput: helenus::executor::ThroughputRules::default(),
-        account: helenus::planner::rules::Account::default(),
+        ..Client::options(url, clock.clone())
     };
-    let mut client = Client {
+    let client = Client {
         database: Database::open(options).await.unwrap(),
         session: SessionState::default(),
         clock,
     };
-    let made = client
-        .run(
-            "CREATE KEYSPACE IF NOT EXISTS ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
-            QueryParams::default(),
-        )
-        .await;
-    assert!(made.is_ok());
-    client.session.keyspace = Some("ks".into());
-    client
+    client.in_keyspace().await
 }
 
 async fn with_cap(url: &str, cap: u64) -> Client {

@@ -140,6 +140,7 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// The level that it asks for.
     pub(super) const fn consistency(&self) -> Consistency {
         self.params.consistency
     }
@@ -156,9 +157,7 @@ impl Request<'_> {
         let partitions = self.snapshot.partitions_of(partition.table)?;
         partitions.budget()?.account(partition.partition)
     }
-}
 
-impl Request<'_> {
     /// Whether somebody wants to be told of the way.
     pub(super) const fn is_traced(&self) -> bool {
         self.params.trace.is_some()

@@ -115,26 +115,15 @@ impl Watch {
 
     /// Where a plan is counted.
     pub(super) fn subject(&self, planned: &PlannedAt) -> Arc<Subject> {
-        let (kind, access) = match &planned.planned.plan {
-            Plan::Select(plan) if plan.is_scan() => (StatementKind::Select, Access::Scan),
-            Plan::Select(_) => (StatementKind::Select, Access::Read),
-            Plan::Modify(plan) if plan.is_conditional() => (StatementKind::Conditional, Access::Write),
-            Plan::Modify(plan) => match plan.kind {
-                ModificationKind::Insert => (StatementKind::Insert, Access::Write),
-                ModificationKind::Update => (StatementKind::Update, Access::Write),
-                ModificationKind::Delete => (StatementKind::Delete, Access::Write),
-            },
-            Plan::Batch(_) => (StatementKind::Batch, Access::Write),
-            Plan::Truncate(_) => return self.statements.subject(StatementKind::Truncate, Vec::new()),
-            Plan::Use(_) => return self.statements.subject(StatementKind::Use, Vec::new()),
-            Plan::Ddl(_) => return self.statements.subject(StatementKind::Ddl, Vec::new()),
-            Plan::Describe(_) | Plan::Explain(_) => {
-                return self.statements.subject(StatementKind::Describe, Vec::new());
-            }
-            Plan::Auth(_) => return self.statements.subject(StatementKind::Auth, Vec::new()),
+        let plan = &planned.planned.plan;
+        let access = match plan {
+            Plan::Select(plan) if plan.is_scan() => Access::Scan,
+            Plan::Select(_) => Access::Read,
+            Plan::Modify(_) | Plan::Batch(_) => Access::Write,
+            _ => return self.statements.subject(kind_of(plan), Vec::new()),
         };
         self.statements
-            .subject(kind, accesses(planned.planned.tables.iter(), access))
+            .subject(kind_of(plan), accesses(planned.planned.tables.iter(), access))
     }
 
     /// Where a batch is counted.
@@ -375,6 +364,25 @@ impl Database {
             let there: std::collections::BTreeSet<u128> = ids.into_iter().collect();
             self.statements().keep(|id| there.contains(&id));
         }
+    }
+}
+
+/// Which kind of statement a plan is.
+pub(super) fn kind_of(plan: &Plan) -> StatementKind {
+    match plan {
+        Plan::Select(_) => StatementKind::Select,
+        Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
+        Plan::Modify(plan) => match plan.kind {
+            ModificationKind::Insert => StatementKind::Insert,
+            ModificationKind::Update => StatementKind::Update,
+            ModificationKind::Delete => StatementKind::Delete,
+        },
+        Plan::Batch(_) => StatementKind::Batch,
+        Plan::Truncate(_) => StatementKind::Truncate,
+        Plan::Use(_) => StatementKind::Use,
+        Plan::Ddl(_) => StatementKind::Ddl,
+        Plan::Describe(_) | Plan::Explain(_) => StatementKind::Describe,
+        Plan::Auth(_) => StatementKind::Auth,
     }
 }
 

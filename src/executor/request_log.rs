@@ -21,14 +21,13 @@ use uuid::Uuid;
 use super::answer::AnswerKind;
 use super::database::{Database, Request};
 use super::error::Error;
+use super::figures::kind_of;
 use super::plans::PlannedAt;
 use super::settle::Done;
 use super::shape::shape;
 use super::throughput::Asked as Waited;
 use super::{Answer, answer::QueryParams};
 use crate::metrics::StatementKind;
-use crate::planner::Plan;
-use crate::planner::bound::ModificationKind;
 use crate::schema::node::LoggedRequest;
 use crate::schema::{Table, system};
 use crate::throughput::{Charges, RequestUnits};
@@ -107,7 +106,11 @@ fn asked(done: Done<'_>) -> Option<Asked> {
             }
             let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| planned.text.is_char_boundary(*at));
             let text = planned.text.get(..cut.unwrap_or(0)).unwrap_or_default().to_owned();
-            Some(Asked::Text(tables.first().cloned(), kind_of(planned), text))
+            Some(Asked::Text(
+                tables.first().cloned(),
+                kind_of(&planned.planned.plan),
+                text,
+            ))
         }
         Done::Batch(batch) => {
             let table = batch.modifications.first().map(|first| Arc::clone(&first.table));
@@ -116,24 +119,6 @@ fn asked(done: Done<'_>) -> Option<Asked> {
             }
             Some(Asked::Batch(table, batch.modifications.len()))
         }
-    }
-}
-
-fn kind_of(planned: &PlannedAt) -> StatementKind {
-    match &planned.planned.plan {
-        Plan::Select(_) => StatementKind::Select,
-        Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
-        Plan::Modify(plan) => match plan.kind {
-            ModificationKind::Insert => StatementKind::Insert,
-            ModificationKind::Update => StatementKind::Update,
-            ModificationKind::Delete => StatementKind::Delete,
-        },
-        Plan::Batch(_) => StatementKind::Batch,
-        Plan::Truncate(_) => StatementKind::Truncate,
-        Plan::Use(_) => StatementKind::Use,
-        Plan::Ddl(_) => StatementKind::Ddl,
-        Plan::Describe(_) | Plan::Explain(_) => StatementKind::Describe,
-        Plan::Auth(_) => StatementKind::Auth,
     }
 }
 
@@ -147,7 +132,7 @@ impl Asked {
 
     fn kind(&self) -> StatementKind {
         match self {
-            Self::Plan(planned) => kind_of(planned),
+            Self::Plan(planned) => kind_of(&planned.planned.plan),
             Self::Text(_, kind, _) => *kind,
             Self::Batch(..) => StatementKind::Batch,
         }

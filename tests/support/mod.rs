@@ -26,12 +26,12 @@ impl Client {
         Self::open_with(url, clock, ThroughputRules::default()).await
     }
 
-    /// Opens a database with this clock, and throughput by these rules.
-    pub(crate) async fn open_with(url: &str, clock: Clock, throughput: ThroughputRules) -> Self {
-        let options = Options {
+    /// How these databases are opened.
+    pub(crate) fn options(url: &str, clock: Clock) -> Options {
+        Options {
             url: url.parse().unwrap(),
             store: store::Options::default(),
-            clock: clock.clone(),
+            clock,
             seed: 1,
             node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
             page_bytes_max: Options::PAGE_BYTES_MAX,
@@ -40,8 +40,16 @@ impl Client {
             limits: helenus::executor::SizeLimits::default(),
             request_log_max: 100,
             profile: helenus::profile::Profile::default(),
-            throughput,
+            throughput: ThroughputRules::default(),
             account: helenus::planner::rules::Account::default(),
+        }
+    }
+
+    /// Opens a database with this clock, and throughput by these rules.
+    pub(crate) async fn open_with(url: &str, clock: Clock, throughput: ThroughputRules) -> Self {
+        let options = Options {
+            throughput,
+            ..Self::options(url, clock.clone())
         };
         Self {
             database: Database::open(options).await.unwrap(),
@@ -59,7 +67,7 @@ impl Client {
     pub(crate) async fn in_keyspace(self) -> Self {
         let mut client = self;
         client
-            .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            .ok("CREATE KEYSPACE IF NOT EXISTS ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
             .await;
         client.session.keyspace = Some("ks".into());
         client

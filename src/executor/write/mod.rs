@@ -446,29 +446,12 @@ impl OnePartition<'_> {
                 }
             }
             BoundTarget::Static => {
-                let prefix = self.prefix();
-                self.stage_row(
-                    key::static_row_key(&prefix),
-                    true,
-                    Row::default(),
-                    request,
-                    staged,
-                    charges,
-                )
-                .await?;
+                self.stage_static(&self.prefix(), request, staged, charges).await?;
             }
             BoundTarget::Rows(rows) => {
                 let prefix = self.prefix();
                 if self.operations(true).next().is_some() {
-                    self.stage_row(
-                        key::static_row_key(&prefix),
-                        true,
-                        Row::default(),
-                        request,
-                        staged,
-                        charges,
-                    )
-                    .await?;
+                    self.stage_static(&prefix, request, staged, charges).await?;
                 }
                 for clustering in rows {
                     let mut row = Row::default();
@@ -536,6 +519,18 @@ impl OnePartition<'_> {
             CellState::Tombstone { .. } => CELL_BYTES,
         });
         self.marked(how, key.len() + values.sum::<usize>(), indexed)
+    }
+
+    async fn stage_static(
+        &self,
+        prefix: &[u8],
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let key = key::static_row_key(prefix);
+        self.stage_row(key, true, Row::default(), request, staged, charges)
+            .await
     }
 
     async fn stage_row(
