@@ -15,6 +15,8 @@ pub enum Mutant {
     UnlockAtCancel,
     /// A conditional write does not take its stripe lock.
     SkipStripe,
+    /// A condition that was judged before the store was opened again counts as judged after.
+    JudgeByOldOpening,
     /// A conditional write has the clock's timestamp, whatever was given before a restart.
     ForgetLastTimestamp,
     /// A counter whose commit failed is increased once more.
@@ -47,11 +49,12 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 19] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
         Self::SkipStripe,
+        Self::JudgeByOldOpening,
         Self::ForgetLastTimestamp,
         Self::RetryCounter,
         Self::SplitOffByOne,

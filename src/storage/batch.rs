@@ -8,7 +8,7 @@ use bytes::Bytes;
 use super::deletion::{self, RangeTombstone};
 use super::key::{self, KeyRange, TableId};
 use super::row::{self, Deletion, Row};
-use super::{Error, Result};
+use super::{Error, Opening, Result};
 
 /// A part of a store's key space. Keys of different spaces never meet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -68,6 +68,7 @@ pub(super) enum Change {
 pub struct Batch {
     changes: Vec<Change>,
     bytes: usize,
+    only_in: Option<Opening>,
 }
 
 /// Longest key in bytes: fjall's log counts them in sixteen bits, and one byte names the space.
@@ -99,6 +100,19 @@ impl Batch {
     #[must_use]
     pub fn bytes(&self) -> usize {
         self.bytes
+    }
+
+    /// Has it refused with [`Error::OpenedAgain`] unless the store is still in this opening when the batch would be written.
+    ///
+    /// For a batch that follows from what was read: take [`super::Store::opening`] before the first snapshot, and what a commit that
+    /// failed has done nevertheless cannot come between the reading and the writing.
+    pub fn only_in(&mut self, opening: Opening) {
+        self.only_in = Some(opening);
+    }
+
+    /// The opening that it is for.
+    pub(super) fn opening(&self) -> Option<Opening> {
+        self.only_in
     }
 
     /// Replaces the value of a key.

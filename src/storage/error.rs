@@ -123,6 +123,9 @@ pub enum Error {
     /// The store is being opened again after a failure.
     #[error("the store is being opened again after a failure")]
     Reopening,
+    /// The store was opened again after a failure since the batch's opening ([`super::Batch::only_in`]); it did not take effect.
+    #[error("the store was opened again after a failure, and may hold what was not seen before")]
+    OpenedAgain,
     /// The batch is larger than the setting allows; it did not take effect.
     #[error("a batch of {bytes} bytes is over the limit of {bytes_max}")]
     BatchTooLarge {

@@ -77,6 +77,11 @@ use crate::clock::Clock;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct CommitSeq(pub u64);
 
+/// Which opening of its engine a store is in: a new one begins after each failure that it recovers from by itself, and may bring to
+/// light what a commit has done that was answered with an error.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Opening(pub(in crate::storage) u64);
+
 /// What a store did since it was opened. All zero where there is no row cache.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Figures {
@@ -175,6 +180,18 @@ impl Store {
             Self::Slate(store) => Snapshot(store.snapshot().map_or(View::Unavailable, View::Slate)),
             #[cfg(feature = "simulation")]
             Self::Simulated(store) => Snapshot(View::Memory(store.snapshot())),
+        }
+    }
+
+    /// The opening that the store is in. A snapshot taken after it shows what this opening, or a later one, found.
+    #[must_use]
+    pub fn opening(&self) -> Opening {
+        match self {
+            Self::Memory(_) => Opening::default(),
+            Self::Fjall(store) => store.opening(),
+            Self::Slate(store) => store.opening(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => store.opening(),
         }
     }
 
@@ -280,7 +297,7 @@ impl Store {
     ///
     /// # Errors
     /// When the medium takes no writes: the batch may or may not take effect. It did not with [`Error::BatchTooLarge`],
-    /// [`Error::KeyTooLarge`] and [`Error::WritesRefused`].
+    /// [`Error::KeyTooLarge`], [`Error::OpenedAgain`] and [`Error::WritesRefused`].
     pub async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         self.commit_rows(batch).await.map(|committed| committed.seq)
     }

@@ -8,12 +8,13 @@
 //! HELENUS_SIMULATE_SEED=77 cargo test --test simulation one -- --nocapture         # one again, every event printed
 //! ```
 //! A seed is two to five lives of a database on one medium. In each, three to six clients ask at random; which task, or the medium,
-//! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed, the medium dies, replicas are
-//! down, the clock is set back and forth, and at the end, or in the middle, power is lost. After every step the maps are judged; every answer is judged
-//! when it comes; at rest everything is. Then a table with throughput is overloaded while it splits and merges (`budgets`).
+//! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed (to be seen at once, or when the
+//! next one comes, as on a disk that was full), the medium dies, replicas are down, the clock is set back and forth, and at the end,
+//! or in the middle, power is lost. After every step the maps are judged; every answer is judged when it comes; at rest everything is.
+//! Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! What it cannot see: the `file:` and `slate:` engines (they have threads; kills of the real server, `compat crash`, are theirs), the
-//! order in which tasks that the database spawns itself take turns among themselves, and a medium that was full and then goes on.
+//! order in which tasks that the database spawns itself take turns among themselves.
 
 #![expect(
     clippy::unwrap_used,

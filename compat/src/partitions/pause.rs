@@ -1,4 +1,7 @@
 //! How long nobody's write was acknowledged.
+//!
+//! A pause counts from the moment at which its stretch of time begins, not from the last acknowledgement before: what had stood still
+//! already when a change was sent is none of the change's, and one long pause is not told twice, of a change and of the time before.
 
 use std::fmt;
 use std::time::{Duration, Instant};
@@ -17,7 +20,7 @@ pub(super) struct Pauses {
     longest_writes: Vec<Duration>,
 }
 
-/// The longest time without an acknowledgement that touches a stretch of time.
+/// The longest time without an acknowledgement that touches a stretch of time, as far as it lies behind the stretch's beginning.
 fn longest_gap(acknowledged: &[Acknowledged], from: Instant, to: Instant) -> Option<Duration> {
     let mut times: Vec<Instant> = acknowledged.iter().map(|(_, at)| *at).collect();
     times.sort_unstable();
@@ -25,7 +28,7 @@ fn longest_gap(acknowledged: &[Acknowledged], from: Instant, to: Instant) -> Opt
     times
         .windows(2)
         .filter_map(|pair| match pair {
-            [a, b] if *b >= from && *a <= to => Some(*b - *a),
+            [a, b] if *b >= from && *a <= to => Some(*b - (*a).max(from)),
             _ => None,
         })
         .max()
@@ -94,10 +97,9 @@ mod tests {
         let begun = crate::clock::now();
         let at = |millis| begun + Duration::from_millis(millis);
         let acknowledged: Vec<Acknowledged> = [0, 10, 20, 200, 210, 900].map(|millis| (begun, at(millis))).to_vec();
-        assert_eq!(
-            longest_gap(&acknowledged, at(100), at(101)),
-            Some(Duration::from_millis(180))
-        );
+        let millis = Duration::from_millis;
+        assert_eq!(longest_gap(&acknowledged, at(5), at(15)), Some(millis(180)));
+        assert_eq!(longest_gap(&acknowledged, at(100), at(101)), Some(millis(100)));
         assert_eq!(longest_gap(&acknowledged, at(901), at(990)), None);
     }
 }

@@ -1,7 +1,9 @@
 //! Conditional modifications: read, judge, write, all under the stripe lock of the partition.
 //!
 //! Only who holds the lock of a partition decides about it, and a snapshot taken under the lock sees every conditional write
-//! before: so conditional statements on one partition happen one after the other.
+//! before: so conditional statements on one partition happen one after the other. Before each, that is, which the store shows: what
+//! a write has done that was answered with an error may come to light when the store has been opened again. Then the store refuses
+//! what was judged before that, and it is judged again ([`Judged`]).
 //!
 //! What a refused statement answers with follows Cassandra's `CQL3CasRequest` and `ModificationStatement.buildCasResultSet`.
 
@@ -16,18 +18,18 @@ use crate::executor::disturb::admit_writes;
 use crate::executor::read::buffer::RowBuffer;
 use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
-use crate::executor::{Error, storage_read, value};
+use crate::executor::{Error, storage_read, storage_write, value};
 use crate::functions::Context;
 use crate::mutant::{self, Mutant};
 use crate::partition::PhysicalPartition;
-use crate::partition::store::{Deletions, Order, RowView, Snapshot, Space, key};
+use crate::partition::store::{Deletions, Error as StoreError, Order, RowView, Snapshot, Space, key};
 use crate::planner::bound::{BoundCondition, BoundFilter, BoundModification, BoundTarget, FilterTarget, ResultColumn};
 use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
-use super::{Routed, Staged, WriteRequest, WriteRoom, forms};
+use super::{JUDGEMENTS_MAX, Judged, Outcome, Routed, Staged, WriteRequest, WriteRoom, forms};
 
 /// The rows that conditions look at, as they are now.
 struct Current<'a> {
@@ -57,6 +59,28 @@ impl WriteRoom {
         is_batch: bool,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
+        for _ in 0..JUDGEMENTS_MAX {
+            let judged = self.judge_and_apply(modifications, request, context, is_batch, charges);
+            if let Some(answer) = judged.await? {
+                return Ok(answer);
+            }
+        }
+        Err(storage_write(
+            &StoreError::OpenedAgain,
+            request.consistency,
+            request.write_type,
+        ))
+    }
+
+    /// `None`: nothing was done, and the conditions have to be judged again.
+    async fn judge_and_apply(
+        &self,
+        modifications: &[Routed<'_>],
+        request: &WriteRequest,
+        context: &Context,
+        is_batch: bool,
+        charges: &mut Charges,
+    ) -> Result<Option<Answer>, Error> {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
         let token = Token::of(partition_key);
@@ -67,6 +91,7 @@ impl WriteRoom {
         } else {
             Some(self.lock(modifications).await)
         };
+        let judged = Judged::now(modifications);
         let mut stored = Vec::with_capacity(modifications.len());
         for routed in modifications {
             stored.push(forms::as_stored(routed).await?);
@@ -99,11 +124,12 @@ impl WriteRoom {
         current.charge(charges);
         for routed in modifications {
             if !current.allows(routed.modification)? {
-                return current.refusal(modifications, is_batch);
+                return current.refusal(modifications, is_batch).map(Some);
             }
         }
         let timestamp = self.ballots.next(&self.clock, request).await?;
         let mut staged = Staged {
+            judged,
             deletes_just_before: true,
             ..Staged::default()
         };
@@ -126,10 +152,12 @@ impl WriteRoom {
             self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
         admit_writes(&self.nodes, modifications, request)?;
-        let warnings = staged.commit(self, request, held, charges).await?;
+        let Outcome::Written(warnings) = staged.commit(self, request, held, charges).await? else {
+            return Ok(None);
+        };
         let mut answer = applied(first.table());
         answer.warnings = warnings;
-        Ok(answer)
+        Ok(Some(answer))
     }
 }
 

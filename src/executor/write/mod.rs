@@ -18,7 +18,9 @@ use crate::executor::limits::{SizeLimits, too_large};
 use crate::executor::logical::{self, Admitted, LogicalPartitions, Weight};
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, CellState, Committed, RangeTombstone, Row, Space, Store, key};
+use crate::partition::store::{
+    Batch, CellState, Committed, Error as StoreError, Opening, RangeTombstone, Row, Space, Store, key,
+};
 use crate::partition::{Consistency, Held, Nodes, PhysicalPartition, StoreId, Stripes, TablePartitions};
 use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ClusteringRange, ModificationKind, Value};
 use crate::planner::guardrails::{CELL_BYTES, Threshold};
@@ -105,10 +107,51 @@ struct StagedStore {
     marked: Vec<Marked>,
 }
 
+/// What came of staged changes.
+pub(crate) enum Outcome {
+    /// Durable; what the client is to be warned of.
+    Written(Vec<String>),
+    /// Nothing was done: what they follow from may not be so any more ([`Judged`]).
+    JudgeAgain,
+}
+
+/// How often changes are judged again before they are given up: each time the store failed and came back meanwhile.
+const JUDGEMENTS_MAX: usize = 8;
+
+/// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before that
+/// failed may have been done nevertheless, which the stores show only when they are opened again.
+#[derive(Default)]
+pub(crate) struct Judged(Vec<(StoreId, Opening)>);
+
+impl Judged {
+    /// Taken under the locks, before anything is read.
+    fn now(modifications: &[Routed<'_>]) -> Self {
+        let mut openings: Vec<(StoreId, Opening)> = Vec::with_capacity(1);
+        if mutant::is_on(Mutant::JudgeByOldOpening) {
+            return Self(openings);
+        }
+        for routed in modifications {
+            for partition_key in &routed.modification.partition_keys {
+                let partition = routed.partitions.of(Token::of(partition_key));
+                if openings.iter().all(|(id, _)| *id != partition.store_id) {
+                    openings.push((partition.store_id, partition.store.opening()));
+                }
+            }
+        }
+        Self(openings)
+    }
+
+    fn of(&self, store: StoreId) -> Option<Opening> {
+        let found = self.0.iter().find(|(id, _)| *id == store);
+        found.map(|(_, opening)| *opening)
+    }
+}
+
 /// Changes on their way to their stores.
 #[derive(Default)]
 pub(crate) struct Staged {
     stores: Vec<StagedStore>,
+    judged: Judged,
     /// Rows that were read before written: what later members of a batch must see.
     read_rows: Vec<(Vec<u8>, Row)>,
     /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
@@ -165,7 +208,7 @@ impl Staged {
     }
 
     /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
-    /// reads under them next must see what it has done. Gives what the client is to be warned of.
+    /// reads under them next must see what it has done.
     ///
     /// # Errors
     /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
@@ -175,7 +218,7 @@ impl Staged {
         request: &WriteRequest,
         held: Option<Held>,
         charges: &mut Charges,
-    ) -> Result<Vec<String>, Error> {
+    ) -> Result<Outcome, Error> {
         let bytes = self.weights.iter().map(|weight| weight.row_bytes).sum();
         room.limits
             .check_request(bytes, request.consistency, request.write_type)?;
@@ -205,41 +248,54 @@ impl Staged {
                 for (committed, marked) in commits {
                     charge(&committed, marked, charges);
                 }
-                outcome?;
+                if !outcome? {
+                    return Ok(Outcome::JudgeAgain);
+                }
             }
             _held => {
-                self.commit_all(request, &room.nodes, admitted, |committed, marked| {
+                let committing = self.commit_all(request, &room.nodes, admitted, |committed, marked| {
                     charge(&committed, marked, charges)
-                })
-                .await?;
+                });
+                if !committing.await? {
+                    return Ok(Outcome::JudgeAgain);
+                }
             }
         }
-        Ok(warnings)
+        Ok(Outcome::Written(warnings))
     }
 
+    /// Whether it was done; if not, nothing was, and it has to be judged again.
     async fn commit_all(
         self,
         request: &WriteRequest,
         nodes: &Nodes,
         mut admitted: Admitted,
         mut each: impl FnMut(Committed, Vec<Marked>),
-    ) -> Result<(), Error> {
+    ) -> Result<bool, Error> {
+        let mut is_begun = false;
         for StagedStore {
             id,
             store,
-            batch,
+            mut batch,
             marked,
         } in self.stores
         {
+            if let Some(opening) = self.judged.of(id) {
+                batch.only_in(opening);
+            }
             if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
                 tokio::spawn(async move { store.commit(batch).await });
                 continue;
             }
             if !batch.is_empty() {
                 let before = nodes.keeps_moments().then(|| store.snapshot());
-                let committed = store.commit_rows(batch).await;
-                let committed =
-                    committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                let committed = match store.commit_rows(batch).await {
+                    Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
+                    committed => {
+                        committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?
+                    }
+                };
+                is_begun = true;
                 if let Some(before) = before {
                     nodes.note_commit(id, before, store.snapshot());
                 }
@@ -256,7 +312,7 @@ impl Staged {
                 each(committed, marked);
             }
         }
-        Ok(())
+        Ok(true)
     }
 }
 
@@ -299,10 +355,25 @@ impl WriteRoom {
         size: Option<&Threshold>,
         charges: &mut Charges,
     ) -> Result<Vec<String>, Error> {
-        let mut staged = Staged {
-            size: size.map(|_| BatchSize::default()),
-            ..Staged::default()
-        };
+        for _ in 0..JUDGEMENTS_MAX {
+            if let Outcome::Written(warnings) = self.apply_once(modifications, request, size, charges).await? {
+                return Ok(warnings);
+            }
+        }
+        Err(storage_write(
+            &StoreError::OpenedAgain,
+            request.consistency,
+            request.write_type,
+        ))
+    }
+
+    async fn apply_once(
+        &self,
+        modifications: &[Routed<'_>],
+        request: &WriteRequest,
+        size: Option<&Threshold>,
+        charges: &mut Charges,
+    ) -> Result<Outcome, Error> {
         let must_read = modifications
             .iter()
             .any(|routed| routed.reads_before() || forms::must_look(routed.table()));
@@ -310,6 +381,15 @@ impl WriteRoom {
             Some(self.lock(modifications).await)
         } else {
             None
+        };
+        let mut staged = Staged {
+            size: size.map(|_| BatchSize::default()),
+            judged: if must_read {
+                Judged::now(modifications)
+            } else {
+                Judged::default()
+            },
+            ..Staged::default()
         };
         let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
         for routed in modifications {
@@ -333,9 +413,11 @@ impl WriteRoom {
             _ => None,
         };
         admit_writes(&self.nodes, modifications, request)?;
-        let mut warnings = staged.commit(self, request, held, charges).await?;
-        warnings.extend(warning);
-        Ok(warnings)
+        let mut outcome = staged.commit(self, request, held, charges).await?;
+        if let Outcome::Written(warnings) = &mut outcome {
+            warnings.extend(warning);
+        }
+        Ok(outcome)
     }
 
     /// Locks the logical partitions of these modifications.

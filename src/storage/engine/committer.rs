@@ -15,6 +15,7 @@
 
 use std::collections::VecDeque;
 use std::path::Path;
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
@@ -39,7 +40,7 @@ use crate::storage::derivation::Derivations;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
-use crate::storage::{CommitSeq, Committed, Error, Result};
+use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
 
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
 const RANGE_STEP_KEYS: usize = 4096;
@@ -67,6 +68,8 @@ pub(super) enum Command {
 
 /// A batch in the queue.
 pub(super) struct Request {
+    /// It is refused in any other opening.
+    pub(super) only_in: Option<Opening>,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<Committed>>,
@@ -130,6 +133,7 @@ impl Committer {
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
+            openings: AtomicU64::default(),
         });
         let absence_bytes_max = options.key_filter_bytes_max;
         let mut committer = Self {
@@ -256,6 +260,10 @@ impl Committer {
         }
         if let Err(error) = self.recover() {
             answer_all(requests, &Err(error));
+            return;
+        }
+        let requests = refuse_of_other_openings(requests, self.shared.opening());
+        if requests.is_empty() {
             return;
         }
         let began = self.clock.monotonic();
@@ -710,6 +718,7 @@ impl Committer {
         self.jobs.retain(|job| job.request.is_some());
         self.take_over(recovered);
         self.shared.cache.clear(CommitSeq(self.end.seq));
+        self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish();
         Ok(())
     }
@@ -762,7 +771,14 @@ fn give_room_back(requests: &mut [Request]) {
     }
 }
 
-fn answer_all(requests: Vec<Request>, answer: &Result<Committed>) {
+/// Answers those that were judged by what an opening before this one showed; the others.
+fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Request> {
+    let is_of_other = |request: &mut Request| request.only_in.is_some_and(|opening| opening != now);
+    answer_all(requests.extract_if(.., is_of_other), &Err(Error::OpenedAgain));
+    requests
+}
+
+fn answer_all(requests: impl IntoIterator<Item = Request>, answer: &Result<Committed>) {
     for request in requests {
         request.answer(answer.clone());
     }

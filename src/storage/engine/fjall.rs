@@ -17,6 +17,7 @@ use std::any::Any;
 use std::ops::{Bound, ControlFlow};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -38,7 +39,7 @@ use crate::storage::derivation::Derivations;
 use crate::storage::key::KeyRange;
 use crate::storage::options::Options;
 use crate::storage::sizes::Sizes;
-use crate::storage::{CommitSeq, Committed, Error, Result};
+use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
 
 /// What the format file of such a store says.
 pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
@@ -77,6 +78,14 @@ pub(in crate::storage) struct Shared {
     pub(in crate::storage) cache: RowCache,
     /// What the next groups derive.
     pub(super) derivations: ArcSwap<Derivations>,
+    /// How often the engine was opened again, raised before what it found is published.
+    pub(super) openings: AtomicU64,
+}
+
+impl Shared {
+    pub(super) fn opening(&self) -> Opening {
+        Opening(self.openings.load(Ordering::Acquire))
+    }
 }
 
 /// What the committer published last: a moment of the engine, and what goes with it.
@@ -150,6 +159,10 @@ impl Store {
         self.0.shared.published.load_full()
     }
 
+    pub(in crate::storage) fn opening(&self) -> Opening {
+        self.0.shared.opening()
+    }
+
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
     }
@@ -179,6 +192,7 @@ impl Store {
         };
         let (answer, answered) = oneshot::channel();
         let request = Request {
+            only_in: batch.opening(),
             changes: batch.into_changes(),
             bytes,
             answer,

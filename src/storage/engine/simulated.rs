@@ -9,7 +9,7 @@
 //! before are refused. The next [`super::super::Store::open`] with this medium begins with what stayed.
 //!
 //! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
-//! what a reader sees is durable; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
+//! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
 
 use std::collections::VecDeque;
 use std::future::poll_fn;
@@ -24,7 +24,7 @@ use super::memory::State;
 use crate::mutant::{self, Mutant};
 use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
-use crate::storage::{CommitSeq, Committed, Error, Result};
+use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
 
 /// What may go wrong, each as a chance in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -55,13 +55,16 @@ struct Inner {
     late: Option<Arc<State>>,
     /// Set when nothing is written any more until the next crash; then what is to be seen after it.
     dead: Option<Arc<State>>,
-    /// Which opening of the medium this is.
+    /// How often something came to light that was done late.
+    openings: u64,
+    /// How often the power was lost.
     life: u64,
 }
 
 type Answer = oneshot::Sender<Result<Committed>>;
 
 struct Request {
+    only_in: Option<Opening>,
     changes: Vec<Change>,
     answer: Answer,
 }
@@ -93,6 +96,7 @@ impl Medium {
             derivations: Derivations::default(),
             late: None,
             dead: None,
+            openings: 0,
             life: 0,
         })))
     }
@@ -204,9 +208,15 @@ impl Inner {
         let fails = chance(self.faults.failed_per_mille);
         let done_but_fails = chance(self.faults.done_but_failed_per_mille);
         let dies = chance(self.faults.dead_per_mille);
-        let mut state = self.late.take().unwrap_or_else(|| Arc::clone(&self.durable));
+        let late = self.late.take();
+        self.openings += u64::from(late.is_some());
+        let mut state = late.unwrap_or_else(|| Arc::clone(&self.durable));
         let mut seqs = Vec::new();
         for request in group {
+            if request.only_in.is_some_and(|opening| opening.0 != self.openings) {
+                self.answers.push((request.answer, Err(Error::OpenedAgain)));
+                continue;
+            }
             let outcome = self.applied(&state, request.changes);
             let result = match outcome {
                 Ok((next, committed)) => {
@@ -264,6 +274,10 @@ impl Store {
         Arc::clone(&inner.durable)
     }
 
+    pub(in crate::storage) fn opening(&self) -> Opening {
+        Opening(self.medium.inner().openings)
+    }
+
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
         let mut inner = self.medium.inner();
         if inner.life == self.life {
@@ -298,8 +312,13 @@ impl Store {
             if inner.life != self.life {
                 return Err(Error::Closed);
             }
+            let only_in = batch.opening();
             let changes = batch.into_changes();
-            inner.queue.push_back(Request { changes, answer });
+            inner.queue.push_back(Request {
+                only_in,
+                changes,
+                answer,
+            });
         }
         answered.await.unwrap_or(Err(Error::Closed))
     }

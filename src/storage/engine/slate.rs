@@ -22,6 +22,7 @@ mod group;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
@@ -40,7 +41,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::location::Url;
 use crate::storage::options::Options;
 use crate::storage::sizes::Estimate;
-use crate::storage::{CommitSeq, Error, Result};
+use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// Bytes that one permit of the queue's room stands for.
 const ROOM_UNIT_BYTES: usize = 1024;
@@ -65,6 +66,14 @@ struct Shared {
     cache: RowCache,
     /// What the next groups derive.
     derivations: ArcSwap<Derivations>,
+    /// How often the database was opened, raised before what it found is published.
+    openings: AtomicU64,
+}
+
+impl Shared {
+    fn opening(&self) -> Opening {
+        Opening(self.openings.load(Ordering::Acquire))
+    }
 }
 
 /// What the committer published last.
@@ -126,6 +135,7 @@ impl Store {
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
+            openings: AtomicU64::default(),
         });
         let mut committer = Committer {
             home,
@@ -159,6 +169,10 @@ impl Store {
         self.0.shared.published.load_full()
     }
 
+    pub(in crate::storage) fn opening(&self) -> Opening {
+        self.0.shared.opening()
+    }
+
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
     }
@@ -183,6 +197,7 @@ impl Store {
             .map_err(|_| Error::Closed)?;
         let (answer, answered) = oneshot::channel();
         self.send(Command::Commit(Request {
+            only_in: batch.opening(),
             changes: batch.into_changes(),
             bytes,
             answer,

@@ -266,6 +266,7 @@ async fn full_disk(mut place: Place) {
     }));
     let store = place.open().await;
     fill(&store, 0..10).await;
+    let judged = store.opening();
     full.store(true, Ordering::SeqCst);
     for _ in 0..3 {
         let mut batch = Batch::new();
@@ -281,6 +282,19 @@ async fn full_disk(mut place: Place) {
         10
     );
     full.store(false, Ordering::SeqCst);
+    // What was judged before may have come out otherwise after: it is refused, and judged again it is not.
+    for expected in [Err(()), Ok(())] {
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, b"judged".to_vec(), "1");
+        batch.only_in(if expected.is_err() { judged } else { store.opening() });
+        match store.commit(batch).await {
+            Ok(_) => assert_eq!(expected, Ok(())),
+            Err(Error::OpenedAgain) => assert_eq!(expected, Err(())),
+            Err(error) => panic!("{error}"),
+        }
+        let there = get(&store, Space::Catalog, "judged").await.is_some();
+        assert_eq!(there, expected.is_ok());
+    }
     fill(&store, 10..20).await;
     assert_eq!(
         entries(&store, Space::Rows, &KeyRange::all(), Order::Forward, &store.snapshot())

@@ -5,6 +5,7 @@ use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
@@ -23,7 +24,7 @@ use crate::storage::engine::layout::{OWN, Own, full_key, full_range, parse_own, 
 use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range, table_of};
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
-use crate::storage::{CommitSeq, Error, Result};
+use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// What the format file of such a store says.
 const FORMAT: &str = "helenus store 1, slatedb 0.18";
@@ -53,6 +54,8 @@ pub(super) enum Command {
 }
 
 pub(super) struct Request {
+    /// It is refused in any other opening.
+    pub(super) only_in: Option<Opening>,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
@@ -122,6 +125,7 @@ impl Committer {
         let unfinished = self.unfinished_ranges(&view).await?;
         self.database = Some(database);
         self.shared.cache.clear(self.seq);
+        self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish()?;
         for (number, space, range) in unfinished {
             self.next_range = self.next_range.max(number + 1);
@@ -208,6 +212,7 @@ impl Committer {
         if let Err(error) = self.recover().await {
             return answer_all(requests, &Err(error));
         }
+        let requests = refuse_of_other_openings(requests, self.shared.opening());
         let derivations = self.shared.derivations.load_full();
         let current = match self.current(&requests, &derivations).await {
             Ok(current) => current,
@@ -475,7 +480,14 @@ impl Request {
     }
 }
 
-fn answer_all(requests: Vec<Request>, answer: &Result<CommitSeq>) {
+/// Answers those that were judged by what an opening before this one showed; the others.
+fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Request> {
+    let is_of_other = |request: &mut Request| request.only_in.is_some_and(|opening| opening != now);
+    answer_all(requests.extract_if(.., is_of_other), &Err(Error::OpenedAgain));
+    requests
+}
+
+fn answer_all(requests: impl IntoIterator<Item = Request>, answer: &Result<CommitSeq>) {
     for request in requests {
         request.answer(answer.clone());
     }
