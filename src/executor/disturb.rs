@@ -15,7 +15,7 @@ use std::time::Duration;
 use super::database::{Database, Request};
 use super::error::Error;
 use super::levels;
-use super::read::source;
+use super::read::{nearest, source};
 use super::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
@@ -135,7 +135,9 @@ impl Database {
         if system::is_name(&table.keyspace) {
             return Ok(None);
         }
-        let consistency = levels::read(&self.rules, request.params().consistency, false)?;
+        let asked = request.params().consistency;
+        let lowered = select.nearest.as_ref().and_then(|_| nearest::downgraded(asked));
+        let consistency = levels::read(&self.rules, lowered.unwrap_or(asked), false)?;
         let mut places: Vec<Place<'_>> = Vec::new();
         for partition in source::concerned(partitions, select) {
             let place = place(table, partition);

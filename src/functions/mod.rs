@@ -37,6 +37,7 @@ pub use argument::{Argument, fit};
 pub use context::{Context, Timeuuids};
 pub use error::Error;
 pub use resolve::{is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
+pub use similarity::{Similarity, floats};
 
 use crate::types::CqlType;
 use aggregate::Aggregate;

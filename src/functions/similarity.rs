@@ -1,4 +1,5 @@
-//! How alike two vectors of floats are, as numbers of which a greater one means more alike.
+//! How alike two vectors of floats are, as numbers of which a greater one means more alike: as functions, and as what an index of
+//! vectors orders by.
 
 use super::argument::Argument;
 use super::error::{Error, Problem};
@@ -9,6 +10,58 @@ use bytes::Bytes;
 use std::sync::Arc;
 
 const NAMES: [&str; 3] = ["similarity_cosine", "similarity_euclidean", "similarity_dot_product"];
+
+/// By what an index of vectors orders.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Similarity {
+    /// By their angle; Cassandra's default.
+    #[default]
+    Cosine,
+    /// By their product.
+    DotProduct,
+    /// By their distance.
+    Euclidean,
+}
+
+impl Similarity {
+    /// What an index's option `similarity_function` names.
+    #[must_use]
+    pub fn of_option(name: &str) -> Option<Self> {
+        match name.to_ascii_uppercase().as_str() {
+            "COSINE" => Some(Self::Cosine),
+            "DOT_PRODUCT" => Some(Self::DotProduct),
+            "EUCLIDEAN" => Some(Self::Euclidean),
+            _ => None,
+        }
+    }
+
+    /// As the option writes it.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Cosine => "cosine",
+            Self::DotProduct => "dot_product",
+            Self::Euclidean => "euclidean",
+        }
+    }
+
+    /// How alike two vectors are; `None` where there is no saying, as with the angle of a vector of zeros.
+    #[must_use]
+    pub fn score(self, x: &[f32], y: &[f32]) -> Option<f32> {
+        let score = match self {
+            Self::Cosine => cosine(x, y),
+            Self::DotProduct => dot_product(x, y),
+            Self::Euclidean => euclidean(x, y),
+        };
+        score.ok().filter(|score| !score.is_nan())
+    }
+}
+
+/// The floats of a vector's wire bytes.
+#[must_use]
+pub fn floats(bytes: &[u8]) -> Vec<f32> {
+    bytes.chunks_exact(4).filter_map(types::decode_f32).collect()
+}
 
 pub(super) fn find(name: &str) -> Option<Candidates> {
     NAMES.contains(&name).then_some(Candidates::Generic(make))
@@ -53,10 +106,6 @@ fn make(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<F
         CqlType::Native(Native::Float),
         body,
     ))
-}
-
-fn floats(bytes: &[u8]) -> Vec<f32> {
-    bytes.chunks_exact(4).filter_map(types::decode_f32).collect()
 }
 
 fn dot(x: &[f32], y: &[f32]) -> f32 {

@@ -8,6 +8,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::functions::Similarity;
 use crate::schema::analysis::Analysis;
 use crate::schema::{StorageId, Table};
 use crate::types::CqlType;
@@ -293,6 +294,19 @@ pub struct IndexProbe {
     pub is_equality: bool,
 }
 
+/// ORDER BY … ANN OF a vector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct BoundNearest {
+    /// The place of the column of vectors in `table.columns`.
+    pub column: usize,
+    /// The name of its index, which says by what vectors are alike.
+    pub index: String,
+    /// By what vectors are alike.
+    pub similarity: Similarity,
+    /// The vector that others are compared with.
+    pub vector: Vec<f32>,
+}
+
 /// A SELECT ready to run.
 #[derive(Clone, Debug)]
 pub struct BoundSelect {
@@ -314,6 +328,8 @@ pub struct BoundSelect {
     /// ORDER BY over several partitions (`IN`): sort the rows of the result by these columns of the table, each with `true`
     /// for descending. Empty: as they come.
     pub sort: Vec<(usize, bool)>,
+    /// ORDER BY … ANN OF: the rows nearest to a vector, as many as LIMIT says, the nearest first.
+    pub nearest: Option<BoundNearest>,
     /// GROUP BY these leading key columns (how many of the primary key), `None` without. Aggregates without GROUP BY make one
     /// group of everything.
     pub group_by: Option<Vec<Expression>>,

@@ -218,6 +218,17 @@ pub fn select(select: &BoundSelect, index: &IndexUse) -> Vec<Stage> {
             .collect();
         stages.push(("sort", format!("the whole result by {}", columns.join(", "))));
     }
+    if let Some(nearest) = &select.nearest {
+        let of = name(table, nearest.column);
+        stages.push((
+            "nearest",
+            format!(
+                "each row's {of} is compared ({}), the nearest are kept; index {} holds no graph",
+                nearest.similarity.name(),
+                nearest.index
+            ),
+        ));
+    }
     if let Some(limit) = select.per_partition_limit_rows {
         stages.push((
             "limit",

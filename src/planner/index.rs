@@ -128,24 +128,25 @@ pub(crate) fn is_supported(table: &Table, restriction: &Restriction) -> bool {
     table.indexes.values().any(|index| supports(index, table, restriction))
 }
 
-/// Whether a vector's index is asked for equality.
+/// Whether a column of vectors that has an index is restricted.
 pub(crate) fn is_vector(table: &Table, restriction: &Restriction) -> bool {
-    matches!(restriction.test, Test::Eq(_))
-        && restriction.columns.iter().any(|place| {
-            matches!(
-                table.columns.get(*place).map(|column| &column.ty),
-                Some(CqlType::Vector(..))
-            )
+    restriction.columns.iter().any(|place| {
+        let column = table.columns.get(*place);
+        column.is_some_and(|column| {
+            matches!(column.ty, CqlType::Vector(..))
+                && table
+                    .indexes
+                    .values()
+                    .any(|index| index.target_column().is_some_and(|(_, name)| name == column.name))
         })
-        && table
-            .indexes
-            .values()
-            .any(|index| index.family() == Some(IndexFamily::Sai) && supports(index, table, restriction))
+    })
 }
 
 /// Whether ALLOW FILTERING is needed beyond what was judged: rows are looked for over a range of keys, or by an index, and
 /// something is left to filter.
-pub(crate) fn needs_filtering(table: &Table, found: &Restrictions) -> bool {
+///
+/// `finds_nearest`: a storage-attached index orders the rows.
+pub(crate) fn needs_filtering(table: &Table, found: &Restrictions, finds_nearest: bool) -> bool {
     if !(found.is_key_range || found.uses_index) {
         return false;
     }
@@ -158,15 +159,17 @@ pub(crate) fn needs_filtering(table: &Table, found: &Restrictions) -> bool {
     }
     filters.extend(&found.others);
     if filters.is_empty() {
-        return !found.clustering.is_empty();
+        return !found.clustering.is_empty() && !finds_nearest;
     }
     // The storage-attached indexes of a table answer as one; any other answers alone.
     let (attached, alone): (Vec<&Index>, Vec<&Index>) = table
         .indexes
         .values()
         .partition(|index| index.family() == Some(IndexFamily::Sai));
-    let mut groups = alone.into_iter().map(|index| vec![index]).collect::<Vec<_>>();
-    groups.push(attached);
+    let mut groups = vec![attached];
+    if !finds_nearest {
+        groups.extend(alone.into_iter().map(|index| vec![index]));
+    }
     !groups
         .iter()
         .any(|group| filters.iter().all(|restriction| covers(group, table, restriction)))

@@ -39,6 +39,7 @@ mod markers;
 mod merge;
 mod modify;
 mod narrow;
+mod nearest;
 mod operation;
 mod range;
 mod relation;
@@ -58,6 +59,7 @@ pub use guardrails::{Guardrails, Threshold};
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use narrow::KEY_BYTES_MAX;
+pub use nearest::refuse_limit as refuse_nearest_limit;
 pub use select::SelectPlan;
 
 use bound::ResultColumn;

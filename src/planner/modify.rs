@@ -6,10 +6,13 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relation, Term};
 
-use super::bound::{BoundCondition, BoundModification, BoundRows, BoundTarget, ModificationKind, Value};
+use super::bound::{
+    BoundCondition, BoundModification, BoundOperation, BoundRows, BoundTarget, ModificationKind, Value,
+};
 use super::condition::{self, ConditionPlan};
 use super::error::{Error, invalid};
 use super::narrow::{PartitionPlan, RowsPlan, check_partition_key};
+use super::nearest;
 use super::operation::{self, Operation};
 use super::restriction::{Judge, Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -130,6 +133,11 @@ impl ModifyPlan {
         let mut operations = Vec::with_capacity(self.operations.len());
         for (column, operation) in &self.operations {
             if let Some(bound) = operation.bind(binding)? {
+                if let BoundOperation::Set(Value::Bytes(bytes)) = &bound
+                    && let Some(column) = table.columns.get(*column)
+                {
+                    nearest::refuse_value(table, column, bytes)?;
+                }
                 operations.push((*column, bound));
             }
         }
@@ -273,6 +281,7 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
         table: Arc::clone(table),
         kind: Kind::Insert,
         allow_filtering: false,
+        nearest: None,
     };
     for (index, term) in keys {
         let restriction = Restriction {
@@ -390,6 +399,7 @@ fn judge(
         table: Arc::clone(table),
         kind,
         allow_filtering: false,
+        nearest: None,
     }
     .judge(relations, only_static)
 }

@@ -14,6 +14,7 @@ use grammar::ast::Relation;
 use super::bound::Comparison;
 use super::error::{Error, invalid};
 use super::index;
+use super::nearest::Asked;
 use super::term::{Typed, Typer};
 use super::text::{Joined, quoted};
 use crate::schema::{Column, Table};
@@ -164,6 +165,8 @@ pub(crate) struct Restrictions {
     pub(crate) partition_filters: bool,
     /// The clustering restrictions do not all narrow, and some filter or are looked up instead.
     pub(crate) clustering_filters: bool,
+    /// The clustering restrictions do not all narrow, whether or not an index is used.
+    pub(crate) clustering_skips: bool,
 }
 
 /// Reads relations.
@@ -176,6 +179,8 @@ pub(crate) struct Judge<'a, 'b> {
     pub(crate) kind: Kind,
     /// ALLOW FILTERING.
     pub(crate) allow_filtering: bool,
+    /// ORDER BY … ANN OF.
+    pub(crate) nearest: Option<&'a Asked>,
 }
 
 /// The column of this name, or Cassandra's refusal.
@@ -217,19 +222,23 @@ impl Judge<'_, '_> {
 
     /// Judges restrictions that were made elsewhere: an INSERT's key columns.
     pub(crate) fn finish(&self, mut found: Restrictions, only_static: bool) -> Result<Restrictions, Error> {
-        if self.kind == Kind::Select
-            && found
-                .others
-                .iter()
-                .any(|restriction| index::is_vector(&self.table, restriction))
-        {
-            return Err(Error::invalid("Vector indexes only support ANN queries"));
+        match self.nearest {
+            Some(nearest) => nearest.refuse_restricted(&self.table, &found)?,
+            None if self.kind == Kind::Select => {
+                let mut others = found.others.iter();
+                if others.any(|restriction| index::is_vector(&self.table, restriction)) {
+                    return Err(Error::invalid("Vector indexes only support ANN queries"));
+                }
+            }
+            None => {}
         }
         self.custom_expression(&found.custom)?;
         let is_supported = |restriction: &Restriction| index::is_supported(&self.table, restriction);
         let clustering_index = self.kind == Kind::Select && found.clustering.iter().any(is_supported);
         let others = found.partition.iter().chain(&found.others);
-        let index = self.kind == Kind::Select && (clustering_index || others.into_iter().any(is_supported));
+        let finds_nearest = self.nearest.is_some_and(|nearest| nearest.is_supported(&self.table));
+        let index =
+            self.kind == Kind::Select && (clustering_index || finds_nearest || others.into_iter().any(is_supported));
         self.partition(&mut found, index)?;
         if only_static && !found.clustering.is_empty() {
             match self.kind {
@@ -249,7 +258,10 @@ impl Judge<'_, '_> {
         }
         self.clustering(&mut found, index, only_static)?;
         self.clustering_filters(&mut found, clustering_index);
-        if !found.others.is_empty() {
+        if let Some(nearest) = self.nearest {
+            nearest.judge(&self.table, &found)?;
+        }
+        if !found.others.is_empty() || self.nearest.is_some() {
             if self.kind != Kind::Select {
                 let columns: Vec<usize> = found
                     .others
@@ -355,6 +367,7 @@ impl Judge<'_, '_> {
             }
         }
         found.clustering_filters = filters;
+        found.clustering_skips = filters;
         if filters {
             if index {
                 found.uses_index = true;

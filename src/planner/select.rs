@@ -10,6 +10,7 @@ use super::bound::{BoundFilter, BoundPartitions, BoundRows, BoundSelect, Compari
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan, check_partition_key};
+use super::nearest::{self, NearestPlan};
 use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, check_filters, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -30,6 +31,7 @@ pub struct SelectPlan {
     probes: Vec<ProbePlan>,
     reversed: bool,
     sort: Vec<(usize, bool)>,
+    nearest: Option<NearestPlan>,
     group_by: Option<GroupPlan>,
     distinct: bool,
     limit: Option<Typed>,
@@ -123,6 +125,11 @@ impl SelectPlan {
             probes,
             reversed: self.reversed,
             sort: self.sort.clone(),
+            nearest: self
+                .nearest
+                .as_ref()
+                .map(|nearest| nearest.bind(table, binding))
+                .transpose()?,
             group_by: self.group_by.as_ref().map(|groups| groups.bind(binding)).transpose()?,
             distinct: self.distinct,
             limit_rows,
@@ -159,28 +166,22 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         Err(error) if table.has_static() && is_of_lookup(&error) && is_met(typer, table, select) => return Err(error),
         planned => planned,
     };
-    for order in &select.order_by {
-        if let OrderBy::Column(name, _) = order {
-            column(table, name.as_str())?;
-        }
-    }
+    let asked = nearest::asked(typer, table, &select.order_by)?;
     let only_static = selects_only_static(table, &select.selection);
-    if let Some(OrderBy::Ann(name, _, _)) = select.order_by.first() {
-        column(table, name.as_str())?;
-        return Err(Error::Unsupported("ORDER BY … ANN OF".into()));
-    }
+    let asked = nearest::single(asked, select.order_by.len())?;
     let judge = Judge {
         typer,
         table: Arc::clone(table),
         kind: Kind::Select,
         allow_filtering: select.allow_filtering,
+        nearest: asked.as_ref(),
     };
     let restrictions = judge.judge(&select.relations, only_static)?;
     let mut selection = selection?;
     let partitions = PartitionPlan::new(table, &restrictions);
     if select.distinct {
         let sorts = partitions.has_in();
-        distinct(table, select, &selection, &restrictions, sorts)?;
+        distinct(table, select, &selection, &restrictions, sorts, asked.as_ref())?;
     }
     let group_by = group_by(typer, table, select, &restrictions)?;
     if select.per_partition_limit.is_some() && !selection.template.aggregates.is_empty() && group_by.is_none() {
@@ -188,11 +189,15 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
             "PER PARTITION LIMIT is not allowed with aggregate queries.",
         ));
     }
-    let (reversed, sort) = order_by(table, select, &restrictions, &partitions)?;
-    if !select.allow_filtering && needs_filtering(table, &restrictions) {
+    let (reversed, sort) = match asked {
+        Some(_) => (false, Vec::new()),
+        None => order_by(table, select, &restrictions, &partitions)?,
+    };
+    if !select.allow_filtering && needs_filtering(table, &restrictions, asked.is_some()) {
         return Err(Error::invalid(FILTERING));
     }
     check_filters(table, &restrictions)?;
+    let nearest = asked.map(|asked| asked.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
     let aggregate_warning = if restrictions.partition.is_empty() && restrictions.token.is_none() {
         Some("Aggregation query used without partition key")
@@ -234,6 +239,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     let probes = ProbePlan::all(table, looked_up);
     selection.need(filters.iter().flat_map(FilterPlan::columns));
     selection.need(sort.iter().map(|(column, _)| *column));
+    selection.need(nearest.iter().map(|nearest| nearest.column));
     if let Some(groups) = &group_by {
         selection.need(groups.columns().into_iter());
     }
@@ -246,6 +252,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         probes,
         reversed,
         sort,
+        nearest,
         group_by,
         distinct: select.distinct,
         limit,
@@ -349,6 +356,7 @@ fn distinct(
     selection: &SelectionPlan,
     restrictions: &Restrictions,
     sorts: bool,
+    nearest: Option<&nearest::Asked>,
 ) -> Result<(), Error> {
     if select.per_partition_limit.is_some() {
         return Err(Error::invalid(
@@ -357,6 +365,7 @@ fn distinct(
     }
     let regular = restrictions.others.iter().flat_map(|restriction| &restriction.columns);
     let regular = regular
+        .chain(nearest.map(|nearest| &nearest.column))
         .filter_map(|index| table.columns.get(*index))
         .any(|column| column.kind == ColumnKind::Regular);
     if !restrictions.clustering.is_empty() || regular {

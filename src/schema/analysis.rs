@@ -1,7 +1,7 @@
 //! What an index does to a text before it keeps it, and to what is looked for before it is compared.
 //!
 //! Differs: Lucene's standard tokenizer and ascii folding are Unicode's word boundaries and compatibility decompositions here; the
-//! few letters that do not decompose (ß, ø, đ …) have a table. Stemming is refused where the index is created.
+//! few letters that do not decompose (ß, ø, đ …) have a table. Stems and words that are skipped: see `words`.
 //! Sources: Cassandra 5.0's CREATE INDEX options, asked of one; UAX #15, UAX #29.
 
 use std::borrow::Cow;
@@ -9,6 +9,8 @@ use std::borrow::Cow;
 use unicode_normalization::UnicodeNormalization;
 use unicode_normalization::char::is_combining_mark;
 use unicode_segmentation::UnicodeSegmentation;
+
+use super::words::Language;
 
 /// What becomes of the case of letters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -45,6 +47,10 @@ pub struct Analysis {
     pub normalize: bool,
     /// To ASCII, where a character has a counterpart there.
     pub ascii: bool,
+    /// Words that say too little in this language are no terms.
+    pub skips: Option<Language>,
+    /// Words become their stems in this language.
+    pub stems: Option<Language>,
 }
 
 impl Analysis {
@@ -69,7 +75,15 @@ impl Analysis {
         };
         match self.tokens {
             Tokens::Whole => vec![owned(self.fold(text))],
-            Tokens::Words => text.unicode_words().map(|word| owned(self.fold(word))).collect(),
+            Tokens::Words => {
+                let words = text.unicode_words().map(|word| self.fold(word));
+                let kept = words.filter(|word| !self.skips.is_some_and(|language| language.skips(word)));
+                kept.map(|word| match self.stems {
+                    Some(language) => owned(language.stem(word)),
+                    None => owned(word),
+                })
+                .collect()
+            }
             Tokens::Delimited(delimiter) => text
                 .split(delimiter)
                 .filter(|term| !term.is_empty())

@@ -15,6 +15,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::analysis::{Analysis, LetterCase, Tokens};
+use super::words::Language;
 use super::{StorageId, Table};
 use crate::types::{Corrupt, CqlType, Native};
 
@@ -226,24 +227,32 @@ fn analysis(family: IndexFamily, options: &BTreeMap<String, String>) -> Analysis
             },
             normalize: is("normalize", false),
             ascii: is("ascii", false),
+            ..Analysis::default()
         },
         IndexFamily::Sasi => {
             let case = |lower: bool, upper: bool| match (lower, upper) {
-                (true, _) => LetterCase::Lower,
-                (false, true) => LetterCase::Upper,
+                (_, true) => LetterCase::Upper,
+                (true, false) => LetterCase::Lower,
                 (false, false) => LetterCase::Kept,
             };
             let class = options.get("analyzer_class").map(String::as_str).unwrap_or_default();
             match class.rsplit('.').next().unwrap_or_default() {
-                "StandardAnalyzer" => Analysis {
-                    // Cassandra takes `tokenization_skip_stop_words`, and skips none.
-                    tokens: Tokens::Words,
-                    case: case(
-                        is("tokenization_normalize_lowercase", false),
-                        is("tokenization_normalize_uppercase", false),
-                    ),
-                    ..Analysis::default()
-                },
+                "StandardAnalyzer" => {
+                    // Without a locale nothing is stemmed or skipped.
+                    let language = options
+                        .get("tokenization_locale")
+                        .and_then(|locale| Language::of_locale(locale));
+                    Analysis {
+                        tokens: Tokens::Words,
+                        case: case(
+                            is("tokenization_normalize_lowercase", false),
+                            is("tokenization_normalize_uppercase", false),
+                        ),
+                        skips: language.filter(|_| is("tokenization_skip_stop_words", false)),
+                        stems: language.filter(|_| is("tokenization_enable_stemming", false)),
+                        ..Analysis::default()
+                    }
+                }
                 "DelimiterAnalyzer" => Analysis {
                     tokens: Tokens::Delimited(
                         options

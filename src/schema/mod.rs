@@ -27,6 +27,7 @@ pub mod record;
 pub mod system;
 pub mod typename;
 pub mod views;
+pub mod words;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;

@@ -11,6 +11,7 @@ use super::super::index;
 use super::super::levels;
 use super::super::paging::{self, StatementDigest};
 use super::super::plans::PlannedAt;
+use super::super::read::nearest;
 use super::super::read::sink::{Limits, Page, Sink};
 use super::super::read::{source, virtual_rows};
 use super::super::throughput::{Concerned, Work};
@@ -36,13 +37,17 @@ impl Database {
         let consistency = levels::read(&self.rules, params.consistency, is_system)?;
         let shape = planned.shape(select);
         let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
-        let page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
+        let mut warnings = Vec::new();
+        let mut page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
+        if select.nearest.is_some() {
+            nearest::judge(select, params.consistency, page_rows, &mut warnings)?;
+            page_rows = None;
+        }
         let digest = || statement_digest(planned, select, values);
         let resume = match &params.paging_state {
             Some(state) if page_rows.is_some() => Some(self.catalog.paging_key.open(digest(), state)?),
             _ => None,
         };
-        let mut warnings = Vec::new();
         self.guardrails.select(select, page_rows, &mut warnings)?;
         let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
         if let BoundPartitions::Keys(keys) = &select.partitions

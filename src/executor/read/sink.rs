@@ -20,6 +20,7 @@ use crate::throughput::{Charges, Mark, PartitionRef};
 use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
 use super::layout::Layout;
+use super::nearest::Nearest;
 use super::tombstones::{self, Walked};
 
 /// What the source does next.
@@ -118,6 +119,8 @@ pub(crate) struct Sink<'a> {
     last_partition_key: Vec<u8>,
     last_clustering: Option<Vec<u8>>,
     sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
+    /// The rows nearest to a vector, where those are asked for.
+    nearest: Option<Nearest<'a>>,
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
@@ -175,6 +178,7 @@ impl<'a> Sink<'a> {
             last_partition_key: Vec::new(),
             last_clustering: None,
             sorted: Vec::new(),
+            nearest: Nearest::of(select),
             position: None,
             walked: Walked::default(),
             warnings: Vec::new(),
@@ -236,7 +240,7 @@ impl<'a> Sink<'a> {
 
     /// How many rows the page may still take; `None`: any number, or it is not known, as with groups.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
-        if self.is_grouped() || !self.select.sort.is_empty() {
+        if self.is_grouped() || !self.select.sort.is_empty() || self.nearest.is_some() {
             return None;
         }
         let wanted = self.limits.page_rows.into_iter().chain(self.limits.rows).min()?;
@@ -391,6 +395,10 @@ impl<'a> Sink<'a> {
             }
         }
         self.sort();
+        for row in self.nearest.take().into_iter().flat_map(Nearest::rows) {
+            self.out.extend_from_slice(&row);
+            self.rows += 1;
+        }
         self.report_tombstones();
         Ok(Page {
             content: self.out.into(),
@@ -504,6 +512,13 @@ impl<'a> Sink<'a> {
 
     fn emit_row(&mut self) -> Result<(), Error> {
         let started = self.out.len();
+        let score = match &self.nearest {
+            None => None,
+            Some(nearest) => match nearest.score(self.buffer.get(nearest.column())) {
+                None => return Ok(()),
+                near => near,
+            },
+        };
         if let Some(places) = &self.shape.plain {
             for place in places {
                 self.buffer.encode_into(*place, &mut self.out);
@@ -511,6 +526,10 @@ impl<'a> Sink<'a> {
         } else {
             let values = self.scope().evaluate_all(&self.select.selection.expressions)?;
             self.put_values(&values)?;
+        }
+        if let (Some(nearest), Some(score)) = (&mut self.nearest, score) {
+            nearest.keep(score, self.out.split_off(started));
+            return Ok(());
         }
         let keys = self.sort_keys(&self.buffer);
         self.keep(started, keys);

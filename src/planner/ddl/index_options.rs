@@ -50,21 +50,17 @@ pub(super) fn judge(
     }
 }
 
-/// What is said when an index was added to a table; `None`: one of no class. Every one is told of the vectors' indexes beside it.
+/// What is said when an index was added to a table; `None`: one of no class. Every one is told of each of the vectors' indexes.
 pub(super) fn warnings(class: Option<&str>, table: &Table) -> Vec<String> {
     if class == Some(SASI_CLASS) {
         return vec!["SASI indexes are experimental and are not recommended for production use.".to_owned()];
     }
-    let has_vector = table.indexes.values().any(|index| {
+    let of_vectors = table.indexes.values().filter(|index| {
         let column = index.target_column().and_then(|(_, name)| table.column(&name));
         index.options.get("class_name").is_some_and(|class| is_sai_class(class))
             && matches!(column, Some((_, column)) if matches!(column.ty, CqlType::Vector(..)))
     });
-    if has_vector {
-        vec![VECTOR_WARNING.to_owned()]
-    } else {
-        Vec::new()
-    }
+    of_vectors.map(|_| VECTOR_WARNING.to_owned()).collect()
 }
 
 /// The names of several columns, or the one that there is.
@@ -262,14 +258,6 @@ fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> R
                     "normalize_lowercase and normalize_uppercase cannot be specified together"
                 ));
             }
-        }
-        // Differs: a stemmed index would find rows by the stems of words, of which there are none here.
-        if name == "StandardAnalyzer"
-            && option("tokenization_enable_stemming").is_some_and(|value| value.eq_ignore_ascii_case("true"))
-        {
-            return Err(configuration!(
-                "tokenization_enable_stemming is not supported by Helenus"
-            ));
         }
         if name == "DelimiterAnalyzer" && option("delimiter").is_some_and(|text| text.chars().count() != 1) {
             return Err(configuration!(

@@ -1,0 +1,233 @@
+//! ORDER BY … ANN OF: the rows whose vectors are nearest to one that is given.
+//!
+//! The judgement is Cassandra's (`StatementRestrictions`, `AnnRestriction`, `StorageAttachedIndex.validate`): the column must have a
+//! storage-attached index, and so must every column that is restricted beside it, except where the primary key finds the rows. ALLOW
+//! FILTERING changes nothing about that.
+//!
+//! Differs: the search is exact. An index of vectors holds no graph here: all rows that the rest of the statement lets through are
+//! compared, and what is read is charged. Answers are those that an approximate search aims at.
+
+use grammar::ast::{Direction, OrderBy};
+
+use super::bound::{BoundNearest, Value};
+use super::error::{Error, invalid};
+use super::restriction::{Restriction, Restrictions, column, column_at};
+use super::term::{Binding, Receiver, Typed, Typer};
+use crate::functions::{Similarity, floats};
+use crate::schema::{Column, Index, IndexFamily, Table};
+use crate::types::{CqlType, Native};
+
+/// Most rows that may be asked for. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
+const LIMIT_MAX: u32 = 1000;
+
+/// Greatest element of a vector, either way. Source: Cassandra's answers.
+const ELEMENT_MAX: f32 = 1e17;
+
+const FILTERED: &str = "ANN ordering by vector requires all restricted column(s) to be indexed";
+
+/// A vector to be near to, before binding.
+#[derive(Clone, Debug)]
+pub(crate) struct NearestPlan {
+    /// The place of the column in `table.columns`.
+    pub(crate) column: usize,
+    index: String,
+    similarity: Similarity,
+    vector: Typed,
+}
+
+/// ORDER BY … ANN OF as it is written.
+#[derive(Clone, Debug)]
+pub(crate) struct Asked {
+    /// The place of the column in `table.columns`.
+    pub(crate) column: usize,
+    vector: Typed,
+    is_descending: bool,
+}
+
+/// The ANN orderings of a SELECT, with their terms typed.
+pub(crate) fn asked(typer: &mut Typer<'_>, table: &Table, order_by: &[OrderBy]) -> Result<Vec<Asked>, Error> {
+    let mut all = Vec::new();
+    for order in order_by {
+        match order {
+            OrderBy::Column(name, _) => {
+                column(table, name.as_str())?;
+            }
+            OrderBy::Ann(name, term, direction) => {
+                let (place, column) = column(table, name.as_str())?;
+                all.push(Asked {
+                    column: place,
+                    vector: typer.term(term, &Receiver::column(column))?,
+                    is_descending: *direction == Direction::Descending,
+                });
+            }
+        }
+    }
+    Ok(all)
+}
+
+/// The only one that there may be.
+pub(crate) fn single(mut asked: Vec<Asked>, orderings: usize) -> Result<Option<Asked>, Error> {
+    if asked.len() > 1 {
+        return Err(Error::invalid("Cannot specify more than one ANN ordering"));
+    }
+    let Some(only) = asked.pop() else { return Ok(None) };
+    if orderings > 1 {
+        return Err(Error::invalid("ANN ordering does not support any other ordering"));
+    }
+    if only.is_descending {
+        return Err(Error::invalid("Descending ANN ordering is not supported"));
+    }
+    Ok(Some(only))
+}
+
+fn is_float_vector(column: &Column) -> bool {
+    matches!(&column.ty, CqlType::Vector(of, _) if **of == CqlType::Native(Native::Float))
+}
+
+/// The storage-attached index of a column of vectors.
+fn index_of<'t>(table: &'t Table, column: &Column) -> Option<&'t Index> {
+    table.indexes.values().find(|index| {
+        index.family() == Some(IndexFamily::Sai) && index.target_column().is_some_and(|(_, name)| name == column.name)
+    })
+}
+
+/// Whether any index is of this column.
+fn is_indexed(table: &Table, place: usize) -> bool {
+    let name = &column_at(table, place).name;
+    let mut indexes = table.indexes.values();
+    indexes.any(|index| index.target_column().is_some_and(|(_, column)| column == *name))
+}
+
+impl Asked {
+    /// Whether an index answers it.
+    pub(crate) fn is_supported(&self, table: &Table) -> bool {
+        let column = column_at(table, self.column);
+        is_float_vector(column) && index_of(table, column).is_some()
+    }
+
+    /// Refuses a restriction of the column itself.
+    pub(crate) fn refuse_restricted(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
+        let mut others = found.others.iter();
+        let Some(restriction) = others.find(|restriction| restriction.columns.contains(&self.column)) else {
+            return Ok(());
+        };
+        let name = &column_at(table, self.column).name;
+        if restriction.is_slice() {
+            return invalid!("Column \"{name}\" cannot be restricted by both an equality and an inequality relation");
+        }
+        invalid!("{name} cannot be restricted by more than one relation if it includes an Equal")
+    }
+
+    /// Refuses what stands beside an ANN ordering and may not.
+    pub(crate) fn judge(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
+        let column = column_at(table, self.column);
+        if !is_float_vector(column) {
+            return Err(Error::invalid("ANN ordering is only supported on float vector indexes"));
+        }
+        if !is_indexed(table, self.column) {
+            return Err(Error::invalid(
+                "ANN ordering by vector requires the column to be indexed",
+            ));
+        }
+        if found.partition_filters {
+            return Err(Error::invalid(FILTERED));
+        }
+        let mut others = found.others.iter().map(Restriction::first);
+        let mut clustering = found.clustering.iter().flat_map(|restriction| &restriction.columns);
+        let is_key_open = found.partition.len() < table.partition_key_count || found.clustering_skips;
+        if others.any(|place| !is_indexed(table, place))
+            || (is_key_open && clustering.any(|place| !is_indexed(table, *place)))
+        {
+            return Err(Error::invalid(FILTERED));
+        }
+        Ok(())
+    }
+
+    /// What is carried out.
+    pub(crate) fn plan(self, table: &Table) -> Result<NearestPlan, Error> {
+        let column = column_at(table, self.column);
+        let Some(index) = index_of(table, column) else {
+            return Err(Error::invalid(
+                "ANN ordering by vector requires the column to be indexed",
+            ));
+        };
+        let option = index.options.get("similarity_function");
+        Ok(NearestPlan {
+            column: self.column,
+            index: index.name.clone(),
+            similarity: option.and_then(|name| Similarity::of_option(name)).unwrap_or_default(),
+            vector: self.vector,
+        })
+    }
+}
+
+impl NearestPlan {
+    /// The vector with its values in.
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundNearest, Error> {
+        let name = &column_at(table, self.column).name;
+        let bytes = match self.vector.bind(binding)? {
+            Value::Null => return invalid!("Unsupported null value for column {name}"),
+            Value::Unset => return invalid!("Unsupported unset value for column {name}"),
+            Value::Bytes(bytes) => bytes,
+        };
+        let vector = floats(&bytes);
+        refuse(&vector, self.similarity)?;
+        Ok(BoundNearest {
+            column: self.column,
+            index: self.index.clone(),
+            similarity: self.similarity,
+            vector,
+        })
+    }
+}
+
+/// Refuses more rows than may be asked for.
+///
+/// # Errors
+/// More than 1,000, or no limit.
+pub fn refuse_limit(limit_rows: Option<u32>) -> Result<(), Error> {
+    match limit_rows {
+        Some(rows) if rows <= LIMIT_MAX => Ok(()),
+        rows => {
+            let was = rows.map_or_else(|| "NO LIMIT".to_owned(), |rows| rows.to_string());
+            invalid!(
+                "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {LIMIT_MAX}. LIMIT was {was}"
+            )
+        }
+    }
+}
+
+fn float(value: f32) -> String {
+    CqlType::Native(Native::Float).to_literal(&value.to_be_bytes())
+}
+
+/// Refuses a vector that cannot be compared with others, in the words that Cassandra writes to its log.
+///
+/// Differs: Cassandra notices so late that all a client is told is that the replica failed (0x1300, 0x1500).
+fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
+    if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| !value.is_finite()) {
+        return invalid!("non-finite value at vector[{place}]={}", float(*value));
+    }
+    if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| value.abs() > ELEMENT_MAX) {
+        return invalid!("Out-of-bounds value at vector[{place}]={}", float(*value));
+    }
+    if similarity == Similarity::Cosine && vector.iter().all(|value| *value == 0.0) {
+        return Err(Error::invalid(
+            "Zero vectors cannot be indexed or queried with cosine similarity",
+        ));
+    }
+    Ok(())
+}
+
+/// Refuses a vector that the storage-attached index of its column, if it has one, cannot keep.
+pub(crate) fn refuse_value(table: &Table, column: &Column, bytes: &[u8]) -> Result<(), Error> {
+    if !is_float_vector(column) {
+        return Ok(());
+    }
+    let Some(index) = index_of(table, column) else {
+        return Ok(());
+    };
+    let option = index.options.get("similarity_function");
+    let similarity = option.and_then(|name| Similarity::of_option(name)).unwrap_or_default();
+    refuse(&floats(bytes), similarity)
+}

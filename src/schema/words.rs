@@ -1,0 +1,92 @@
+//! What SASI's StandardAnalyzer does to words in a language: stems, and words that say too little to be kept.
+//!
+//! A language is known by its locale's first two letters, as in Cassandra: `en`, `en_US` and `english` are one. Without a locale, or in
+//! a language that is not known, words are kept as they are.
+//!
+//! Differs: stems are Snowball's of today, Cassandra's of 2014 (a few words of some languages differ); the words that are skipped are
+//! NLTK's, Cassandra's are Jacques Savoy's, which are more and of four other languages (Bulgarian, Czech, Hindi, Polish).
+//! Sources: Cassandra 5.0's `StemmerFactory`, `StopWordFactory`, and its answers.
+
+use std::borrow::Cow;
+
+use rust_stemmers::{Algorithm, Stemmer};
+
+/// A language, by the two letters of its code.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub struct Language([u8; 2]);
+
+/// The languages in which words are skipped, and there are lists of such words.
+const SKIPPING: [&str; 12] = ["ar", "de", "en", "es", "fi", "fr", "hu", "it", "pt", "ro", "ru", "sv"];
+
+impl Language {
+    /// The language of a locale.
+    #[must_use]
+    pub fn of_locale(locale: &str) -> Option<Self> {
+        let code: [u8; 2] = locale.as_bytes().first_chunk().copied()?;
+        Some(Self(code.map(|letter| letter.to_ascii_lowercase())))
+    }
+
+    fn code(&self) -> &str {
+        std::str::from_utf8(&self.0).unwrap_or_default()
+    }
+
+    /// The stem of a word; the word itself in languages that have no stemmer in Cassandra. Words are expected in lower case.
+    #[must_use]
+    pub fn stem<'w>(self, word: Cow<'w, str>) -> Cow<'w, str> {
+        let algorithm = match self.code() {
+            "da" => Algorithm::Danish,
+            "de" => Algorithm::German,
+            "en" => Algorithm::English,
+            "es" => Algorithm::Spanish,
+            "fi" => Algorithm::Finnish,
+            "fr" => Algorithm::French,
+            "hu" => Algorithm::Hungarian,
+            "it" => Algorithm::Italian,
+            "nl" => Algorithm::Dutch,
+            "no" => Algorithm::Norwegian,
+            "pt" => Algorithm::Portuguese,
+            "ro" => Algorithm::Romanian,
+            "ru" => Algorithm::Russian,
+            "sv" => Algorithm::Swedish,
+            "tr" => Algorithm::Turkish,
+            _ => return word,
+        };
+        let stem = Stemmer::create(algorithm).stem(&word);
+        if stem.as_ref() == word.as_ref() {
+            return word;
+        }
+        Cow::Owned(stem.into_owned())
+    }
+
+    /// Whether a word says too little to be kept. The lists are in lower case, and so are the words that they find.
+    #[must_use]
+    pub fn skips(self, word: &str) -> bool {
+        let code = self.code();
+        SKIPPING.contains(&code) && stop_words::lookup(code).is_some_and(|words| words.contains(&word))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn words_have_stems() {
+        let english = Language::of_locale("en_US").unwrap();
+        assert_eq!(english.stem("connections".into()), "connect");
+        assert_eq!(english.stem("runs".into()), "run");
+        assert_eq!(Language::of_locale("xx").unwrap().stem("words".into()), "words");
+        assert_eq!(Language::of_locale("DE").unwrap().stem("katzen".into()), "katz");
+        assert_eq!(Language::of_locale("e"), None);
+    }
+
+    #[test]
+    fn some_words_are_skipped() {
+        for code in SKIPPING {
+            assert!(stop_words::lookup(code).is_some_and(|words| words.len() > 50), "{code}");
+        }
+        let english = Language::of_locale("en").unwrap();
+        assert!(english.skips("the") && !english.skips("The") && !english.skips("house"));
+        assert!(!Language::of_locale("nl").unwrap().skips("de"));
+    }
+}
