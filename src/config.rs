@@ -378,6 +378,7 @@ impl Config {
     /// A value that means nothing, or settings that do not go together.
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
         let profile: Profile = values.parsed("profile")?;
+        let is_metered = is_metered(values)?;
         let server = Options {
             listen: values.addresses("listen")?,
             tls: tls(values, profile)?,
@@ -414,7 +415,11 @@ impl Config {
             limits: size_limits(values)?,
             page_bytes_max: page_bytes_max(values)?,
             request_log_max: values.parsed::<usize>("request-log-max")?.min(REQUEST_LOG_MAX),
-            charge_payload: charge_payload(values)?,
+            charge_payload: if is_metered {
+                charge_payload(values)?
+            } else {
+                ChargePayload::Never
+            },
             partitions: PartitionLimits {
                 bytes_max: scale(values)?.of(values.parsed("partition-bytes-max")?),
                 merges: values.parsed("partition-merge")?,
@@ -426,7 +431,11 @@ impl Config {
                 hot_percent: values.parsed("partition-hot-percent")?,
                 looks: values.parsed("partition-hot-checks")?,
             },
-            heat_check_interval: values.seconds("heat-check-seconds")?,
+            heat_check_interval: if is_metered {
+                values.seconds("heat-check-seconds")?
+            } else {
+                Duration::ZERO
+            },
             fault_plan: fault_plan(values)?,
             threads: values.parsed("threads")?,
             log: values.text("log").unwrap_or_default().to_owned(),
@@ -525,9 +534,31 @@ fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError> {
     Ok(ThroughputRules {
         bursts: values.parsed("burst-capacity")?,
         server_side_retry: values.parsed("server-side-retry")?,
+        is_metered: values.parsed("metering")?,
         waiting_max: values.parsed("server-side-retry-waiting-max")?,
         ..rules
     })
+}
+
+/// Whether statements are charged. Refused where something else that is asked for needs it.
+fn is_metered(values: &Values) -> Result<bool, ConfigError> {
+    if values.parsed("metering")? {
+        return Ok(true);
+    }
+    let payload = values.text("request-charge-payload");
+    let needs = [
+        ("profile = cosmos", values.parsed::<Profile>("profile")?.is_cosmos()),
+        (
+            "request-charge-payload",
+            payload.is_some_and(|when| when != ChargePayload::Never.name()),
+        ),
+        ("burst-capacity", values.parsed("burst-capacity")?),
+        ("server-side-retry", values.parsed("server-side-retry")?),
+    ];
+    match needs.into_iter().find(|(_, is_asked_for)| *is_asked_for) {
+        Some((what, _)) => Err(ConfigError::Together(format!("{what} needs metering = true"))),
+        None => Ok(false),
+    }
 }
 
 /// How many virtual nodes there are.
@@ -822,6 +853,28 @@ mod tests {
         let config = Config::new(&gather(&[("admin-listen", "127.0.0.1:9142")], &[])).unwrap();
         assert_eq!(config.admin_listen, Some("127.0.0.1:9142".parse().unwrap()));
         assert_eq!(Config::new(&gather(&[], &[])).unwrap().admin_listen, None);
+    }
+
+    #[test]
+    fn what_needs_metering_is_refused_without_it() {
+        let without = |name: &'static str, value: &'static str| {
+            Config::new(&gather(&[("metering", "false"), (name, value)], &[])).map_err(|error| error.to_string())
+        };
+        let config = without("request-charge-payload", "never").unwrap();
+        assert!(!config.throughput.is_metered && config.heat_check_interval.is_zero());
+        assert_eq!(config.charge_payload, ChargePayload::Never);
+        for (name, value) in [
+            ("profile", "cosmos"),
+            ("request-charge-payload", "asked"),
+            ("burst-capacity", "true"),
+            ("server-side-retry", "true"),
+        ] {
+            let error = without(name, value).unwrap_err();
+            assert!(
+                error.starts_with(name) && error.ends_with("needs metering = true"),
+                "{error}"
+            );
+        }
     }
 
     #[test]

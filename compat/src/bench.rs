@@ -37,6 +37,42 @@ pub struct Options {
     pub ratios: Option<(f64, f64, f64)>,
 }
 
+/// A kind of operation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Kind(&'static load::Phase);
+
+/// All kinds.
+pub(crate) fn kinds() -> impl Iterator<Item = Kind> {
+    load::PHASES.iter().map(Kind)
+}
+
+impl Kind {
+    /// What it is called.
+    pub(crate) const fn name(self) -> &'static str {
+        self.0.name
+    }
+
+    /// Runs it for so long; how many operations were done. Rounds have keys of their own.
+    ///
+    /// # Errors
+    /// When the server refuses.
+    pub(crate) fn load(self, address: &str, options: &Options, length: Duration, round: u64) -> Outcome<u64> {
+        Ok(load::run(address, self.0, options, load::Until::Elapsed(length), round)?.operations)
+    }
+}
+
+/// Makes the tables and writes what is read.
+///
+/// # Errors
+/// When the server refuses.
+pub(crate) fn prepare(address: &str, options: &Options) -> Outcome<()> {
+    let mut connection = Connection::open(address, 4)?;
+    for statement in load::SCHEMA {
+        connection.must(statement)?;
+    }
+    load::fill(address, options)
+}
+
 /// What a server did in one phase.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Figures {
@@ -108,11 +144,7 @@ fn phases(options: &Options) -> impl Iterator<Item = &'static load::Phase> {
 }
 
 fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Vec<Figures>> {
-    let mut connection = Connection::open(address, 4)?;
-    for statement in load::SCHEMA {
-        connection.must(statement)?;
-    }
-    load::fill(address, options)?;
+    prepare(address, options)?;
     let mut all = Vec::new();
     for phase in phases(options) {
         load::run(address, phase, options, load::Until::Elapsed(options.warmup), 0)?;

@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::{
-    Outcome, bench, crash, driver, generate, golden, index, linear, malformed, null, oracle, partitions, proxy,
-    startup, tables, throttle,
+    Outcome, bench, crash, driver, generate, golden, index, linear, malformed, metering, null, oracle, partitions,
+    proxy, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -184,6 +184,33 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
+    /// Measures what metering costs: a server with it and one without, loaded in turn.
+    Metering {
+        /// How often servers are started.
+        #[arg(long, default_value_t = 5)]
+        starts: usize,
+        /// Groups of four rounds for each kind of operation and start.
+        #[arg(long, default_value_t = 5)]
+        fours: usize,
+        /// Length of a round, milliseconds.
+        #[arg(long, default_value_t = 500)]
+        round_millis: u64,
+        /// Fail when the ratio of processor time with metering to that without is surely above.
+        #[arg(long)]
+        ratio_max: Option<f64>,
+        /// Connections.
+        #[arg(long, default_value_t = 4)]
+        connections: usize,
+        /// Requests in flight on each.
+        #[arg(long, default_value_t = 64)]
+        in_flight: usize,
+        /// Partitions of a thousand rows.
+        #[arg(long, default_value_t = 100)]
+        partitions: i32,
+        /// Kinds of operations to run; all when none is named.
+        #[arg(long)]
+        only: Vec<String>,
+    },
     /// Measures the time to the first answer, and memory when idle.
     Startup {
         /// How many starts.
@@ -354,6 +381,33 @@ pub fn run() -> Outcome<bool> {
             seed,
         }),
         Command::Malformed { frames, seed } => malformed::run(frames, seed),
+        Command::Metering {
+            starts,
+            fours,
+            round_millis,
+            ratio_max,
+            connections,
+            in_flight,
+            partitions,
+            only,
+        } => metering::run(&metering::Options {
+            starts,
+            fours,
+            round: Duration::from_millis(round_millis),
+            only,
+            ratio_max,
+            load: bench::Options {
+                phase: Duration::ZERO,
+                warmup: Duration::ZERO,
+                connections,
+                in_flight,
+                partitions,
+                operations: None,
+                only: Vec::new(),
+                cassandra: false,
+                ratios: None,
+            },
+        }),
         Command::Startup { runs } => startup::run(runs),
         Command::Tables { count } => tables::run(count),
         Command::Throttle {

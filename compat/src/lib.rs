@@ -5,7 +5,7 @@
 //! - [`raw`] speaks the native protocol frame by frame, so that what a server sends is seen as it is.
 //! - [`oracle`] replays scripts and compares with recorded answers; [`golden`] does so with the facts in `golden/`.
 //! - [`generate`] asks random questions of a server and of Cassandra.
-//! - [`crash`], [`linear`], [`partitions`], [`malformed`], [`startup`], [`tables`], [`throttle`] and [`mod@bench`] start a server and
+//! - [`crash`], [`linear`], [`partitions`], [`malformed`], [`startup`], [`tables`], [`throttle`], [`metering`] and [`mod@bench`] start a server and
 //!   press it.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
@@ -23,6 +23,7 @@ pub mod golden;
 pub mod index;
 pub mod linear;
 pub mod malformed;
+pub mod metering;
 pub mod null;
 pub mod oracle;
 pub mod partitions;

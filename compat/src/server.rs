@@ -5,6 +5,7 @@
 use crate::clock;
 use crate::raw::Connection;
 use crate::{Error, Outcome};
+use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::Duration;
@@ -46,8 +47,17 @@ impl Server {
     /// # Errors
     /// When it cannot be started or ends before it is ready.
     pub fn start(data: &str, folder: &Path) -> Outcome<Self> {
+        Self::start_with(data, &[], folder)
+    }
+
+    /// As [`Server::start`], with more arguments.
+    ///
+    /// # Errors
+    /// When it cannot be started or ends before it is ready.
+    pub fn start_with(data: &str, arguments: &[&str], folder: &Path) -> Outcome<Self> {
         let mut command = Command::new(program()?);
         command.args(["serve", "--data", data, "--listen", "127.0.0.1:0"]);
+        command.args(arguments);
         Self::spawn(command, folder)
     }
 
@@ -156,6 +166,42 @@ pub fn cpu_micros(pid: u32) -> Outcome<u64> {
         .unwrap_or_default();
     let field = |i: usize| fields.get(i).and_then(|f| f.parse::<u64>().ok()).unwrap_or(0);
     Ok((field(11) + field(12)) * (1_000_000 / TICKS_PER_SECOND))
+}
+
+/// Processor time, user and system, that each thread of a process has used: finer than [`cpu_micros`], which counts in hundredths
+/// of a second.
+#[derive(Debug, Clone)]
+pub struct CpuTimes(BTreeMap<String, u64>);
+
+impl CpuTimes {
+    /// Reads it.
+    ///
+    /// # Errors
+    /// When there is no such process, or the system does not keep the time of its threads.
+    pub fn read(pid: u32) -> Outcome<Self> {
+        let mut nanos = BTreeMap::new();
+        for task in std::fs::read_dir(format!("/proc/{pid}/task")).map_err(Error::io("read /proc"))? {
+            let task = task?;
+            // A thread may be gone by now.
+            let Ok(text) = std::fs::read_to_string(task.path().join("schedstat")) else {
+                continue;
+            };
+            let on_processor = text.split_whitespace().next().and_then(|nanos| nanos.parse().ok());
+            let on_processor = on_processor.ok_or(Error::Malformed("schedstat of a thread"))?;
+            nanos.insert(task.file_name().to_string_lossy().into_owned(), on_processor);
+        }
+        if nanos.is_empty() {
+            return Err(Error::failed("no thread's processor time can be read"));
+        }
+        Ok(Self(nanos))
+    }
+
+    /// What was used since an earlier reading; that of threads that have ended since is not known.
+    #[must_use]
+    pub fn since(&self, before: &Self) -> Duration {
+        let used = |(thread, now): (&String, &u64)| now.saturating_sub(before.0.get(thread).copied().unwrap_or(0));
+        Duration::from_nanos(self.0.iter().map(used).sum())
+    }
 }
 
 /// Memory a process holds, in KiB.

@@ -178,6 +178,13 @@ pub const SETTINGS: &[Setting] = &[
         "Merge neighbouring physical partitions that stay quiet and below a quarter of partition-bytes-max together",
     ),
     setting(
+        "metering",
+        "BOOL",
+        Some("true"),
+        "Charge statements. false, to see what that costs: no charges, heat, hot keys or request log; refused with what needs them (profile \
+         cosmos, throughput of tables, request-charge-payload, burst-capacity, server-side-retry)",
+    ),
+    setting(
         "request-charge-payload",
         "WHEN",
         None,

@@ -236,6 +236,7 @@ impl Catalog {
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
         let mut partitions = partitions_at_open(&schema, &found.partitions, &store)?;
+        offers.check_metered(&schema)?;
         give_budgets(&offers, None, &schema, &mut partitions);
         let catalog = Self {
             current: ArcSwap::from_pointee(Snapshot {
@@ -344,6 +345,7 @@ impl Catalog {
             profile: self.rules.profile,
         };
         let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
+        self.offers.check_metered(&outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
             self.store.bytes_in(&key::table_range(table.storage_id)).bytes
         })?;

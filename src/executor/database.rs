@@ -17,18 +17,17 @@ use super::figures::Watch;
 use super::index;
 use super::limits::SizeLimits;
 use super::logical::LogicalPartitions;
+use super::meter::Meter;
 use super::offers::{Offers, ThroughputRules};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::request_log::RequestLog;
 use super::settle::Done;
-use super::spent::Spent;
 use super::throughput::{Asked, Gate, Work};
 use super::write::WriteRoom;
 use super::write::clock::{Ballots, ListKeys, WriteClock};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::partition::store::{self, Store, Url};
-use crate::partition::{Consistency, HotKeys, Nodes, Stripes, TablePartitions};
+use crate::partition::{Consistency, Nodes, Stripes, TablePartitions};
 use crate::planner::bound::{BoundBatch, BoundPartitions, Value};
 use crate::planner::rules::{self, Rules};
 use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
@@ -104,11 +103,9 @@ pub struct Database {
     probing: tokio::sync::Mutex<()>,
     guardrails: Guardrails,
     prices: Coefficients,
-    spent: Spent,
-    request_log: RequestLog,
+    /// Who counts charges.
+    meter: Arc<Meter>,
     pub(super) rules: Rules,
-    /// Which partition keys are asked most.
-    hot: HotKeys,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
     seeds: AtomicU64,
@@ -225,6 +222,11 @@ impl Database {
         let nodes = Arc::new(Nodes::new(node.virtual_nodes, options.clock.clone()));
         let data_centers = data_centers(&node);
         let watch = Watch::new(options.clock.clone());
+        let meter = Meter::new(
+            options.throughput.is_metered,
+            options.request_log_max,
+            options.clock.clone(),
+        );
         let gate = Gate::new(options.throughput, &options.clock);
         let offers = Offers::new(options.throughput, options.clock.clone());
         let rules = Rules {
@@ -266,10 +268,8 @@ impl Database {
             probing: tokio::sync::Mutex::default(),
             guardrails: options.guardrails,
             prices: options.prices,
-            spent: Spent::default(),
-            request_log: RequestLog::new(options.request_log_max),
+            meter,
             rules,
-            hot: HotKeys::default(),
             timeuuids,
             seeds,
             gate,
@@ -336,11 +336,6 @@ impl Database {
         &self.rules
     }
 
-    /// Which partition keys are asked most.
-    pub(super) const fn hot(&self) -> &HotKeys {
-        &self.hot
-    }
-
     /// How large logical partitions are.
     pub(super) fn logical(&self) -> &Arc<LogicalPartitions> {
         &self.writes.logical
@@ -366,14 +361,9 @@ impl Database {
         &self.prices
     }
 
-    /// What was charged since the start.
-    pub(super) const fn spent(&self) -> &Spent {
-        &self.spent
-    }
-
-    /// The last statements.
-    pub(super) const fn request_log(&self) -> &RequestLog {
-        &self.request_log
+    /// Who counts charges.
+    pub(super) const fn meter(&self) -> &Arc<Meter> {
+        &self.meter
     }
 
     /// Bytes of rows after which a page ends.
@@ -490,9 +480,10 @@ impl Database {
         let batch = batch?;
         let subject = self.watch.batch_subject(&batch);
         let mut charges = self.charges(params.consistency);
-        let outcome = self.run_batch(&request, &batch, &mut charges).await;
+        let mut outcome = self.run_batch(&request, &batch, &mut charges).await;
         self.watch.note(&subject, request.began, &outcome);
-        self.settle(&request, Done::Batch(&batch), &charges, outcome)
+        self.settle(&request, Done::Batch(&batch), &mut charges, &mut outcome);
+        outcome
     }
 
     fn bind_batch(
@@ -578,10 +569,11 @@ impl Database {
 
     async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let mut charges = self.charges(request.consistency());
-        let outcome = self.carry_out(request, planned, &mut charges).await;
+        let mut outcome = self.carry_out(request, planned, &mut charges).await;
         let subject = planned.subject(|| self.watch.subject(planned));
         self.watch.note(subject, request.began, &outcome);
-        self.settle(request, Done::Statement(planned), &charges, outcome)
+        self.settle(request, Done::Statement(planned), &mut charges, &mut outcome);
+        outcome
     }
 
     async fn carry_out(

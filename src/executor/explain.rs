@@ -60,7 +60,7 @@ impl Database {
             Plan::Modify(plan) => {
                 let modification = plan.bind(values, context)?;
                 let mut stages = explain::modification(&modification);
-                let mut charges = self.charges(request.consistency());
+                let mut charges = self.estimated(request.consistency());
                 estimate_write(request, &modification, &mut charges)?;
                 stages.extend(told(&charges, false));
                 stages.extend(cheaper_write(&modification).map(|text| ("cheaper", text)));
@@ -69,7 +69,7 @@ impl Database {
             Plan::Batch(plan) => {
                 let batch = plan.bind(values, context)?;
                 let mut stages = explain::batch(&batch);
-                let mut charges = self.charges(request.consistency());
+                let mut charges = self.estimated(request.consistency());
                 for modification in &batch.modifications {
                     estimate_write(request, modification, &mut charges)?;
                 }
@@ -104,7 +104,7 @@ impl Database {
 
     async fn explain_select(&self, request: &Request<'_>, select: &BoundSelect) -> Result<Vec<Stage>, Error> {
         if system::is_local(&select.table.keyspace) {
-            let mut charges = self.charges(request.consistency());
+            let mut charges = self.estimated(request.consistency());
             charges.metadata();
             let mut stages = explain::select(select, &IndexUse::None);
             stages.extend(told(&charges, false));
@@ -122,7 +122,7 @@ impl Database {
                 content_bytes_ahead: 0,
                 tombstones: self.tombstones(),
             };
-            let mut unused = self.charges(request.consistency());
+            let mut unused = self.estimated(request.consistency());
             let now = request.now_seconds();
             let sink = Sink::new(select, &shape, request.context(), now, limits, &mut unused);
             index::read::explain(self.indexes(), partitions, select, &sink).await?
@@ -144,7 +144,7 @@ impl Database {
         used: &IndexUse,
     ) -> Result<(Charges, bool), Error> {
         let table = select.table.as_ref();
-        let mut charges = self.charges(request.consistency());
+        let mut charges = self.estimated(request.consistency());
         let visited: BTreeSet<u64> = source::concerned(partitions, select)
             .map(|partition| partition.id.0)
             .collect();
@@ -260,8 +260,10 @@ fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
 fn estimate_write(request: &Request<'_>, modification: &BoundModification, charges: &mut Charges) -> Result<(), Error> {
     let partitions = request.snapshot().partitions(&modification.table)?;
     for partition_key in &modification.partition_keys {
-        let partition = partitions.of(Token::of(partition_key));
-        charges.enter(place(&modification.table, partition.id.0), Some(partition_key));
+        let token = Token::of(partition_key);
+        let partition = partitions.of(token);
+        let key = (token.value(), partition_key);
+        charges.enter(place(&modification.table, partition.id.0), Some(key));
         if modification.condition != BoundCondition::Always {
             charges.look_before_write(0);
         }

@@ -217,7 +217,7 @@ impl Database {
                     is_exact: estimate.is_exact,
                     per_second: partition.heat.per_second(),
                     budget: budget_of(partitions, partition.id.0, now),
-                    request_units: self.spent().of(PartitionRef {
+                    request_units: self.meter().spent().of(PartitionRef {
                         table: table.storage_id,
                         partition: partition.id.0,
                     }),
@@ -230,13 +230,13 @@ impl Database {
     /// Request units charged since the server started, metadata included.
     #[must_use]
     pub fn request_units(&self) -> RequestUnits {
-        self.spent().total()
+        self.meter().spent().total()
     }
 
     /// Request units charged to each table and view since the server started, by keyspace and name.
     #[must_use]
     pub fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
-        let by_table = self.spent().by_table();
+        let by_table = self.meter().spent().by_table();
         let snapshot = self.snapshot();
         let units = |table: &Arc<Table>| {
             let units = by_table.get(&table.storage_id).copied().unwrap_or_default();
@@ -359,7 +359,7 @@ impl Database {
             .collect();
         let stored: std::collections::BTreeSet<StorageId> =
             stored_tables(&snapshot.schema).map(|table| table.storage_id).collect();
-        self.spent().keep(|id| stored.contains(&id));
+        self.meter().spent().keep(|id| stored.contains(&id));
         if self.statements().tables_known() > ids.len() {
             let there: std::collections::BTreeSet<u128> = ids.into_iter().collect();
             self.statements().keep(|id| there.contains(&id));

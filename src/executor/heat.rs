@@ -1,7 +1,7 @@
 //! Heat: physical partitions of which too much is asked are split, and the keys asked most are shown.
 //!
 //! Every statement's charges are added to the heat of the physical partitions that served it and to the counters of its keys
-//! (`Database::settle`). [`Database::look_at_heat`], for somebody who calls it now and then behind the requests, splits
+//! ([`super::meter`]). [`Database::look_at_heat`], for somebody who calls it now and then behind the requests, splits
 //! what has stayed hot where its load is halved. Merging what is quiet again is part of the check of sizes (partitions.rs).
 //!
 //! Tables with throughput of their own, or of their keyspace, are left alone: their budget is divided evenly over their partitions, so that
@@ -11,7 +11,7 @@
 use std::collections::BTreeMap;
 
 use super::catalog::Snapshot;
-use super::database::{Database, Request};
+use super::database::Database;
 use super::error::Error;
 use super::figures::stored_tables;
 use super::logical::printed_key;
@@ -20,8 +20,6 @@ use crate::partition::HeatLimits;
 use crate::planner::ddl::PartitionChange;
 use crate::schema::node::HotKey;
 use crate::schema::{StorageId, Table, system};
-use crate::throughput::Charges;
-use crate::token::Token;
 
 /// Physical partitions beyond which heat splits a table no more.
 const PARTITIONS_MAX: usize = 256;
@@ -80,27 +78,6 @@ impl Database {
         Ok(done)
     }
 
-    /// Adds what a statement was charged to the physical partitions and the keys that it asked for.
-    pub(super) fn note_heat(&self, request: &Request<'_>, charges: &Charges) {
-        for charge in charges.partitions() {
-            let Some(list) = request.list(charge.partition.table) else {
-                continue;
-            };
-            let units = charge.units();
-            let Some(key) = &charge.key else {
-                // A scan has no token of its own; it adds to what is asked and says nothing of where.
-                if let Some(partition) = list.all().iter().find(|of| of.id.0 == charge.partition.partition) {
-                    partition.heat.note_scan(units);
-                }
-                continue;
-            };
-            let token = Token::of(key);
-            list.of(token).heat.note(token.value(), units);
-            self.hot()
-                .note(charge.partition.table, token.value(), key, units, request.began());
-        }
-    }
-
     /// The partition keys that were asked most in the last one to two minutes, the most asked first.
     #[must_use]
     pub fn hot_keys(&self) -> Vec<HotKey> {
@@ -109,7 +86,7 @@ impl Database {
             .map(|table| (table.storage_id, table.as_ref()))
             .collect();
         let now = self.store_and_clock().1.monotonic();
-        let hottest = self.hot().hottest(now, SHOWN_MAX).into_iter();
+        let hottest = self.meter().hot().hottest(now, SHOWN_MAX).into_iter();
         let shown = hottest.filter_map(|hot| {
             let table = tables.get(&hot.table)?;
             Some(HotKey {

@@ -24,6 +24,7 @@ mod index;
 mod levels;
 mod limits;
 mod logical;
+mod meter;
 mod offers;
 mod paging;
 mod partitions;

@@ -26,6 +26,8 @@ pub struct ThroughputRules {
     pub waiting_max: usize,
     /// Request units a second for DDL and reads of the schema; `None`: any number.
     pub metadata_per_second: Option<u32>,
+    /// Whether statements are charged at all; without, nothing may have throughput.
+    pub is_metered: bool,
 }
 
 impl ThroughputRules {
@@ -48,6 +50,7 @@ impl ThroughputRules {
             server_side_retry: false,
             waiting_max: 10_000,
             metadata_per_second: None,
+            is_metered: true,
         }
     }
 }
@@ -180,6 +183,29 @@ impl Offers {
             }
         }
         fitted
+    }
+
+    /// Refuses throughput where nothing is charged.
+    ///
+    /// # Errors
+    /// Names what has throughput.
+    pub(crate) fn check_metered(&self, schema: &Schema) -> Result<(), Error> {
+        if self.rules.is_metered {
+            return Ok(());
+        }
+        for keyspace in schema.keyspaces.values() {
+            let mut tables = keyspace.all_tables();
+            let table = tables.find(|table| table.options.throughput.is_some());
+            let what = match table {
+                Some(table) => format!("Table {}.{}", keyspace.name, table.name),
+                None if keyspace.throughput.is_some() => format!("Keyspace {}", keyspace.name),
+                None => continue,
+            };
+            return Err(Error::Invalid(format!(
+                "{what} has provisioned throughput, which this server cannot enforce: it was started without metering"
+            )));
+        }
+        Ok(())
     }
 
     /// Refuses throughput below what a table's or keyspace's past and content ask for. `bytes` tells what tables hold.

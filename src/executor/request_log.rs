@@ -1,17 +1,17 @@
 //! The request log: what the last statements of users were charged, under the names of Cosmos's `CDBCassandraRequests`.
 //!
 //! ```text
-//! settle ── add ─→ slots[number mod max]      each slot has a lock of its own, which nobody holds for long
-//!                  number rises by one for each
+//! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
 //! ```
-//! **Bound.** As many entries as the setting says; an entry keeps the plan of a text of at most 2 KiB, or the beginning of a longer one.
+//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand below one heading,
+//! which keeps the plans of texts of at most 2 KiB, or the beginnings of longer ones.
 //! Values are not shown: a text's constants are taken out when the log is read ([`super::shape`]), and bound ones are not kept.
 //! Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could not be planned.
 //!
 //! Source: Azure Monitor's table reference, CDBCassandraRequests.
 
+use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -26,11 +26,11 @@ use super::plans::PlannedAt;
 use super::settle::Done;
 use super::shape::shape;
 use super::throughput::Asked as Waited;
-use super::{Answer, answer::QueryParams};
+use super::{Answer, SessionState};
 use crate::metrics::StatementKind;
 use crate::schema::node::LoggedRequest;
 use crate::schema::{Table, system};
-use crate::throughput::{Charges, RequestUnits};
+use crate::throughput::RequestUnits;
 
 /// Longer texts are cut.
 const TEXT_BYTES_MAX: usize = 2048;
@@ -45,49 +45,169 @@ enum Asked {
     Batch(Option<Arc<Table>>, usize),
 }
 
-#[derive(Debug)]
+/// A statement.
+#[derive(Clone, Copy, Debug)]
 struct Entry {
-    number: u64,
-    asked: Asked,
+    /// Which of its heading's.
+    asked: usize,
     at_micros: i64,
-    duration: Duration,
+    began: Duration,
     error_code: i32,
     charge: RequestUnits,
-    client: Option<SocketAddr>,
-    user: Option<Arc<str>>,
     request_bytes: usize,
     response_bytes: usize,
     /// How long it waited in the server for its units, if it had to.
     delay: Option<Duration>,
 }
 
+/// What the statements of a turn have in common.
+#[derive(Debug, Default)]
+struct Heading {
+    client: Option<SocketAddr>,
+    user: Option<Arc<str>>,
+    /// What they asked for; most turns ask for one thing, which takes no list.
+    asked: Option<Asked>,
+    asked_more: Vec<Asked>,
+}
+
+/// Different things asked for below one heading.
+const ASKED_MAX: usize = 16;
+
+/// Statements below one heading.
+const ENTRIES_MAX: usize = 256;
+
+/// What a turn adds to the log.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    heading: Heading,
+    entries: Vec<Entry>,
+}
+
+#[derive(Debug)]
+struct Turn {
+    heading: Heading,
+    ended: Duration,
+    /// The number of its first entry.
+    first: u64,
+    /// How many of its entries are left.
+    entries: usize,
+}
+
 /// The last statements.
 #[derive(Debug)]
 pub(super) struct RequestLog {
-    slots: Vec<Mutex<Option<Entry>>>,
-    next: AtomicU64,
+    entries_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    turns: VecDeque<Turn>,
+    /// Theirs, in the same order.
+    entries: VecDeque<Entry>,
+    next: u64,
 }
 
 impl RequestLog {
     /// Keeps so many; 0: none.
     pub(super) fn new(entries_max: usize) -> Self {
         Self {
-            slots: (0..entries_max).map(|_| Mutex::new(None)).collect(),
-            next: AtomicU64::new(0),
+            entries_max,
+            kept: Mutex::default(),
         }
     }
 
-    fn put(&self, entry: impl FnOnce(u64) -> Entry) {
-        let number = self.next.fetch_add(1, Ordering::Relaxed);
-        let place = number % self.slots.len().max(1) as u64;
-        let slot = usize::try_from(place).ok().and_then(|place| self.slots.get(place));
-        if let Some(slot) = slot {
-            let before = slot
-                .lock()
-                .unwrap_or_else(PoisonError::into_inner)
-                .replace(entry(number));
-            // Freed without the lock.
-            drop(before);
+    /// Whether anything is kept.
+    pub(super) const fn is_on(&self) -> bool {
+        self.entries_max > 0
+    }
+
+    /// Takes what is on a page, which is empty then.
+    pub(super) fn put(&self, page: &mut Page, ended: Duration) {
+        if page.entries.is_empty() {
+            return;
+        }
+        let heading = std::mem::take(&mut page.heading);
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let count = page.entries.len();
+        let turn = Turn {
+            heading,
+            ended,
+            first: kept.next,
+            entries: count,
+        };
+        kept.next += count as u64;
+        kept.turns.push_back(turn);
+        kept.entries.extend(page.entries.drain(..));
+        let old = kept.forget(self.entries_max);
+        drop(kept);
+        // Freed without the lock.
+        drop(old);
+    }
+}
+
+impl Kept {
+    /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
+    fn forget(&mut self, entries_max: usize) -> Option<Turn> {
+        let mut beyond = self.entries.len().saturating_sub(entries_max);
+        self.entries.drain(..beyond);
+        let mut old = None;
+        while beyond > 0 {
+            let turn = self.turns.front_mut()?;
+            if turn.entries > beyond {
+                turn.entries -= beyond;
+                turn.first += beyond as u64;
+                break;
+            }
+            beyond -= turn.entries;
+            old = self.turns.pop_front();
+        }
+        old
+    }
+}
+
+impl Page {
+    /// Whether a statement of this client must go onto another page.
+    fn is_full_for(&self, session: &SessionState) -> bool {
+        let Some(_) = self.entries.first() else { return false };
+        let heading = &self.heading;
+        let same_user = match (&heading.user, &session.user) {
+            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
+            (one, other) => one.is_none() == other.is_none(),
+        };
+        self.entries.len() >= ENTRIES_MAX
+            || heading.asked_more.len() + 1 >= ASKED_MAX
+            || heading.client != session.client
+            || !same_user
+    }
+
+    /// The place of what was asked for; `None`: nothing that the log is for.
+    fn asked(&mut self, done: Done<'_>) -> Option<usize> {
+        let heading = &mut self.heading;
+        if let Done::Statement(planned) = done {
+            let is_it = |asked: &Asked| matches!(asked, Asked::Plan(plan) if Arc::ptr_eq(plan, planned));
+            if heading.asked.as_ref().is_some_and(is_it) {
+                return Some(0);
+            }
+            if let Some(place) = heading.asked_more.iter().position(is_it) {
+                return Some(place + 1);
+            }
+        }
+        let asked = asked(done)?;
+        if heading.asked.is_none() {
+            heading.asked = Some(asked);
+            return Some(0);
+        }
+        heading.asked_more.push(asked);
+        Some(heading.asked_more.len())
+    }
+}
+
+impl Heading {
+    fn asked(&self, place: usize) -> Option<&Asked> {
+        match place.checked_sub(1) {
+            None => self.asked.as_ref(),
+            Some(place) => self.asked_more.get(place),
         }
     }
 }
@@ -147,20 +267,22 @@ impl Asked {
     }
 }
 
-impl Database {
-    /// Puts a statement into the log.
-    pub(super) fn log_request(
+impl RequestLog {
+    /// Writes a statement onto a page, which goes into the log before if it is full.
+    pub(super) fn note(
         &self,
+        page: &mut Page,
         request: &Request<'_>,
         done: Done<'_>,
-        charges: &Charges,
+        charge: RequestUnits,
         outcome: &Result<Answer, Error>,
+        ended: impl FnOnce() -> Duration,
     ) {
-        let log = self.request_log();
-        if log.slots.is_empty() {
-            return;
+        let session = request.session();
+        if page.is_full_for(session) {
+            self.put(page, ended());
         }
-        let Some(asked) = asked(done) else { return };
+        let Some(asked) = page.asked(done) else { return };
         let (error_code, response_bytes) = match outcome {
             Ok(answer) => match &answer.kind {
                 AnswerKind::Rows(rows) => (-1, rows.content.len()),
@@ -168,51 +290,50 @@ impl Database {
             },
             Err(error) => (i32::from(error.code()), 0),
         };
-        let (session, began) = (request.session(), request.began());
-        let QueryParams { request_bytes, .. } = request.params();
-        log.put(|number| Entry {
-            number,
+        if page.entries.is_empty() {
+            page.heading.client = session.client;
+            page.heading.user.clone_from(&session.user);
+        }
+        page.entries.push(Entry {
             asked,
             at_micros: request.at_micros(),
-            duration: self.watch().clock().monotonic().saturating_sub(began),
+            began: request.began(),
             error_code,
-            charge: charges.total(),
-            client: session.client,
-            user: session.user.clone(),
-            request_bytes: *request_bytes,
+            charge,
+            request_bytes: request.params().request_bytes,
             response_bytes,
             delay: request.asked.get().and_then(Waited::delay),
         });
     }
+}
 
+impl Database {
     /// The log, oldest first.
     pub(super) fn logged_requests(&self) -> Vec<LoggedRequest> {
         let host = self.node().host_id;
-        let shown = |entry: &Entry| LoggedRequest {
-            number: entry.number,
-            activity_id: activity_id(host, entry.number),
-            address: entry.client,
-            table: entry
-                .asked
-                .table()
-                .map(|table| (table.keyspace.clone(), table.name.clone())),
-            operation: entry.asked.kind().name(),
-            command: entry.asked.shape(),
-            duration_ms: entry.duration.as_secs_f64() * 1000.0,
-            error_code: entry.error_code,
-            request_charge: entry.charge.as_f64(),
-            request_bytes: entry.request_bytes as u64,
-            response_bytes: entry.response_bytes as u64,
-            user: entry.user.as_deref().map(str::to_owned),
-            at_millis: entry.at_micros.div_euclid(1000),
-            delay_ms: entry.delay.map(|delay| delay.as_secs_f64() * 1000.0),
+        let kept = self.meter().log().kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let turns = kept.turns.iter();
+        let numbered = turns.flat_map(|turn| (turn.first..).take(turn.entries).map(move |number| (turn, number)));
+        let shown = |((turn, number), entry): ((&Turn, u64), &Entry)| {
+            let (heading, asked) = (&turn.heading, turn.heading.asked(entry.asked)?);
+            Some(LoggedRequest {
+                number,
+                activity_id: activity_id(host, number),
+                address: heading.client,
+                table: asked.table().map(|table| (table.keyspace.clone(), table.name.clone())),
+                operation: asked.kind().name(),
+                command: asked.shape(),
+                duration_ms: turn.ended.saturating_sub(entry.began).as_secs_f64() * 1000.0,
+                error_code: entry.error_code,
+                request_charge: entry.charge.as_f64(),
+                request_bytes: entry.request_bytes as u64,
+                response_bytes: entry.response_bytes as u64,
+                user: heading.user.as_deref().map(str::to_owned),
+                at_millis: entry.at_micros.div_euclid(1000),
+                delay_ms: entry.delay.map(|delay| delay.as_secs_f64() * 1000.0),
+            })
         };
-        let slots = self.request_log().slots.iter();
-        let mut logged: Vec<LoggedRequest> = slots
-            .filter_map(|slot| slot.lock().unwrap_or_else(PoisonError::into_inner).as_ref().map(shown))
-            .collect();
-        logged.sort_by_key(|entry| entry.number);
-        logged
+        numbered.zip(&kept.entries).filter_map(shown).collect()
     }
 }
 

@@ -27,9 +27,20 @@ pub(super) enum Done<'a> {
 }
 
 impl Database {
+    /// Charges that a statement gathers, empty yet.
+    pub(super) fn charges(&self, consistency: Consistency) -> Charges {
+        let meter = self.meter();
+        if !meter.is_on() {
+            return Charges::new(*self.prices(), 0);
+        }
+        let mut charges = self.estimated(consistency);
+        charges.keep_keys(meter.key_weight());
+        charges
+    }
+
     /// Charges that are empty yet, at this database's prices. Reads of an account of Cosmos whose consistency is strong or bounded
     /// ask two replicas unless they ask for one, and cost twice as much.
-    pub(super) fn charges(&self, consistency: Consistency) -> Charges {
+    pub(super) fn estimated(&self, consistency: Consistency) -> Charges {
         let asks_one = matches!(consistency, Consistency::One | Consistency::LocalOne);
         let asks_two = self.profile().is_cosmos() && self.rules().account.consistency.reads_two() && !asks_one;
         Charges::new(*self.prices(), if asks_two { 2 } else { 1 })
@@ -40,16 +51,13 @@ impl Database {
         &self,
         request: &Request<'_>,
         done: Done<'_>,
-        charges: &Charges,
-        mut outcome: Result<Answer, Error>,
-    ) -> Result<Answer, Error> {
-        if !charges.is_nothing() {
-            self.spent().add(charges);
-        }
-        self.note_heat(request, charges);
-        self.pay(request, done, charges, &outcome);
-        if let Ok(answer) = &mut outcome {
-            answer.charge = charges.total();
+        charges: &mut Charges,
+        outcome: &mut Result<Answer, Error>,
+    ) {
+        self.pay(request, done, charges, outcome);
+        let charge = charges.total();
+        if let Ok(answer) = outcome {
+            answer.charge = charge;
             if request.is_traced() {
                 answer.notes.push(note(charges));
                 if let Some(waited) = request.asked.get().and_then(Asked::delay) {
@@ -59,15 +67,17 @@ impl Database {
                 }
             }
         }
-        self.log_request(request, done, charges, &outcome);
-        outcome
+        if charges.is_on() {
+            self.meter().note(request, done, charges, charge, outcome);
+        }
     }
 }
 
 /// What a trace says of charges.
-fn note(charges: &Charges) -> String {
-    let stages = Stage::ALL.into_iter().map(|stage| (stage.name(), charges.of(stage)));
+fn note(charges: &mut Charges) -> String {
+    let stages = Stage::ALL.map(|stage| (stage.name(), charges.of(stage)));
     let stages: Vec<String> = stages
+        .into_iter()
         .filter(|(_, units)| units.in_hundredths() > 0)
         .map(|(name, units)| format!("{name} {units}"))
         .collect();

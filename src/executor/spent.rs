@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use foldhash::{HashMap, HashMapExt};
 
-use crate::throughput::{Charges, PartitionRef, RequestUnits};
+use crate::throughput::{PartitionRef, RequestUnits};
 
 /// Counters that are kept. When there are more, which only many splits bring about, those of single partitions begin anew; their
 /// tables' do not.
@@ -27,14 +27,14 @@ pub(super) struct Spent {
 }
 
 impl Spent {
-    /// Counts a statement's charges.
-    pub(super) fn add(&self, charges: &Charges) {
-        self.total.fetch_add(charges.micros(), Ordering::Relaxed);
+    /// Counts what was charged: `total` in all, and of it these millionths of a unit to physical partitions.
+    pub(super) fn add(&self, total: u64, charges: impl Iterator<Item = (PartitionRef, u64)> + Clone) {
+        self.total.fetch_add(total, Ordering::Relaxed);
         let counters = self.counters.load();
         let mut missing = false;
-        for charge in charges.partitions() {
-            match counters.get(&charge.partition) {
-                Some(counter) => drop(counter.fetch_add(charge.micros(), Ordering::Relaxed)),
+        for (partition, micros) in charges.clone() {
+            match counters.get(&partition) {
+                Some(counter) => drop(counter.fetch_add(micros, Ordering::Relaxed)),
                 None => missing = true,
             }
         }
@@ -46,29 +46,27 @@ impl Spent {
     }
 
     /// Makes the counters that `known` has not, and counts on those.
-    fn add_new(&self, charges: &Charges, known: &HashMap<PartitionRef, Counter>) {
-        let new = || {
-            charges
-                .partitions()
-                .filter(|charge| !known.contains_key(&charge.partition))
-        };
+    fn add_new(
+        &self,
+        charges: impl Iterator<Item = (PartitionRef, u64)> + Clone,
+        known: &HashMap<PartitionRef, Counter>,
+    ) {
+        let new = charges.filter(|(partition, _)| !known.contains_key(partition));
         self.counters.rcu(|counters| {
             let mut next = HashMap::clone(counters);
-            for charge in new() {
-                next.entry(charge.partition).or_default();
+            for (partition, _) in new.clone() {
+                next.entry(partition).or_default();
             }
             if next.len() > COUNTERS_MAX { folded(&next) } else { next }
         });
         let counters = self.counters.load();
-        for charge in new() {
-            let counter = counters.get(&charge.partition).or_else(|| {
-                counters.get(&PartitionRef {
-                    partition: FORMER,
-                    ..charge.partition
-                })
-            });
-            if let Some(counter) = counter {
-                counter.fetch_add(charge.micros(), Ordering::Relaxed);
+        for (partition, micros) in new {
+            let former = PartitionRef {
+                partition: FORMER,
+                ..partition
+            };
+            if let Some(counter) = counters.get(&partition).or_else(|| counters.get(&former)) {
+                counter.fetch_add(micros, Ordering::Relaxed);
             }
         }
     }
@@ -131,23 +129,22 @@ fn units(micros: u64) -> RequestUnits {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::throughput::Coefficients;
 
-    fn visits(table: u32, partitions: impl IntoIterator<Item = u64>) -> Charges {
-        let mut charges = Charges::new(Coefficients::default(), 1);
-        for partition in partitions {
-            charges.enter(PartitionRef { table, partition }, None);
-            charges.visit();
-        }
-        charges
+    /// A visit of each, 2.3 units.
+    fn visit(spent: &Spent, table: u32, partitions: impl IntoIterator<Item = u64>) {
+        let charges: Vec<_> = partitions
+            .into_iter()
+            .map(|partition| (PartitionRef { table, partition }, 2_300_000))
+            .collect();
+        spent.add(charges.len() as u64 * 2_300_000, charges.iter().copied());
     }
 
     #[test]
     fn units_are_counted_by_partition_and_table() {
         let spent = Spent::default();
-        spent.add(&visits(1, [0, 1, 0]));
-        spent.add(&visits(1, [1, 2]));
-        spent.add(&visits(2, [0]));
+        visit(&spent, 1, [0, 1, 0]);
+        visit(&spent, 1, [1, 2]);
+        visit(&spent, 2, [0]);
         let of = |table, partition| spent.of(PartitionRef { table, partition }).in_hundredths();
         assert_eq!(
             (of(1, 0), of(1, 1), of(1, 2), of(2, 0), of(3, 0)),
@@ -163,7 +160,7 @@ mod tests {
     fn too_many_counters_become_one_for_each_table() {
         let spent = Spent::default();
         let partitions = COUNTERS_MAX as u64 + 10;
-        spent.add(&visits(1, 0..partitions));
+        visit(&spent, 1, 0..partitions);
         assert!(spent.counters.load().len() <= COUNTERS_MAX);
         assert_eq!(spent.by_table()[&1].in_hundredths(), partitions * 230);
     }

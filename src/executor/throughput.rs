@@ -284,7 +284,7 @@ impl Database {
         &self,
         request: &Request<'_>,
         done: Done<'_>,
-        charges: &Charges,
+        charges: &mut Charges,
         outcome: &Result<Answer, Error>,
     ) {
         let Some(asked) = request.asked.get() else { return };

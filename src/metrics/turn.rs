@@ -10,7 +10,8 @@
 //!     clock                                                  clock
 //! ```
 //! What is noted stands in the thread's own memory: runs of requests that began at once and count for the same [`Subject`], which
-//! most requests of a turn do.
+//! most requests of a turn do. Others who would rather do something once a turn than once a request are told when it settles
+//! ([`keep_back`]).
 
 use std::cell::RefCell;
 use std::sync::Arc;
@@ -26,19 +27,26 @@ struct Run {
     count: u64,
 }
 
-#[derive(Debug)]
+/// Somebody who does something once a turn.
+pub trait KeptBack: Send + Sync {
+    /// Does what was kept back on this thread; the turn's requests have ended now.
+    fn settle(&self, now: Duration);
+}
+
 struct Thread {
     /// When what is begun now began; `None` outside a turn.
     now: Option<Duration>,
     /// Answered, and not counted yet.
     runs: Vec<Run>,
+    /// Who is told when the turn settles.
+    kept_back: Option<Arc<dyn KeptBack>>,
 }
 
 /// Runs that are noted before they are counted; a turn of more different statements is counted on its way.
 const RUNS_MAX: usize = 64;
 
 thread_local! {
-    static THREAD: RefCell<Thread> = const { RefCell::new(Thread { now: None, runs: Vec::new() }) };
+    static THREAD: RefCell<Thread> = const { RefCell::new(Thread { now: None, runs: Vec::new(), kept_back: None }) };
 }
 
 /// Counts what was noted, as having ended now.
@@ -64,13 +72,18 @@ impl<F: Fn() -> Duration> Turn<F> {
 
     /// Counts the requests that were answered since the last time; what begins from here on begins now.
     pub fn settle(&self) {
-        THREAD.with_borrow_mut(|thread| {
-            if !thread.runs.is_empty() {
-                let now = (self.clock)();
-                settle(thread, now);
-                thread.now = Some(now);
+        let due = THREAD.with_borrow_mut(|thread| {
+            if thread.runs.is_empty() && thread.kept_back.is_none() {
+                return None;
             }
+            let now = (self.clock)();
+            settle(thread, now);
+            thread.now = Some(now);
+            Some((thread.kept_back.take()?, now))
         });
+        if let Some((kept_back, now)) = due {
+            kept_back.settle(now);
+        }
     }
 }
 
@@ -84,6 +97,22 @@ impl<F: Fn() -> Duration> Drop for Turn<F> {
 /// When a request begins that begins here.
 pub fn begin(clock: impl FnOnce() -> Duration) -> Duration {
     THREAD.with_borrow(|thread| thread.now).unwrap_or_else(clock)
+}
+
+/// Has somebody told when this turn settles; false: there is no turn, or another is told, and nothing may be kept back.
+pub fn keep_back<T: KeptBack + 'static>(who: &Arc<T>) -> bool {
+    THREAD.with_borrow_mut(|thread| {
+        if thread.now.is_none() {
+            return false;
+        }
+        match &thread.kept_back {
+            Some(told) => std::ptr::addr_eq(Arc::as_ptr(told), Arc::as_ptr(who)),
+            None => {
+                thread.kept_back = Some(Arc::<T>::clone(who));
+                true
+            }
+        }
+    })
 }
 
 /// Counts a request that has been answered.
@@ -152,6 +181,34 @@ mod tests {
         note(&subject, began, clock);
         assert_eq!(statements.of(StatementKind::Select).latency.load().max(), 500);
         assert_eq!(statements.of(StatementKind::Select).latency.load().sum(), 50_101);
+    }
+
+    #[derive(Default)]
+    struct Times(std::sync::Mutex<Vec<u64>>);
+
+    impl KeptBack for Times {
+        fn settle(&self, now: Duration) {
+            self.0.lock().unwrap().push(now.as_secs());
+        }
+    }
+
+    #[test]
+    fn who_keeps_back_is_told_once_a_turn() {
+        let (first, second) = (Arc::new(Times::default()), Arc::new(Times::default()));
+        assert!(!keep_back(&first), "there is no turn");
+        let time = Cell::new(1);
+        let turn = Turn::enter(|| Duration::from_secs(time.get()));
+        assert!(keep_back(&first) && keep_back(&first) && !keep_back(&second));
+        time.set(2);
+        turn.settle();
+        turn.settle();
+        assert!(keep_back(&second));
+        time.set(3);
+        drop(turn);
+        assert_eq!(
+            (first.0.lock().unwrap().as_slice(), second.0.lock().unwrap().as_slice()),
+            ([2].as_slice(), [3].as_slice())
+        );
     }
 
     #[test]

@@ -88,11 +88,17 @@ impl Heat {
         let samples = self
             .samples
             .get_or_init(|| (0..SAMPLES).map(|_| AtomicI64::new(0)).collect());
-        let place = usize::try_from((steps - 1) % SAMPLES as u64).unwrap_or(0);
-        if let Some(sample) = samples.get(place) {
-            sample.store(token, Ordering::Relaxed);
+        // One that costs many units has as many samples.
+        for step in (before / step).max(steps.saturating_sub(SAMPLES as u64))..steps {
+            let place = usize::try_from(step % SAMPLES as u64).unwrap_or(0);
+            if let Some(sample) = samples.get(place) {
+                sample.store(token, Ordering::Relaxed);
+            }
         }
     }
+
+    /// Units that may be added together at one token without making what is known of the load coarser.
+    pub const TOGETHER: RequestUnits = UNITS_PER_SAMPLE;
 
     /// Adds what a scan was charged, which asks for no token in particular.
     pub fn note_scan(&self, units: RequestUnits) {
@@ -229,6 +235,20 @@ mod tests {
         }
         let middle = heat.middle().unwrap();
         assert!((52..=57).contains(&middle), "{middle}");
+    }
+
+    #[test]
+    fn a_large_charge_counts_as_much_as_many_small_ones() {
+        let heat = Heat::default();
+        for number in 0..20_i64 {
+            // Ten large ones below, as many units in small ones above.
+            heat.note(1000 + number % 10, UNITS_PER_SAMPLE * 10);
+            for _ in 0..10 {
+                heat.note(2000 + number % 10, UNITS_PER_SAMPLE);
+            }
+        }
+        let middle = heat.middle().unwrap();
+        assert!((1009..=2001).contains(&middle), "{middle}");
     }
 
     #[test]

@@ -137,20 +137,24 @@ fn window_of(now: Duration) -> u64 {
 }
 
 impl HotKeys {
-    /// Notes a request for a logical partition and what it was charged.
-    pub fn note(&self, table: u32, token: i64, key: &[u8], units: RequestUnits, now: Duration) {
-        let mut times = 1;
-        if self.is_busy.load(Ordering::Relaxed) {
-            // Not every sixteenth: requests often come in rounds.
-            let turn = TURN
-                .get()
-                .wrapping_mul(6_364_136_223_846_793_005)
-                .wrapping_add(1_442_695_040_888_963_407);
-            TURN.set(turn);
-            if !(turn >> 33).is_multiple_of(SAMPLE) {
-                return;
-            }
-            times = SAMPLE;
+    /// How often a request that begins now is to be counted; 0: not at all.
+    pub fn weight(&self) -> u64 {
+        if !self.is_busy.load(Ordering::Relaxed) {
+            return 1;
+        }
+        // Not every sixteenth: requests often come in rounds.
+        let turn = TURN
+            .get()
+            .wrapping_mul(6_364_136_223_846_793_005)
+            .wrapping_add(1_442_695_040_888_963_407);
+        TURN.set(turn);
+        if (turn >> 33).is_multiple_of(SAMPLE) { SAMPLE } else { 0 }
+    }
+
+    /// Counts a request for a logical partition, and what it was charged, so many times: its [`HotKeys::weight`].
+    pub fn note(&self, table: u32, token: i64, key: &[u8], units: RequestUnits, now: Duration, times: u64) {
+        if times == 0 {
+            return;
         }
         let place = usize::try_from((token.cast_unsigned() ^ u64::from(table)) % SHARDS as u64).unwrap_or(0);
         let Some(shard) = self.shards.get(place) else { return };
@@ -217,7 +221,7 @@ mod tests {
                 2 => 2,
                 _ => random.i64(1000..1_000_000),
             };
-            keys.note(7, token, &token.to_be_bytes(), UNIT, Duration::ZERO);
+            keys.note(7, token, &token.to_be_bytes(), UNIT, Duration::ZERO, keys.weight());
         }
         let hottest = keys.hottest(Duration::ZERO, 5);
         assert_eq!((hottest[0].token, hottest[1].token), (1, 2));
@@ -235,9 +239,9 @@ mod tests {
     fn few_requests_are_counted_exactly_and_forgotten_after_two_windows() {
         let keys = HotKeys::default();
         for token in [5, 5, 6] {
-            keys.note(1, token, b"k", UNIT, Duration::ZERO);
+            keys.note(1, token, b"k", UNIT, Duration::ZERO, keys.weight());
         }
-        keys.note(1, 5, b"k", UNIT, WINDOW);
+        keys.note(1, 5, b"k", UNIT, WINDOW, keys.weight());
         let counts = |now| -> Vec<(i64, u64)> {
             let hottest = keys.hottest(now, 10);
             hottest

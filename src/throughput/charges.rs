@@ -7,6 +7,9 @@
 //! **Pages.** What a read is charged for, it is charged for once however it is cut into pages: a row in the page that takes it in, a
 //! visit of a physical partition in the page that comes to it first. The fraction of a hundredth that a page leaves goes with its paging
 //! state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of the same read in one piece, exactly.
+//!
+//! **Cost.** Every statement pays for being charged, and a page is charged row by row: rows of ranges are only added up, in one number,
+//! until something else is charged or asked for. Keys are kept only where somebody wants them ([`Charges::keep_keys`]).
 
 use bytes::Bytes;
 
@@ -91,7 +94,9 @@ pub enum RowWrite {
 pub struct Charge {
     /// Where.
     pub partition: PartitionRef,
-    /// The partition key; `None`: a scan of many.
+    /// The token of the partition key; `None`: a scan of many.
+    pub token: Option<i64>,
+    /// The partition key, where keys are kept.
     pub key: Option<Bytes>,
     /// Millionths of a unit.
     micros: u64,
@@ -115,8 +120,12 @@ impl Charge {
 #[derive(Clone, Debug)]
 pub struct Charges {
     prices: Coefficients,
-    /// How many replicas a read asks, each at the full price.
+    /// How many replicas a read asks, each at the full price; 0: nothing is charged.
     read_factor: u32,
+    /// What each key counts for with those who count keys; 0: keys are not kept.
+    key_weight: u64,
+    /// For rows looked at in ranges, at one replica, and not yet in any sum.
+    scanned_micros: u64,
     /// The last partition, apart from the others, since most statements have one.
     last: Option<Charge>,
     before: Vec<Charge>,
@@ -140,12 +149,14 @@ const fn rounded(micros: u64) -> RequestUnits {
 }
 
 impl Charges {
-    /// Nothing yet. `read_factor` is how many replicas a read asks, each at the full price.
+    /// Nothing yet. `read_factor` is how many replicas a read asks, each at the full price; 0: nothing is ever charged.
     #[must_use]
     pub const fn new(prices: Coefficients, read_factor: u32) -> Self {
         Self {
             prices,
             read_factor,
+            key_weight: 0,
+            scanned_micros: 0,
             last: None,
             before: Vec::new(),
             stages: [0; Stage::ALL.len()],
@@ -154,22 +165,56 @@ impl Charges {
         }
     }
 
-    /// What follows is charged to this physical partition, and to this logical one if it is known.
-    pub fn enter(&mut self, partition: PartitionRef, key: Option<&Bytes>) {
+    /// Keeps partition keys with what is charged for them, for somebody who counts each for so many; 0: keeps none.
+    pub const fn keep_keys(&mut self, weight: u64) {
+        self.key_weight = weight;
+    }
+
+    /// What each key counts for; 0: none was kept.
+    #[must_use]
+    pub const fn key_weight(&self) -> u64 {
+        self.key_weight
+    }
+
+    /// Whether anything is charged.
+    #[must_use]
+    pub const fn is_on(&self) -> bool {
+        self.read_factor > 0
+    }
+
+    /// What follows is charged to this physical partition, and to the logical one of this token and key if it is known.
+    pub fn enter(&mut self, partition: PartitionRef, key: Option<(i64, &Bytes)>) {
+        if !self.is_on() {
+            return;
+        }
+        self.fold();
+        let token = key.map(|(token, _)| token);
         if let Some(last) = &self.last {
-            if last.partition == partition && last.key.as_ref() == key {
+            if last.partition == partition && last.token == token {
                 return;
             }
             self.before.extend(self.last.take());
         }
         self.last = Some(Charge {
             partition,
-            key: key.cloned(),
+            token,
+            key: key.filter(|_| self.key_weight > 0).map(|(_, key)| key.clone()),
             micros: 0,
         });
     }
 
+    /// Puts the rows looked at into the sums.
+    fn fold(&mut self) {
+        if self.scanned_micros > 0 {
+            let micros = std::mem::take(&mut self.scanned_micros);
+            self.add_read(Stage::Scan, micros);
+        }
+    }
+
     fn add(&mut self, stage: Stage, micros: u64) {
+        if !self.is_on() {
+            return;
+        }
         if let Some(sum) = self.stages.get_mut(stage as usize) {
             *sum = sum.saturating_add(micros);
         }
@@ -197,8 +242,9 @@ impl Charges {
     }
 
     /// A row looked at in a range.
+    #[inline]
     pub fn scan(&mut self, row_bytes: usize) {
-        self.add_read(Stage::Scan, self.prices.scan_micros(row_bytes));
+        self.scanned_micros = self.scanned_micros.saturating_add(self.prices.scan_micros(row_bytes));
     }
 
     /// A row given back.
@@ -228,7 +274,8 @@ impl Charges {
 
     /// The state as it is now, to go back to by [`Charges::restore`].
     #[must_use]
-    pub fn mark(&self) -> Mark {
+    pub fn mark(&mut self) -> Mark {
+        self.fold();
         Mark {
             entries: self.before.len() + usize::from(self.last.is_some()),
             last_micros: self.last.as_ref().map_or(0, Charge::micros),
@@ -239,6 +286,7 @@ impl Charges {
     /// Takes back what was charged since a mark: it will be charged again by the page that takes it in. What follows is still
     /// charged to the partition entered last.
     pub fn restore(&mut self, mark: Mark) {
+        self.scanned_micros = 0;
         let current = self.last.take();
         self.before.extend(current.clone());
         self.before.truncate(mark.entries);
@@ -247,8 +295,13 @@ impl Charges {
             last.micros = mark.last_micros;
         }
         self.stages = mark.stages;
-        if let Some(current) = current {
-            self.enter(current.partition, current.key.as_ref());
+        let is_last = |current: &Charge| {
+            let last = self.last.as_ref();
+            last.is_some_and(|last| last.partition == current.partition && last.token == current.token)
+        };
+        if let Some(current) = current.filter(|current| !is_last(current)) {
+            self.before.extend(self.last.take());
+            self.last = Some(Charge { micros: 0, ..current });
         }
     }
 
@@ -264,7 +317,10 @@ impl Charges {
     /// All of it, exactly, in millionths of a unit; what a page before has left is not in it.
     #[must_use]
     pub fn micros(&self) -> u64 {
-        self.stages.iter().fold(0, |sum, stage| sum.saturating_add(*stage))
+        let scanned = self.scanned_micros.saturating_mul(u64::from(self.read_factor));
+        self.stages
+            .iter()
+            .fold(scanned, |sum, stage| sum.saturating_add(*stage))
     }
 
     /// All of it, as clients are told: in hundredths, rounded by the last page.
@@ -281,12 +337,24 @@ impl Charges {
     /// What one stage is charged, rounded.
     #[must_use]
     pub fn of(&self, stage: Stage) -> RequestUnits {
-        rounded(self.stages.get(stage as usize).copied().unwrap_or(0))
+        let scanned = match stage {
+            Stage::Scan => self.scanned_micros,
+            Stage::Replicas => self
+                .scanned_micros
+                .saturating_mul(u64::from(self.read_factor).saturating_sub(1)),
+            _ => 0,
+        };
+        rounded(
+            self.stages
+                .get(stage as usize)
+                .map_or(0, |sum| sum.saturating_add(scanned)),
+        )
     }
 
     /// What partitions are charged, in the order in which the statement came to them. A physical partition may come several times, with
     /// different keys or again with one. What is charged for metadata is nobody's.
-    pub fn partitions(&self) -> impl Iterator<Item = &Charge> {
+    pub fn partitions(&mut self) -> impl Iterator<Item = &Charge> {
+        self.fold();
         let all = self.before.iter().chain(&self.last);
         all.filter(|charge| charge.micros > 0)
     }
@@ -305,12 +373,6 @@ impl Charges {
     #[must_use]
     pub fn price_of_index(&self) -> RequestUnits {
         rounded(self.prices.index_micros(1))
-    }
-
-    /// Whether anything was charged at all.
-    #[must_use]
-    pub fn is_nothing(&self) -> bool {
-        self.stages.iter().all(|stage| *stage == 0)
     }
 }
 
@@ -380,9 +442,9 @@ mod tests {
         let there = PartitionRef { table: 1, partition: 7 };
         let key = Bytes::from_static(b"k");
         charges.visit();
-        charges.enter(there, Some(&key));
+        charges.enter(there, Some((5, &key)));
         charges.scan(KIB);
-        charges.enter(there, Some(&key));
+        charges.enter(there, Some((5, &key)));
         charges.scan(KIB);
         let of: Vec<(u64, u64)> = charges
             .partitions()
@@ -403,10 +465,34 @@ mod tests {
         charges.restore(mark);
         assert_eq!(charges.micros(), 890_000);
         assert_eq!(charges.partitions().count(), 1);
-        let empty = Charges::new(Coefficients::default(), 1);
-        let mark = empty.mark();
+        let mark = Charges::new(Coefficients::default(), 1).mark();
         charges.restore(mark);
-        assert!(charges.is_nothing() && charges.partitions().next().is_none());
+        assert!(charges.micros() == 0 && charges.partitions().next().is_none());
+    }
+
+    #[test]
+    fn keys_are_kept_for_those_who_count_them() {
+        let key = Bytes::from_static(b"k");
+        for (weight, kept) in [(0, None), (16, Some(key.clone()))] {
+            let mut charges = Charges::new(Coefficients::default(), 1);
+            charges.keep_keys(weight);
+            charges.enter(HERE, Some((5, &key)));
+            charges.lookup(KIB);
+            let charge = charges.partitions().next().unwrap();
+            assert_eq!((charge.token, charge.key.clone()), (Some(5), kept));
+        }
+    }
+
+    #[test]
+    fn where_nothing_is_charged_nothing_is() {
+        let mut charges = Charges::new(Coefficients::default(), 0);
+        charges.enter(HERE, None);
+        charges.lookup(KIB);
+        charges.visit();
+        charges.give_back(KIB);
+        charges.write(RowWrite::Insert, KIB, false, 2);
+        charges.metadata();
+        assert!(!charges.is_on() && charges.micros() == 0 && charges.partitions().next().is_none());
     }
 
     #[test]

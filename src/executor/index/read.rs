@@ -198,7 +198,7 @@ async fn run_keys<'a>(
         let read = Read::new(indexes, partition, select, (token.value(), token.value()), sink).await?;
         let read = read.filter(|read| !read.by_partition && read.ordered.is_some());
         if read.is_some() || number > 0 {
-            sink.enter(table.storage_id, partition, Some(partition_key), is_first);
+            sink.enter(table.storage_id, partition, Some((token, partition_key)), is_first);
         }
         let resume = inside.take();
         let step = match read {

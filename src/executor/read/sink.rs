@@ -16,6 +16,7 @@ use crate::planner::bound::{Aggregate, BoundFilter, BoundPartitions, BoundRows, 
 use crate::planner::guardrails::{Level, Threshold};
 use crate::schema::{StorageId, Table};
 use crate::throughput::{Charges, Mark, PartitionRef};
+use crate::token::Token;
 
 use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
@@ -129,8 +130,8 @@ pub(crate) struct Sink<'a> {
     looks_up: bool,
     /// The partition was begun by a page before.
     is_resumed: bool,
-    /// What was charged up to the last row that a group took in: what came behind it is the next page's.
-    charged_in_group: Mark,
+    /// Of groups: what was charged up to the last row that one took in: what came behind it is the next page's.
+    charged_in_group: Option<Mark>,
 }
 
 /// What a sink has gathered.
@@ -184,7 +185,8 @@ impl<'a> Sink<'a> {
             warnings: Vec::new(),
             looks_up: looks_up(select),
             is_resumed: false,
-            charged_in_group: charges.mark(),
+            charged_in_group: (select.group_by.is_some() || !select.selection.aggregates.is_empty())
+                .then(|| charges.mark()),
             charges,
         }
     }
@@ -195,7 +197,7 @@ impl<'a> Sink<'a> {
         &mut self,
         table: StorageId,
         partition: &PhysicalPartition,
-        key: Option<&Bytes>,
+        key: Option<(Token, &Bytes)>,
         is_first: bool,
     ) {
         self.charges.enter(
@@ -203,7 +205,7 @@ impl<'a> Sink<'a> {
                 table,
                 partition: partition.id.0,
             },
-            key,
+            key.map(|(token, key)| (token.value(), key)),
         );
         if is_first && !self.looks_up {
             self.charges.visit();
@@ -218,13 +220,20 @@ impl<'a> Sink<'a> {
     /// Charges a stored row that is judged. What is not there costs only a look by its key; what a limit keeps out, nothing, since
     /// with pages nobody would look at it.
     fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
-        if self.partition_left == Some(0) && !self.is_grouped() {
+        if !self.charges.is_on() || (self.partition_left == Some(0) && !self.is_grouped()) {
             return;
         }
         if self.looks_up {
             self.charges.lookup(if is_there { row_bytes } else { 0 });
         } else if is_there {
             self.charges.scan(row_bytes);
+        }
+    }
+
+    /// Leaves to the next page what was charged behind the last row that a group took in.
+    fn take_back(&mut self) {
+        if let Some(mark) = self.charged_in_group {
+            self.charges.restore(mark);
         }
     }
 
@@ -277,7 +286,7 @@ impl<'a> Sink<'a> {
             .buffer
             .set_static(&self.shape.layout, view, shadowed_to, self.now_seconds)?;
         self.partition_static_is_live = live;
-        if live && !self.is_resumed {
+        if live && !self.is_resumed && self.charges.is_on() {
             self.charges.scan(row_bytes);
         }
         self.walked.tombstones += self.buffer.take_dead_cells();
@@ -386,7 +395,7 @@ impl<'a> Sink<'a> {
                     self.note_position_of_group(false);
                 }
                 if self.select.group_by.is_some() && (self.position.is_some() || self.is_exhausted()) {
-                    self.charges.restore(self.charged_in_group);
+                    self.take_back();
                 }
             } else if !self.select.selection.aggregates.is_empty() && self.select.group_by.is_none() {
                 self.buffer = RowBuffer::new(&self.shape.layout);
@@ -588,7 +597,7 @@ impl<'a> Sink<'a> {
             if self.group.is_some() {
                 self.flush_group()?;
                 if self.is_full() || self.is_exhausted() {
-                    self.charges.restore(self.charged_in_group);
+                    self.take_back();
                 }
                 if self.is_full() {
                     // The page ends behind the rows of the finished group; the last that there may be of the last partition
@@ -604,7 +613,7 @@ impl<'a> Sink<'a> {
                 }
             }
             if self.partition_left == Some(0) {
-                self.charges.restore(self.charged_in_group);
+                self.take_back();
                 return Ok(Step::SkipPartition);
             }
             if let Some(left) = &mut self.partition_left {
@@ -614,7 +623,7 @@ impl<'a> Sink<'a> {
         }
         self.last_partition_key.clone_from(&self.partition_key);
         self.last_clustering = clustering.map(<[u8]>::to_vec);
-        self.charged_in_group = self.charges.mark();
+        self.charged_in_group = Some(self.charges.mark());
         self.feed_group()?;
         Ok(if self.select.distinct {
             Step::SkipPartition

@@ -189,7 +189,12 @@ async fn run_keys(
         let token = Token::of(partition_key);
         let (partition, is_first) = visits.of(token);
         visited += usize::from(is_first || number == 0);
-        sink.enter(select.table.storage_id, partition, Some(partition_key), is_first);
+        sink.enter(
+            select.table.storage_id,
+            partition,
+            Some((token, partition_key)),
+            is_first,
+        );
         let inside = if number == 0 { resume } else { None };
         let step = One {
             store: &partition.store,

@@ -119,7 +119,11 @@ impl WriteRoom {
                 table: first.table().storage_id,
                 partition: partition.id.0,
             },
-            first.modification.partition_keys.first(),
+            first
+                .modification
+                .partition_keys
+                .first()
+                .map(|key| (token.value(), key)),
         );
         current.charge(charges);
         for routed in modifications {

@@ -88,6 +88,7 @@ impl Routed<'_> {
 /// What a change of a batch is charged as.
 struct Marked {
     partition: PartitionRef,
+    token: i64,
     partition_key: Bytes,
     how: RowWrite,
     /// Bytes of what the write says, for engines that do not look at the row.
@@ -302,10 +303,9 @@ impl Staged {
                 if admitted.is_watched() {
                     for written in committed.rows() {
                         if let Some(marked) = marked.get(written.change) {
-                            let token = Token::of(&marked.partition_key).value();
                             let bytes =
                                 [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
-                            admitted.made((marked.partition.table, token), bytes);
+                            admitted.made((marked.partition.table, marked.token), bytes);
                         }
                     }
                 }
@@ -337,7 +337,7 @@ fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges)
 impl Marked {
     fn charge(&mut self, row_bytes: usize, existed: bool, charges: &mut Charges) {
         self.is_done = true;
-        charges.enter(self.partition, Some(&self.partition_key));
+        charges.enter(self.partition, Some((self.token, &self.partition_key)));
         charges.write(self.how, row_bytes, existed, self.indexed);
     }
 }
@@ -582,6 +582,7 @@ impl OnePartition<'_> {
                 table: self.routed.table().storage_id,
                 partition: self.partition.id.0,
             },
+            token: self.token.value(),
             partition_key: self.partition_key.clone(),
             how,
             fragment_bytes,
@@ -711,7 +712,7 @@ impl OnePartition<'_> {
         // The look that an increment takes is in its price, as in that of any change.
         if !self.routed.table().is_counter {
             let partition = self.marked(RowWrite::Update, 0, 0).partition;
-            charges.enter(partition, Some(self.partition_key));
+            charges.enter(partition, Some((self.token.value(), self.partition_key)));
             charges.look_before_write(found.as_ref().map_or(0, |row| key.len() + row.len()));
         }
         let mut row = match found {

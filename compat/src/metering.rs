@@ -1,0 +1,207 @@
+//! What metering costs: two servers of the same program, one with `metering = false`, loaded in turn with the same operations.
+//!
+//! ```text
+//! start:  off ─ on ─ on ─ off   off ─ on ─ on ─ off   …      one kind of operation, one ratio for each four rounds
+//! start:  on ─ off ─ off ─ on   …                            servers anew, since where memory lies makes a difference too
+//! ```
+//! A round is short, so that what else the machine does meets both alike, and four in this order cancel what drifts. Counted is the
+//! processor time of the server, user and system, for an operation. What is told is the median of the ratios and an interval in which
+//! the true one lies with 95 % (order statistics, whatever the distribution): a bound is missed only when all of it lies above.
+
+use crate::bench::{self, Kind};
+use crate::server::{CpuTimes, Server};
+use crate::{Error, Outcome};
+use std::time::Duration;
+
+/// What to run.
+#[derive(Debug)]
+pub struct Options {
+    /// How often servers are started.
+    pub starts: usize,
+    /// Groups of four rounds for each kind of operation and start.
+    pub fours: usize,
+    /// Length of a round.
+    pub round: Duration,
+    /// Kinds to run; all when there is none.
+    pub only: Vec<String>,
+    /// Largest ratio of processor time with metering to that without; `None`: any.
+    pub ratio_max: Option<f64>,
+    /// How the load is made; lengths and ratios of a bench are not looked at.
+    pub load: bench::Options,
+}
+
+/// The servers, and what has been measured of one kind of operation.
+#[derive(Debug, Default)]
+struct Measured {
+    ratios: Vec<f64>,
+    /// Processor time for an operation, µs.
+    on: Vec<f64>,
+    off: Vec<f64>,
+}
+
+/// Runs it all and prints ratios; true unless one is surely above the bound.
+///
+/// # Errors
+/// When a server does not start or refuses.
+pub fn run(options: &Options) -> Outcome<bool> {
+    let kinds: Vec<Kind> = bench::kinds()
+        .filter(|kind| options.only.is_empty() || options.only.iter().any(|name| name == kind.name()))
+        .collect();
+    if kinds.is_empty() {
+        return Err(Error::failed("there is no such kind of operation"));
+    }
+    let mut measured: Vec<Measured> = kinds.iter().map(|_| Measured::default()).collect();
+    let mut round = 0;
+    for start in 0..options.starts.max(1) {
+        let folder = tempfile::tempdir()?;
+        let mut pair = Pair::start(folder.path(), start % 2 == 1, options)?;
+        for (kind, measured) in kinds.iter().zip(&mut measured) {
+            pair.warm_up(*kind, options, &mut round)?;
+            for _ in 0..options.fours.max(1) {
+                let (on, off) = pair.four(*kind, options, &mut round)?;
+                measured.ratios.push(on / off);
+                measured.on.push(on);
+                measured.off.push(off);
+            }
+        }
+        if pair.first.panics() + pair.second.panics() > 0 {
+            return Err(Error::failed("a server's log tells of a panic"));
+        }
+    }
+    let mut good = true;
+    println!(
+        "server CPU µs for an operation, with metering and without; their ratio, the interval of its median, its quartiles:"
+    );
+    for (kind, measured) in kinds.iter().zip(&mut measured) {
+        let ratio = Spread::of(&mut measured.ratios);
+        let is_missed = options.ratio_max.is_some_and(|max| ratio.low > max);
+        good &= !is_missed;
+        println!(
+            "metering: {:8} {:7.3} {:7.3}  ratio {:.4} [{:.4}, {:.4}]  quartiles {:.4} {:.4}  of {}{}",
+            kind.name(),
+            Spread::of(&mut measured.on).median,
+            Spread::of(&mut measured.off).median,
+            ratio.median,
+            ratio.low,
+            ratio.high,
+            ratio.quartiles.0,
+            ratio.quartiles.1,
+            measured.ratios.len(),
+            if is_missed { "  FAILED" } else { "" },
+        );
+    }
+    Ok(good)
+}
+
+/// Two servers, in the order in which they were started.
+#[derive(Debug)]
+struct Pair {
+    first: Server,
+    second: Server,
+    /// The first is the one with metering.
+    first_is_on: bool,
+}
+
+impl Pair {
+    fn start(folder: &std::path::Path, first_is_on: bool, options: &Options) -> Outcome<Self> {
+        let server = |name: &str, is_on: bool| {
+            let folder = folder.join(name);
+            std::fs::create_dir(&folder)?;
+            let data = format!("file:{}", folder.join("data").display());
+            let metering = ["--metering", if is_on { "true" } else { "false" }];
+            let server = Server::start_with(&data, &metering, &folder)?;
+            bench::prepare(server.address(), &options.load)?;
+            Outcome::Ok(server)
+        };
+        Ok(Self {
+            first: server("first", first_is_on)?,
+            second: server("second", !first_is_on)?,
+            first_is_on,
+        })
+    }
+
+    fn warm_up(&mut self, kind: Kind, options: &Options, round: &mut u64) -> Outcome<()> {
+        one(&self.first, kind, options, round)?;
+        one(&self.second, kind, options, round)?;
+        Ok(())
+    }
+
+    /// Four rounds; processor time for an operation with metering, and without.
+    fn four(&mut self, kind: Kind, options: &Options, round: &mut u64) -> Outcome<(f64, f64)> {
+        let mut sums = (0.0, 0.0);
+        for is_first in [true, false, false, true] {
+            let (server, sum) = if is_first {
+                (&self.first, &mut sums.0)
+            } else {
+                (&self.second, &mut sums.1)
+            };
+            *sum += one(server, kind, options, round)? / 2.0;
+        }
+        Ok(if self.first_is_on { sums } else { (sums.1, sums.0) })
+    }
+}
+
+/// One round on one server: microseconds of its processor time for an operation.
+fn one(server: &Server, kind: Kind, options: &Options, round: &mut u64) -> Outcome<f64> {
+    *round += 1;
+    let before = CpuTimes::read(server.pid())?;
+    let operations = kind.load(server.address(), &options.load, options.round, *round)?;
+    let spent = CpuTimes::read(server.pid())?.since(&before);
+    #[expect(clippy::cast_precision_loss, reason = "counts of a short round")]
+    let operations = operations.max(1) as f64;
+    Ok(spent.as_secs_f64() * 1e6 / operations)
+}
+
+/// The middle of some numbers, and how far they lie from it.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct Spread {
+    median: f64,
+    /// Between these lies the true median, with 95 %.
+    low: f64,
+    high: f64,
+    quartiles: (f64, f64),
+}
+
+impl Spread {
+    fn of(values: &mut [f64]) -> Self {
+        values.sort_by(f64::total_cmp);
+        let count = values.len();
+        let at = |place: usize| {
+            values
+                .get(place.min(count.saturating_sub(1)))
+                .copied()
+                .unwrap_or(f64::NAN)
+        };
+        // Of so many values a binomial number lies below the median: its mean less 1.96 times its deviation.
+        #[expect(clippy::cast_precision_loss, reason = "few values")]
+        let reach = (count as f64).sqrt() * 0.98;
+        #[expect(
+            clippy::cast_possible_truncation,
+            clippy::cast_sign_loss,
+            clippy::cast_precision_loss,
+            reason = "a place among few values"
+        )]
+        let below = (count as f64 / 2.0 - reach).floor().max(0.0) as usize;
+        Self {
+            median: f64::midpoint(at(count.saturating_sub(1) / 2), at(count / 2)),
+            low: at(below),
+            high: at(count.saturating_sub(1).saturating_sub(below)),
+            quartiles: (at(count / 4), at(count.saturating_sub(1).saturating_sub(count / 4))),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_interval_of_a_median_holds_it() {
+        let mut values: Vec<f64> = (0..101).rev().map(f64::from).collect();
+        let spread = Spread::of(&mut values);
+        assert_eq!((spread.median, spread.low, spread.high), (50.0, 40.0, 60.0));
+        assert_eq!(spread.quartiles, (25.0, 75.0));
+        let few = Spread::of(&mut [2.0, 1.0]);
+        assert_eq!((few.median, few.low, few.high), (1.5, 1.0, 2.0));
+    }
+}

@@ -1,0 +1,262 @@
+//! The meter: what statements were charged, told to everybody who counts it: counters by physical partition, heat, hot keys and the
+//! request log.
+//!
+//! ```text
+//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ Spent, Heat, RequestLog     one lock, few shared counters a turn
+//!                    └───→ HotKeys, of the few requests that are counted there
+//! ```
+//! A request is to cost next to nothing for being metered. So while a connection's turn goes on ([`turn`]) what is charged stands on a
+//! sheet of the thread's own, and goes where all threads look before the turn's answers are written: who has an answer finds it
+//! counted. Outside a turn it goes there at once. Who reads counters or the log in the middle of a turn settles its own sheet first.
+//!
+//! Heat is told of the tokens that were asked for as finely as it keeps them: requests of [`Heat::TOGETHER`] units are noted at the
+//! token of the last of them.
+//!
+//! A server may be started without metering, to compare: then statements gather no charges, and nothing comes here.
+
+use std::cell::RefCell;
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::answer::Answer;
+use super::database::Request;
+use super::error::Error;
+use super::request_log::{Page, RequestLog};
+use super::settle::Done;
+use super::spent::Spent;
+use crate::clock::Clock;
+use crate::metrics::turn::{self, KeptBack};
+use crate::partition::{Heat, HotKeys};
+use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
+use crate::token::Token;
+
+/// Physical partitions on a sheet; what goes to more of them in one turn is told on its way.
+const PLACES_MAX: usize = 64;
+
+/// Everybody who counts charges.
+#[derive(Debug)]
+pub(super) struct Meter {
+    is_on: bool,
+    clock: Clock,
+    spent: Spent,
+    hot: HotKeys,
+    log: RequestLog,
+}
+
+/// What was charged to a physical partition in a turn.
+#[derive(Debug)]
+struct Place {
+    partition: PartitionRef,
+    heat: Option<Arc<Heat>>,
+    /// Millionths of a unit.
+    micros: u64,
+    /// Units of statements that asked for keys, not yet told to the heat, and the token of the last of them.
+    asked: RequestUnits,
+    token: i64,
+    /// Units of scans.
+    scanned: RequestUnits,
+}
+
+/// What was charged in a turn.
+#[derive(Debug, Default)]
+struct Sheet {
+    /// The address of the meter that is told when the turn settles; 0: nothing stands here.
+    whose: usize,
+    micros: u64,
+    places: Vec<Place>,
+    page: Page,
+}
+
+thread_local! {
+    static SHEET: RefCell<Sheet> = RefCell::default();
+}
+
+impl Meter {
+    /// A meter; `log_entries_max` statements are kept in its log.
+    pub(super) fn new(is_on: bool, log_entries_max: usize, clock: Clock) -> Arc<Self> {
+        Arc::new(Self {
+            is_on,
+            clock,
+            spent: Spent::default(),
+            hot: HotKeys::default(),
+            log: RequestLog::new(log_entries_max),
+        })
+    }
+
+    /// Whether statements are charged.
+    pub(super) const fn is_on(&self) -> bool {
+        self.is_on
+    }
+
+    /// How often the keys of a statement that begins now count; 0: not at all.
+    pub(super) fn key_weight(&self) -> u64 {
+        self.hot.weight()
+    }
+
+    /// What was charged since the start.
+    pub(super) fn spent(&self) -> &Spent {
+        self.settle_here();
+        &self.spent
+    }
+
+    /// The last statements.
+    pub(super) fn log(&self) -> &RequestLog {
+        self.settle_here();
+        &self.log
+    }
+
+    /// Which partition keys are asked most.
+    pub(super) const fn hot(&self) -> &HotKeys {
+        &self.hot
+    }
+
+    /// Notes a statement, its charges and what came of it.
+    pub(super) fn note(
+        self: &Arc<Self>,
+        request: &Request<'_>,
+        done: Done<'_>,
+        charges: &mut Charges,
+        charge: RequestUnits,
+        outcome: &Result<Answer, Error>,
+    ) {
+        let noted = SHEET.with_borrow_mut(|sheet| {
+            if sheet.whose != self.address() {
+                if !turn::keep_back(self) {
+                    return false;
+                }
+                // Whoever was told before has been told, since one turn tells one.
+                sheet.whose = self.address();
+            }
+            self.note_on(sheet, request, done, charges, charge, outcome);
+            true
+        });
+        if !noted {
+            let mut sheet = Sheet::default();
+            self.note_on(&mut sheet, request, done, charges, charge, outcome);
+            self.tell(&mut sheet, self.clock.monotonic());
+        }
+    }
+
+    fn address(&self) -> usize {
+        std::ptr::from_ref(self).addr()
+    }
+
+    fn note_on(
+        &self,
+        sheet: &mut Sheet,
+        request: &Request<'_>,
+        done: Done<'_>,
+        charges: &mut Charges,
+        charge: RequestUnits,
+        outcome: &Result<Answer, Error>,
+    ) {
+        sheet.micros = sheet.micros.saturating_add(charges.micros());
+        let key_weight = charges.key_weight();
+        for charge in charges.partitions() {
+            if let (Some(token), Some(key)) = (charge.token, &charge.key) {
+                let (table, units) = (charge.partition.table, charge.units());
+                self.hot.note(table, token, key, units, request.began(), key_weight);
+            }
+            if let Some(place) = sheet
+                .places
+                .iter_mut()
+                .find(|place| place.partition == charge.partition)
+            {
+                place.add(charge);
+                continue;
+            }
+            if sheet.places.len() >= PLACES_MAX {
+                self.tell_charges(sheet);
+            }
+            let mut place = Place::of(request, charge);
+            place.add(charge);
+            sheet.places.push(place);
+        }
+        if self.log.is_on() {
+            let ended = || self.clock.monotonic();
+            self.log.note(&mut sheet.page, request, done, charge, outcome, ended);
+        }
+    }
+
+    /// Tells everybody what stands on a sheet, which is empty then.
+    fn tell(&self, sheet: &mut Sheet, now: Duration) {
+        self.tell_charges(sheet);
+        self.log.put(&mut sheet.page, now);
+    }
+
+    fn tell_charges(&self, sheet: &mut Sheet) {
+        let micros = std::mem::take(&mut sheet.micros);
+        if micros > 0 {
+            let places = sheet.places.iter();
+            self.spent
+                .add(micros, places.map(|place| (place.partition, place.micros)));
+        }
+        for mut place in sheet.places.drain(..) {
+            place.tell_heat();
+        }
+    }
+
+    /// Tells everybody what this thread has charged so far in its turn.
+    fn settle_here(&self) {
+        SHEET.with_borrow_mut(|sheet| {
+            if sheet.whose == self.address() {
+                self.tell(sheet, self.clock.monotonic());
+            }
+        });
+    }
+}
+
+impl KeptBack for Meter {
+    fn settle(&self, now: Duration) {
+        SHEET.with_borrow_mut(|sheet| {
+            sheet.whose = 0;
+            self.tell(sheet, now);
+        });
+    }
+}
+
+impl Place {
+    /// The physical partition of a charge, as the request found it.
+    fn of(request: &Request<'_>, charge: &Charge) -> Self {
+        let PartitionRef { table, partition } = charge.partition;
+        let heat = request.list(table).and_then(|list| {
+            Some(match charge.token {
+                Some(token) => &list.of(Token::bound(token)).heat,
+                None => &list.all().iter().find(|of| of.id.0 == partition)?.heat,
+            })
+        });
+        Self {
+            partition: charge.partition,
+            heat: heat.cloned(),
+            micros: 0,
+            asked: RequestUnits::ZERO,
+            token: 0,
+            scanned: RequestUnits::ZERO,
+        }
+    }
+
+    fn add(&mut self, charge: &Charge) {
+        self.micros = self.micros.saturating_add(charge.micros());
+        let Some(token) = charge.token else {
+            // A scan has no token of its own; it adds to what is asked and says nothing of where.
+            self.scanned += charge.units();
+            return;
+        };
+        self.asked += charge.units();
+        self.token = token;
+        if self.asked >= Heat::TOGETHER {
+            self.tell_heat();
+        }
+    }
+
+    fn tell_heat(&mut self) {
+        let (asked, scanned) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.scanned));
+        let Some(heat) = &self.heat else { return };
+        if asked > RequestUnits::ZERO {
+            heat.note(self.token, asked);
+        }
+        if scanned > RequestUnits::ZERO {
+            heat.note_scan(scanned);
+        }
+    }
+}
