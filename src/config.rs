@@ -14,10 +14,12 @@ use std::time::Duration;
 
 pub use self::settings::{SETTINGS, Setting};
 use crate::executor::{self, PartitionLimits, SizeLimits, ThroughputRules};
+use crate::partition::Consistency;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
 use crate::planner::Guardrails;
+use crate::planner::guardrails::{Listed, Names, Switches};
 use crate::planner::rules::{Account, Strict};
 use crate::profile::Profile;
 use crate::server::{ChargePayload, Credentials, Limits, Options, TlsIdentity, TlsOptions};
@@ -641,7 +643,54 @@ fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
         items_per_collection: values.parsed("items-per-collection-thresholds")?,
         collection_bytes: values.parsed("collection-size-thresholds")?,
         column_value_bytes: values.parsed("column-value-size-thresholds")?,
+        vector_dimensions: values.parsed("vector-dimensions-thresholds")?,
+        maximum_timestamp_seconds: values.parsed("maximum-timestamp-thresholds")?,
+        minimum_timestamp_seconds: values.parsed("minimum-timestamp-thresholds")?,
+        partition_bytes: values.parsed("partition-size-thresholds")?,
+        partition_tombstones: values.parsed("partition-tombstones-thresholds")?,
+        read_levels: Listed {
+            warned: levels(values, "read-consistency-levels-warned")?,
+            disallowed: levels(values, "read-consistency-levels-disallowed")?,
+        },
+        write_levels: Listed {
+            warned: levels(values, "write-consistency-levels-warned")?,
+            disallowed: levels(values, "write-consistency-levels-disallowed")?,
+        },
+        table_properties: Listed {
+            warned: values.parsed("table-properties-warned")?,
+            disallowed: values.parsed("table-properties-disallowed")?,
+        },
+        switches: Switches {
+            allow_filtering: values.parsed("allow-filtering-enabled")?,
+            group_by: values.parsed("group-by-enabled")?,
+            user_timestamps: values.parsed("user-timestamps-enabled")?,
+            drop_truncate_table: values.parsed("drop-truncate-table-enabled")?,
+            drop_keyspace: values.parsed("drop-keyspace-enabled")?,
+            alter_table: values.parsed("alter-table-enabled")?,
+            secondary_indexes: values.parsed("secondary-indexes-enabled")?,
+            simple_strategy: values.parsed("simplestrategy-enabled")?,
+            uncompressed_tables: values.parsed("uncompressed-tables-enabled")?,
+            compact_tables: values.parsed("compact-tables-enabled")?,
+            vector_type: values.parsed("vector-type-enabled")?,
+            read_before_write_list_operations: values.parsed("read-before-write-list-operations-enabled")?,
+            zero_ttl_on_twcs: values.parsed("zero-ttl-on-twcs-enabled")?,
+            zero_ttl_on_twcs_warned: values.parsed("zero-ttl-on-twcs-warned")?,
+        },
     })
+}
+
+/// Consistency levels with commas between.
+fn levels(values: &Values, setting: &'static str) -> Result<Names, ConfigError> {
+    let names: Names = values.parsed(setting)?;
+    let is_level = |name: &&String| Consistency::ALL.iter().any(|level| level.name() == name.as_str());
+    match names.0.iter().find(|name| !is_level(name)) {
+        None => Ok(names),
+        Some(unknown) => Err(values.wrong(
+            setting,
+            unknown,
+            "must be consistency levels with commas between, as in ALL,EACH_QUORUM",
+        )),
+    }
 }
 
 /// What the profile `cosmos` takes strictly: each value of the setting, or several with commas between.

@@ -10,7 +10,8 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use helenus::clock::Clock;
 use helenus::executor::{Database, Error, Options, QueryParams, SessionState};
-use helenus::partition::store;
+use helenus::partition::{Consistency, store};
+use helenus::planner::guardrails::{Listed, Names, Switches};
 use helenus::planner::{Guardrails, Threshold};
 use helenus::schema::node::NodeInfo;
 use support::Client;
@@ -206,4 +207,222 @@ async fn too_many_tombstones() {
     client.ok("DELETE FROM t WHERE k = 1 AND c = 4").await;
     let error = client.run("SELECT * FROM t WHERE k = 1", QueryParams::default()).await;
     assert!(matches!(error, Err(Error::TooManyTombstones { .. })), "{error:?}");
+}
+
+/// What Cassandra 5.0.9 answered to a user who is no superuser, with all of this switched off.
+#[tokio::test]
+async fn what_is_switched_off() {
+    let client = client(|guardrails| {
+        guardrails.switches = Switches {
+            simple_strategy: true,
+            zero_ttl_on_twcs_warned: true,
+            allow_filtering: false,
+            group_by: false,
+            user_timestamps: false,
+            drop_truncate_table: false,
+            drop_keyspace: false,
+            alter_table: false,
+            secondary_indexes: false,
+            uncompressed_tables: false,
+            compact_tables: false,
+            vector_type: true,
+            read_before_write_list_operations: false,
+            zero_ttl_on_twcs: true,
+        };
+    })
+    .await;
+    client
+        .ok("CREATE TABLE t (k int, c int, v int, l list<int>, PRIMARY KEY (k, c))")
+        .await;
+    let filtering = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. \
+                     Executing this query despite the performance unpredictability with ALLOW FILTERING has been disabled by the \
+                     allow_filtering_enabled property in cassandra.yaml";
+    client.refused("SELECT * FROM t WHERE v = 1", filtering).await;
+    client
+        .ok("SELECT * FROM system.local WHERE cluster_name = 'a' ALLOW FILTERING")
+        .await;
+    let timestamps = "user_timestamps violated: User provided timestamps (USING TIMESTAMP) is not allowed";
+    let lists = |what: &str| {
+        format!("read_before_write_list_operations violated: {what} requiring read before write is not allowed")
+    };
+    let columns = "alter_table violated: ALTER TABLE changing columns is not allowed";
+    let dropping = "drop_truncate_table_enabled violated: DROP and TRUNCATE TABLE functionality is not allowed";
+    let uncompressed = "uncompressed_tables_enabled violated: Uncompressed table is not allowed";
+    let refused: Vec<(&str, String)> = vec![
+        (
+            "SELECT * FROM t WHERE k = 1 ALLOW FILTERING",
+            "allow_filtering violated: Querying with ALLOW FILTERING is not allowed. ALLOW FILTERING can potentially visit all the \
+             data in the table and have unpredictable performance."
+                .to_owned(),
+        ),
+        (
+            "SELECT k, count(*) FROM t GROUP BY k",
+            "group_by violated: GROUP BY functionality is not allowed".to_owned(),
+        ),
+        ("INSERT INTO t (k, c) VALUES (1, 1) USING TIMESTAMP 1", timestamps.to_owned()),
+        (
+            "BEGIN BATCH INSERT INTO t (k, c) VALUES (1, 1) USING TIMESTAMP 1 APPLY BATCH",
+            timestamps.to_owned(),
+        ),
+        (
+            "UPDATE t SET l[0] = 1 WHERE k = 1 AND c = 1",
+            lists("Setting of list items by index"),
+        ),
+        (
+            "UPDATE t SET l = l - [1] WHERE k = 1 AND c = 1",
+            lists("Removal of list items"),
+        ),
+        (
+            "DELETE l[0] FROM t WHERE k = 1 AND c = 1",
+            lists("Removal of list items by index"),
+        ),
+        ("ALTER TABLE t ADD x int", columns.to_owned()),
+        ("ALTER TABLE t DROP v", columns.to_owned()),
+        ("ALTER TABLE t RENAME c TO d", columns.to_owned()),
+        (
+            "CREATE INDEX ON t (v)",
+            "secondary_indexes violated: Creating secondary indexes is not allowed".to_owned(),
+        ),
+        ("TRUNCATE t", dropping.to_owned()),
+        ("DROP TABLE IF EXISTS nope", dropping.to_owned()),
+        (
+            "DROP KEYSPACE ks",
+            "drop_keyspace_enabled violated: DROP KEYSPACE functionality is not allowed".to_owned(),
+        ),
+        (
+            "CREATE TABLE u (k int PRIMARY KEY) WITH compression = {'enabled': false}",
+            uncompressed.to_owned(),
+        ),
+        (
+            "CREATE TABLE u (k int PRIMARY KEY, v int) WITH COMPACT STORAGE",
+            "compact_tables violated: Creation of new COMPACT STORAGE tables is not allowed".to_owned(),
+        ),
+    ];
+    for (text, why) in refused {
+        client.refused(text, &format!("Guardrail {why}")).await;
+    }
+    client
+        .ok("BEGIN BATCH USING TIMESTAMP 1 INSERT INTO t (k, c) VALUES (1, 1) APPLY BATCH")
+        .await;
+    client.ok("UPDATE t SET l = l + [1] WHERE k = 1 AND c = 1").await;
+    let windows = "CREATE TABLE w (k int PRIMARY KEY) WITH compaction = {'class': 'TimeWindowCompactionStrategy'}";
+    let warnings = client.ok(windows).await.warnings;
+    assert!(
+        warnings.len() == 1
+            && warnings[0].starts_with("Guardrail zero_ttl_on_twcs violated: 0 default_time_to_live on a table"),
+        "{warnings:?}"
+    );
+    let expiring = windows.replace(" w ", " x ") + " AND default_time_to_live = 60";
+    assert!(client.ok(&expiring).await.warnings.is_empty());
+}
+
+#[tokio::test]
+async fn amounts_of_vectors_and_of_time() {
+    let client = client(|guardrails| {
+        guardrails.vector_dimensions = Threshold::new(2, 4);
+        guardrails.maximum_timestamp_seconds = Threshold::new(3600, 86_400);
+        guardrails.minimum_timestamp_seconds = Threshold::new(3600, 86_400);
+    })
+    .await;
+    let said = |of: &str, level: &str, count: u32, threshold: u32| {
+        format!(
+            "Guardrail vector_dimensions violated: {of} has a vector of {count} dimensions, this exceeds the {level} threshold of \
+             {threshold}."
+        )
+    };
+    client
+        .warned(
+            "CREATE TABLE t (k int PRIMARY KEY, v vector<float, 3>)",
+            &said("Column v", "warning", 3, 2),
+        )
+        .await;
+    client
+        .refused(
+            "CREATE TABLE u (k int PRIMARY KEY, v list<frozen<vector<float, 5>>>)",
+            &said("Column v", "failure", 5, 4),
+        )
+        .await;
+    client
+        .warned("CREATE TYPE ty (a vector<float, 3>)", &said("Field a", "warning", 3, 2))
+        .await;
+    client
+        .refused(
+            "ALTER TYPE ty ADD b vector<float, 5>",
+            &said("Field b", "failure", 5, 4),
+        )
+        .await;
+    client
+        .refused(
+            "ALTER TABLE t ADD w vector<float, 5>",
+            &said("Column w", "failure", 5, 4),
+        )
+        .await;
+
+    let now = 1_700_000_000_000_000;
+    let write = |at: i64| format!("INSERT INTO t (k) VALUES (1) USING TIMESTAMP {at}");
+    let hour = 3_600_000_000;
+    assert!(client.ok(&write(now - hour / 2)).await.warnings.is_empty());
+    let at = now + 2 * hour;
+    let said = format!(
+        "Guardrail maximum_timestamp violated: The modification to table t has a timestamp {at} after the maximum allowable \
+         warning threshold {}. Timestamps too far in the future can lead to data that can't be easily overwritten",
+        now + hour
+    );
+    client.warned(&write(at), &said).await;
+    let said = format!(
+        "Guardrail minimum_timestamp violated: The modification to table t has a timestamp 1 before the minimum allowable failure \
+         threshold {}. Timestamps too far in the past can cause writes can be unexpectedly lost",
+        now - 24 * hour
+    );
+    client.refused(&write(1), &said).await;
+}
+
+#[tokio::test]
+async fn levels_and_properties_on_lists() {
+    let names = |text: &str| text.parse::<Names>().unwrap();
+    let client = client(|guardrails| {
+        let levels = Listed {
+            warned: names("ALL"),
+            disallowed: names("TWO"),
+        };
+        guardrails.read_levels = levels.clone();
+        guardrails.write_levels = levels;
+        guardrails.table_properties = Listed {
+            warned: names("comment"),
+            disallowed: names("bloom_filter_fp_chance, id"),
+        };
+    })
+    .await;
+    let said = "Guardrail table_properties violated: Provided values [comment] are not recommended for Table Properties (warned \
+                values are: [comment])";
+    client
+        .warned("CREATE TABLE t (k int PRIMARY KEY) WITH comment = 'a'", said)
+        .await;
+    let said = "Guardrail table_properties violated: Provided values [bloom_filter_fp_chance] are not allowed for Table Properties \
+                (disallowed values are: [bloom_filter_fp_chance, id])";
+    client
+        .refused("ALTER TABLE t WITH bloom_filter_fp_chance = 0.1", said)
+        .await;
+    for (text, of) in [
+        ("SELECT * FROM t WHERE k = 1", "read"),
+        ("INSERT INTO t (k) VALUES (1)", "write"),
+        ("BEGIN BATCH INSERT INTO t (k) VALUES (1) APPLY BATCH", "write"),
+    ] {
+        let at = |consistency| QueryParams {
+            consistency,
+            ..QueryParams::default()
+        };
+        let warnings = client.run(text, at(Consistency::All)).await.unwrap().warnings;
+        let said = format!(
+            "Guardrail {of}_consistency_levels violated: Provided values [ALL] are not recommended for {of} consistency levels \
+             (warned values are: [ALL])"
+        );
+        assert_eq!(warnings, [said], "{text}");
+        let error = client.run(text, at(Consistency::Two)).await.unwrap_err();
+        let said = format!(
+            "Guardrail {of}_consistency_levels violated: Provided values [TWO] are not allowed for {of} consistency levels \
+             (disallowed values are: [TWO])"
+        );
+        assert_eq!(error, Error::Invalid(said), "{text}");
+    }
 }

@@ -16,7 +16,7 @@ use super::error::Error;
 use super::figures::Watch;
 use super::index;
 use super::limits::SizeLimits;
-use super::logical::LogicalPartitions;
+use super::logical::{Guarded, LogicalPartitions};
 use super::meter::Meter;
 use super::offers::{Offers, ThroughputRules};
 use super::plans::{PlanCache, PlannedAt, Statement};
@@ -244,7 +244,11 @@ impl Database {
         .await?;
         node.host_id = catalog.host_id;
         let ballots = Ballots::new(store.clone(), catalog.last_ballot);
-        let logical = LogicalPartitions::new(&options.limits, options.clock.clone(), catalog.logical.clone());
+        let guarded = Guarded {
+            bytes: options.guardrails.partition_bytes,
+            tombstones: options.guardrails.partition_tombstones,
+        };
+        let logical = LogicalPartitions::new(&options.limits, guarded, options.clock.clone(), catalog.logical.clone());
         node.name_virtual_nodes();
         Ok(Self {
             catalog: Arc::new(catalog),
@@ -422,8 +426,19 @@ impl Database {
         {
             return Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")));
         }
-        let planned = PlannedAt::new(text.into(), keyspace, &snapshot)?;
+        let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
         Ok(Statement::new(keyspace.map(Arc::from), planned))
+    }
+
+    /// A refusal that advises what is switched off says that instead.
+    fn reworded(&self, error: Error) -> Error {
+        match &error {
+            Error::Invalid(text) => match self.guardrails.instead_of(text) {
+                Some(instead) => Error::Invalid(instead.to_owned()),
+                None => error,
+            },
+            _ => error,
+        }
     }
 
     /// Runs a text.
@@ -434,6 +449,7 @@ impl Database {
         self.find_out().await;
         let request = self.request(session, params)?;
         let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot);
+        let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
             self.watch.note_unplanned(request.began, &planned);
         }
@@ -600,6 +616,7 @@ impl Database {
                         "ANY ConsistencyLevel is only supported for writes".to_owned(),
                     ));
                 }
+                self.guardrails.select_plan(plan)?;
                 let bound = plan.bind(values, &request.context)?;
                 let pages = request.params.page_size_rows.is_some_and(|page| {
                     page > 0 && (plan.is_aggregate() || bound.partitions != BoundPartitions::Keys(Vec::new()))
@@ -624,6 +641,7 @@ impl Database {
                 self.run_batch(request, &bound, charges).await
             }
             Plan::Truncate(table) => {
+                self.guardrails.truncate()?;
                 refuse_system(&table.keyspace)?;
                 if let Ok(partitions) = request.snapshot.partitions(table) {
                     self.admit_truncate(table, partitions)?;

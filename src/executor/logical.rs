@@ -38,7 +38,11 @@ use super::limits::{SizeLimits, in_words};
 use super::{Error, storage_read};
 use crate::clock::Clock;
 use crate::partition::Gauges;
-use crate::partition::store::{Batch, Derivation, Entries, Order, Row, RowView, Space, Store, key};
+use crate::partition::store::{
+    Batch, CellRef, CellStateRef, Derivation, Entries, Order, Row, RowView, Space, Store, key,
+};
+use crate::planner::Threshold;
+use crate::planner::guardrails::Level;
 use crate::schema::node::LargePartition;
 use crate::schema::{StorageId, Table};
 
@@ -280,10 +284,67 @@ impl Drop for Admitted {
     }
 }
 
+/// What is logged of a partition as it is stored: Cassandra's guardrails `partition_size` and `partition_tombstones`.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Guarded {
+    /// Bytes.
+    pub(crate) bytes: Threshold,
+    /// Tombstones.
+    pub(crate) tombstones: Threshold,
+}
+
+impl Guarded {
+    /// Bytes after which a partition is worth counting because of this.
+    fn gauge_bytes(&self) -> u64 {
+        let bytes = self.bytes.warn.or(self.bytes.fail).map_or(u64::MAX, |bytes| bytes / 4);
+        // A tombstone takes some twenty bytes or more.
+        let tombstones = self.tombstones.warn.or(self.tombstones.fail);
+        bytes.min(tombstones.map_or(u64::MAX, |count| count.saturating_mul(20) / 4))
+    }
+
+    fn log(&self, table: &Table, key: &[u8], found: Counted) {
+        let partition = || format!("{}.{}:{}", table.keyspace, table.name, printed_key(table, key));
+        let told = [
+            (
+                "partition_size",
+                self.bytes,
+                found.bytes,
+                "Too large partitions can cause performance problems.",
+            ),
+            (
+                "partition_tombstones",
+                self.tombstones,
+                found.tombstones,
+                "Partitions with too many tombstones can cause performance problems.",
+            ),
+        ];
+        for (guardrail, threshold, amount, why) in told {
+            match threshold.judge(amount) {
+                Level::Fine => {}
+                Level::Warn(threshold) => {
+                    tracing::warn!(guardrail, partition = partition(), amount, threshold, "{why}");
+                }
+                Level::Refuse(threshold) => {
+                    tracing::error!(guardrail, partition = partition(), amount, threshold, "{why}");
+                }
+            }
+        }
+    }
+}
+
+/// What a partition was found to hold.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+struct Counted {
+    bytes: u64,
+    /// Deleted cells and elements, deleted rows without such, and two for each deleted range.
+    tombstones: u64,
+}
+
 /// The sizes of logical partitions, as far as they matter.
 #[derive(Debug)]
 pub(crate) struct LogicalPartitions {
     cap: Option<u64>,
+    guarded: Guarded,
     gauges: Gauges,
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
     /// Those counted and not watched: bytes and key.
@@ -295,7 +356,7 @@ pub(crate) struct LogicalPartitions {
 
 impl LogicalPartitions {
     /// `recorded`: what the catalog has of partitions of tables that are there.
-    pub(crate) fn new(limits: &SizeLimits, clock: Clock, recorded: Vec<Recorded>) -> Self {
+    pub(crate) fn new(limits: &SizeLimits, guarded: Guarded, clock: Clock, recorded: Vec<Recorded>) -> Self {
         let cap = limits.logical_partition_bytes_max;
         let slack = cap.map_or(0, |cap| cap / 200);
         let watched = recorded.into_iter().map(|recorded| {
@@ -314,7 +375,11 @@ impl LogicalPartitions {
         });
         Self {
             cap,
-            gauges: Gauges::new(cap.map_or(GAUGE_BYTES, |cap| GAUGE_BYTES.min(cap / 64))),
+            guarded,
+            gauges: Gauges::new(
+                cap.map_or(GAUGE_BYTES, |cap| GAUGE_BYTES.min(cap / 64))
+                    .min(guarded.gauge_bytes()),
+            ),
             watched: ArcSwap::from_pointee(watched.collect()),
             seen: Mutex::default(),
             is_counting: AtomicBool::new(false),
@@ -458,16 +523,17 @@ impl LogicalPartitions {
         if let Some(watched) = watched {
             let bytes = lock(&watched.size).bytes();
             self.gauges.counted(place.0, place.1, bytes);
+            let found = Counted { bytes, tombstones: 0 };
+            self.guarded.log(&weight.table, &weight.key, found);
             return;
         }
         let counted = count(&weight.store, &weight.table, weight.token, &weight.key).await;
-        let bytes = match counted {
-            Ok(bytes) => bytes,
-            Err(error) => {
-                tracing::warn!(%error, "could not count a logical partition");
-                0
-            }
-        };
+        let found = counted.unwrap_or_else(|error| {
+            tracing::warn!(%error, "could not count a logical partition");
+            Counted::default()
+        });
+        self.guarded.log(&weight.table, &weight.key, found);
+        let bytes = found.bytes;
         self.gauges.counted(place.0, place.1, bytes);
         if self.cap.is_some_and(|cap| bytes >= cap / WATCHED_DIVISOR) {
             self.watch(weight, bytes).await;
@@ -562,7 +628,9 @@ impl LogicalPartitions {
             size.counts_begun += 1;
             *size
         };
-        let bytes = count(&weight.store, &weight.table, weight.token, &weight.key).await?;
+        let found = count(&weight.store, &weight.table, weight.token, &weight.key).await?;
+        self.guarded.log(&weight.table, &weight.key, found);
+        let bytes = found.bytes;
         let now = self.clock.monotonic();
         let mut size = lock(&watched.size);
         size.counted = bytes;
@@ -649,22 +717,38 @@ pub(super) fn printed_key(table: &Table, key: &[u8]) -> String {
     }
 }
 
-/// Bytes of a partition's rows as they are stored, and of the index entries that they derive.
-async fn count(store: &Store, table: &Arc<Table>, token: i64, partition_key: &[u8]) -> Result<u64, Error> {
+/// Bytes of a partition's rows as they are stored, and of the index entries that they derive; and its tombstones.
+async fn count(store: &Store, table: &Arc<Table>, token: i64, partition_key: &[u8]) -> Result<Counted, Error> {
     let prefix = key::partition_prefix(table.storage_id, token, partition_key);
     let indexed = IndexedRows::of(table);
-    let mut bytes = 0_u64;
+    let mut found = Counted::default();
     let at = store.snapshot();
     let range = key::partition_range(&prefix);
     let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-        bytes += (key.len() + value.len()) as u64;
-        if let (Some(indexed), Ok(row)) = (&indexed, RowView::parse(value)) {
-            bytes += entries_bytes(indexed, key, &row);
+        found.bytes += (key.len() + value.len()) as u64;
+        if let Ok(row) = RowView::parse(value) {
+            if let Some(indexed) = &indexed {
+                found.bytes += entries_bytes(indexed, key, &row);
+            }
+            found.tombstones += tombstones(&row);
         }
         ControlFlow::Continue(())
     });
     walked.await.map_err(|error| storage_read(&error))?;
-    Ok(bytes)
+    let deletions = store.deletions(table.storage_id, token, partition_key, &at).await;
+    let deletions = deletions.map_err(|error| storage_read(&error))?;
+    found.tombstones += u64::from(deletions.partition.is_some()) + 2 * deletions.ranges.len() as u64;
+    Ok(found)
+}
+
+/// The tombstones of a stored row.
+fn tombstones(row: &RowView<'_>) -> u64 {
+    let is_dead = |cell: &CellRef<'_>| matches!(cell.state, CellStateRef::Tombstone { .. });
+    let cells = row.cells().flatten().filter(is_dead).count() as u64;
+    if cells == 0 {
+        return u64::from(row.deletion().is_some());
+    }
+    cells
 }
 
 /// Bytes of the index entries that what is written to a row can derive.

@@ -4,8 +4,15 @@
 //! `Guardrail#decorateMessage`, `BatchStatement#verifyBatchSize`). What takes planning or stored rows to know is counted by whoever
 //! knows it; what a bound statement tells is counted here.
 //!
-//! Deliberately absent: guardrails about Cassandra's own machinery (disk usage, compaction, SSTables, replication factors), and
-//! those on partitions as they are stored, which Cassandra only logs while it compacts.
+//! Those on partitions as they are stored are logged when a partition is counted (`executor::logical`), as Cassandra logs them when it
+//! compacts one. Switches and lists of values are in `switches`.
+//!
+//! Deliberately absent: guardrails about Cassandra's own machinery (disk usage, compaction, SSTables, replication factors, terms of
+//! storage-attached indexes).
+
+mod switches;
+
+pub use switches::{Listed, Names, Switches};
 
 use std::fmt;
 use std::str::FromStr;
@@ -131,6 +138,24 @@ pub struct Guardrails {
     pub collection_bytes: Threshold,
     /// Bytes of one value that is written.
     pub column_value_bytes: Threshold,
+    /// Elements of a vector, by the type of a column or field.
+    pub vector_dimensions: Threshold,
+    /// Seconds that a timestamp may lie ahead of now.
+    pub maximum_timestamp_seconds: Threshold,
+    /// Seconds that a timestamp may lie behind now.
+    pub minimum_timestamp_seconds: Threshold,
+    /// Bytes of a partition as it is stored; only logged.
+    pub partition_bytes: Threshold,
+    /// Tombstones of a partition as it is stored; only logged.
+    pub partition_tombstones: Threshold,
+    /// Consistency levels of reads.
+    pub read_levels: Listed,
+    /// Consistency levels of writes.
+    pub write_levels: Listed,
+    /// Options of tables.
+    pub table_properties: Listed,
+    /// What may be done at all.
+    pub switches: Switches,
 }
 
 impl Default for Guardrails {
@@ -156,6 +181,15 @@ impl Default for Guardrails {
             items_per_collection: off,
             collection_bytes: off,
             column_value_bytes: off,
+            vector_dimensions: off,
+            maximum_timestamp_seconds: off,
+            minimum_timestamp_seconds: off,
+            partition_bytes: off,
+            partition_tombstones: off,
+            read_levels: Listed::default(),
+            write_levels: Listed::default(),
+            table_properties: Listed::default(),
+            switches: Switches::default(),
         }
     }
 }
@@ -206,6 +240,7 @@ impl Guardrails {
         session_keyspace: Option<&str>,
         warnings: &mut Vec<String>,
     ) -> Result<(), Error> {
+        self.switched(statement, warnings)?;
         let keyspace_of = |name: &QualifiedName| {
             let keyspace = name.keyspace.as_ref().map(grammar::ast::Name::as_str);
             schema.keyspaces.get(keyspace.or(session_keyspace)?)
@@ -453,12 +488,18 @@ impl Guardrails {
         )
     }
 
-    /// Looks at the values that a bound modification writes.
+    /// Looks at what a bound modification does, and at the values that it writes.
     ///
     /// # Errors
     ///
-    /// When one is greater than it may be.
-    pub fn values(&self, modification: &BoundModification, warnings: &mut Vec<String>) -> Result<(), Error> {
+    /// When it does what it may not, or a value is greater than it may be.
+    pub fn modification(
+        &self,
+        modification: &BoundModification,
+        now_micros: i64,
+        warnings: &mut Vec<String>,
+    ) -> Result<(), Error> {
+        self.ways(modification, now_micros, warnings)?;
         if self.items_per_collection.is_off() && self.collection_bytes.is_off() && self.column_value_bytes.is_off() {
             return Ok(());
         }

@@ -34,6 +34,7 @@ pub struct SelectPlan {
     nearest: Option<NearestPlan>,
     group_by: Option<GroupPlan>,
     distinct: bool,
+    allows_filtering: bool,
     limit: Option<Typed>,
     per_partition_limit: Option<Typed>,
     /// What Cassandra warns of if rows are aggregated.
@@ -51,6 +52,18 @@ impl SelectPlan {
     #[must_use]
     pub fn is_aggregate(&self) -> bool {
         !self.selection.template.aggregates.is_empty() || self.group_by.is_some()
+    }
+
+    /// Whether it has a GROUP BY.
+    #[must_use]
+    pub fn is_grouped(&self) -> bool {
+        self.group_by.is_some()
+    }
+
+    /// Whether it says ALLOW FILTERING.
+    #[must_use]
+    pub fn allows_filtering(&self) -> bool {
+        self.allows_filtering
     }
 
     /// Whether a range of the ring is read rather than partitions by key.
@@ -255,6 +268,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         nearest,
         group_by,
         distinct: select.distinct,
+        allows_filtering: select.allow_filtering,
         limit,
         per_partition_limit,
         aggregate_warning,

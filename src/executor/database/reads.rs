@@ -38,6 +38,7 @@ impl Database {
         let shape = planned.shape(select);
         let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
         let mut warnings = Vec::new();
+        self.guardrails.level(params.consistency.name(), false, &mut warnings)?;
         let mut page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
         if select.nearest.is_some() {
             nearest::judge(select, params.consistency, page_rows, &mut warnings)?;

@@ -41,7 +41,10 @@ impl Database {
             ));
         }
         let mut warnings = Vec::new();
-        self.guardrails.values(modification, &mut warnings)?;
+        self.guardrails
+            .modification(modification, request.at_micros, &mut warnings)?;
+        let asked = request.params.consistency.name();
+        self.guardrails.level(asked, true, &mut warnings)?;
         let told_after = if self.nodes.is_quiet() {
             None
         } else {
@@ -97,8 +100,11 @@ impl Database {
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let mut warnings = Vec::new();
         for modification in &batch.modifications {
-            self.guardrails.values(modification, &mut warnings)?;
+            self.guardrails
+                .modification(modification, request.at_micros, &mut warnings)?;
         }
+        let asked = request.params.consistency.name();
+        self.guardrails.level(asked, true, &mut warnings)?;
         let told_after = if self.nodes.is_quiet() {
             None
         } else {
