@@ -186,7 +186,7 @@ impl Database {
             select.filters.is_empty() && select.group_by.is_none() && select.selection.aggregates.is_empty();
         let limit = select
             .limit_rows
-            .filter(|_| ends_early && select.sort.is_empty())
+            .filter(|_| ends_early && select.sort.is_empty() && select.nearest.is_none())
             .map(u64::from);
         let number = limit.map_or(count.number, |limit| limit.min(count.number));
         let scanned = number.saturating_mul(row_bytes as u64);

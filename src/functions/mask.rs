@@ -6,9 +6,11 @@ use super::resolve::{Candidates, natural, requires};
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native, encode_list, encode_tuple};
 use bytes::Bytes;
+use md2::Md2;
 use md5::Md5;
 use sha1::Sha1;
 use sha2::{Digest, Sha224, Sha256, Sha384, Sha512, Sha512_224, Sha512_256};
+use sha3::{Sha3_224, Sha3_256, Sha3_384, Sha3_512};
 
 pub(super) fn find(name: &str) -> Option<Candidates> {
     Some(Candidates::Generic(match name {
@@ -166,7 +168,8 @@ fn hash(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<F
     Ok(Function::scalar(name, types, CqlType::Native(Native::Blob), digest).taking_null())
 }
 
-/// Differs: Cassandra knows the digests of its runtime, MD2 and SHA-3 among them; we know MD5, SHA-1 and SHA-2.
+/// The digests of Cassandra's runtime, by the names that it knows (Java Security Standard Algorithm Names): their object
+/// identifiers too, with or without `OID.`.
 fn digest(call: &Call<'_>) -> Outcome {
     if call.is_null(0) {
         return Ok(None);
@@ -177,15 +180,36 @@ fn digest(call: &Call<'_>) -> Outcome {
     } else {
         String::from_utf8_lossy(call.bytes(1))
     };
-    let digest = match written.to_uppercase().as_str() {
+    let name = written.to_uppercase();
+    let name = name.strip_prefix("OID.").unwrap_or(&name);
+    let name = match name.strip_prefix("2.16.840.1.101.3.4.2.") {
+        None => name,
+        Some("1") => "SHA-256",
+        Some("2") => "SHA-384",
+        Some("3") => "SHA-512",
+        Some("4") => "SHA-224",
+        Some("5") => "SHA-512/224",
+        Some("6") => "SHA-512/256",
+        Some("7") => "SHA3-224",
+        Some("8") => "SHA3-256",
+        Some("9") => "SHA3-384",
+        Some("10") => "SHA3-512",
+        Some(_) => "",
+    };
+    let digest = match name {
+        "MD2" => Md2::digest(value).to_vec(),
         "MD5" => Md5::digest(value).to_vec(),
-        "SHA" | "SHA-1" | "SHA1" => Sha1::digest(value).to_vec(),
+        "SHA" | "SHA-1" | "SHA1" | "1.3.14.3.2.26" => Sha1::digest(value).to_vec(),
         "SHA-224" | "SHA224" => Sha224::digest(value).to_vec(),
         "SHA-256" | "SHA256" => Sha256::digest(value).to_vec(),
         "SHA-384" | "SHA384" => Sha384::digest(value).to_vec(),
         "SHA-512" | "SHA512" => Sha512::digest(value).to_vec(),
-        "SHA-512/224" => Sha512_224::digest(value).to_vec(),
-        "SHA-512/256" => Sha512_256::digest(value).to_vec(),
+        "SHA-512/224" | "SHA512/224" => Sha512_224::digest(value).to_vec(),
+        "SHA-512/256" | "SHA512/256" => Sha512_256::digest(value).to_vec(),
+        "SHA3-224" => Sha3_224::digest(value).to_vec(),
+        "SHA3-256" => Sha3_256::digest(value).to_vec(),
+        "SHA3-384" => Sha3_384::digest(value).to_vec(),
+        "SHA3-512" => Sha3_512::digest(value).to_vec(),
         _ => return Err(Problem::Invalid(format!("Hash algorithm not found: {written}"))),
     };
     Ok(Some(digest.into()))

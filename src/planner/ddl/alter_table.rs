@@ -6,6 +6,7 @@ use std::sync::Arc;
 use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, Term};
 
 use super::error::{DdlError, configuration, invalid, syntax};
+use super::index_options;
 use super::table::{add_column, check_name, sort_columns};
 use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, cosmos, options};
 use crate::schema::names::statement_order;
@@ -60,15 +61,21 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome,
         mut keyspace, table, ..
     } = alteration;
     check_name(keyspace_name, name)?;
+    // Cassandra says so again where columns are added.
+    let warnings = match &statement.action {
+        AlterTableAction::Add { .. } => index_options::of_vectors(&table),
+        _ => Vec::new(),
+    };
     keyspace.tables.insert(name.to_owned(), Arc::new(table));
-    Ok(DdlOutcome::changed(
+    let outcome = DdlOutcome::changed(
         ddl.schema,
         ddl.with(keyspace),
         ChangeKind::Updated,
         ChangeTarget::Table,
         keyspace_name,
         name,
-    ))
+    );
+    Ok(outcome.warned(warnings))
 }
 
 struct Alteration<'a> {

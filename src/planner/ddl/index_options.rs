@@ -52,9 +52,15 @@ pub(super) fn judge(
 
 /// What is said when an index was added to a table; `None`: one of no class. Every one is told of each of the vectors' indexes.
 pub(super) fn warnings(class: Option<&str>, table: &Table) -> Vec<String> {
+    let mut warnings = of_vectors(table);
     if class == Some(SASI_CLASS) {
-        return vec!["SASI indexes are experimental and are not recommended for production use.".to_owned()];
+        warnings.push("SASI indexes are experimental and are not recommended for production use.".to_owned());
     }
+    warnings
+}
+
+/// A warning for each index of vectors that a table has.
+pub(super) fn of_vectors(table: &Table) -> Vec<String> {
     let of_vectors = table.indexes.values().filter(|index| {
         let column = index.target_column().and_then(|(_, name)| table.column(&name));
         index.options.get("class_name").is_some_and(|class| is_sai_class(class))
