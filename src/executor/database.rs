@@ -261,6 +261,7 @@ impl Database {
                 limits: options.limits,
                 logical: Arc::new(logical),
                 nodes: Arc::clone(&nodes),
+                ttl_of_rows: rules.profile.is_cosmos(),
             },
             plans: PlanCache::default(),
             seen: (0..nodes.count()).map(|place| node.seen_from(place)).collect(),
@@ -643,6 +644,7 @@ impl Database {
             Plan::Truncate(table) => {
                 self.guardrails.truncate()?;
                 refuse_system(&table.keyspace)?;
+                self.admit_metadata(request, Work::Write("SIMPLE")).await?;
                 if let Ok(partitions) = request.snapshot.partitions(table) {
                     self.admit_truncate(table, partitions)?;
                 }

@@ -23,7 +23,8 @@ pub(crate) struct Stamp {
 }
 
 impl Stamp {
-    fn expiry(&self) -> Option<Expiry> {
+    /// When it expires; `None`: it stays.
+    pub(super) fn expiry(&self) -> Option<Expiry> {
         self.ttl_seconds.map(|ttl_seconds| Expiry {
             at_seconds: self.now_seconds.saturating_add(i64::from(ttl_seconds)),
             ttl_seconds,

@@ -8,6 +8,7 @@ pub(crate) mod condition;
 mod forms;
 pub(crate) mod fragment;
 pub(crate) mod size;
+mod whole_row;
 
 use std::sync::Arc;
 
@@ -42,6 +43,8 @@ pub(crate) struct WriteRoom {
     pub(crate) limits: SizeLimits,
     pub(crate) logical: Arc<LogicalPartitions>,
     pub(crate) nodes: Arc<Nodes>,
+    /// A time to live is a row's, as in Cosmos, not a cell's.
+    pub(crate) ttl_of_rows: bool,
 }
 
 /// What of a request matters to its writes.
@@ -376,7 +379,7 @@ impl WriteRoom {
     ) -> Result<Outcome, Error> {
         let must_read = modifications
             .iter()
-            .any(|routed| routed.reads_before() || forms::must_look(routed.table()));
+            .any(|routed| routed.reads_before() || forms::must_look(routed.table()) || self.rewrites(routed));
         let held = if must_read {
             Some(self.lock(modifications).await)
         } else {
@@ -418,6 +421,11 @@ impl WriteRoom {
             warnings.extend(warning);
         }
         Ok(outcome)
+    }
+
+    /// Whether what is stored of a modification's rows is written again.
+    fn rewrites(&self, routed: &Routed<'_>) -> bool {
+        self.ttl_of_rows && whole_row::concerns(routed.modification)
     }
 
     /// Locks the logical partitions of these modifications.
@@ -625,7 +633,8 @@ impl OnePartition<'_> {
         staged: &mut Staged,
         charges: &mut Charges,
     ) -> Result<(), Error> {
-        let must_read = self.operations(of_static).any(|(_, operation)| reads_before(operation));
+        let rewrites = !of_static && self.room.rewrites(self.routed);
+        let must_read = rewrites || self.operations(of_static).any(|(_, operation)| reads_before(operation));
         let stored = if must_read {
             self.read(&key, of_static, staged, charges).await?
         } else {
@@ -647,6 +656,9 @@ impl OnePartition<'_> {
         }
         if row.is_empty() {
             return Ok(());
+        }
+        if let (true, Some(stored)) = (rewrites, &stored) {
+            whole_row::carry(&mut row, stored, &self.stamp);
         }
         if must_read {
             staged.read_rows.push((key.clone(), row.clone().canonical()));

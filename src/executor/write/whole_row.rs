@@ -1,0 +1,56 @@
+//! The profile `cosmos`: a time to live that a statement gives is the whole row's, unless the table was made with
+//! `cosmosdb_cell_level_timetolive`.
+//!
+//! A row is read, under the lock of its partition, and what the statement does not write itself is written again with the statement's time
+//! to live, one microsecond after it was: whoever writes a column beside the statement, without a lock, is later than that and is not undone.
+//!
+//! Source: Azure Cosmos DB's documentation of CQL support (time to live by USING is of rows; of cells with the table's flag).
+
+use crate::partition::store::{Cell, CellState, Marker, Row};
+use crate::planner::bound::{BoundModification, ModificationKind};
+
+use super::fragment::Stamp;
+
+/// Whether a modification's time to live is that of all that is stored of its rows.
+pub(super) fn concerns(modification: &BoundModification) -> bool {
+    let table = &modification.table;
+    modification.ttl_seconds.is_some()
+        && modification.kind != ModificationKind::Delete
+        && !table.is_counter
+        && !table.options.cell_level.time_to_live
+}
+
+/// Adds to what is written of a row what is stored of it besides.
+pub(super) fn carry(row: &mut Row, stored: &Row, stamp: &Stamp) {
+    let expiry = stamp.expiry();
+    if row.marker.is_none()
+        && let Some(marker) = stored.marker.filter(|marker| marker.is_live(stamp.now_seconds))
+    {
+        row.marker = Some(Marker {
+            timestamp: marker.timestamp.saturating_add(1),
+            expiry,
+        });
+    }
+    let written = row.cells.len();
+    for cell in stored.cells.iter().filter(|cell| cell.is_live(stamp.now_seconds)) {
+        let CellState::Live { value, .. } = &cell.state else {
+            continue;
+        };
+        let is_written = row
+            .cells
+            .iter()
+            .take(written)
+            .any(|said| said.column == cell.column && said.path == cell.path);
+        if is_written || row.complex.iter().any(|(column, _)| *column == cell.column) {
+            continue;
+        }
+        row.cells.push(Cell {
+            timestamp: cell.timestamp.saturating_add(1),
+            state: CellState::Live {
+                value: value.clone(),
+                expiry,
+            },
+            ..cell.clone()
+        });
+    }
+}
