@@ -280,8 +280,29 @@ impl Database {
                     alive: required.saturating_sub(1),
                 }))
             }
+            Outcome::Fail => Some(self.failure(kind, consistency)),
             Outcome::Timeout(counts) => Some(timeout(kind, consistency, counts)),
             Outcome::TimeoutAfter(_) => None,
+        }
+    }
+
+    /// What is told of a read or write that is made to fail.
+    fn failure(&self, kind: Kind, consistency: Consistency) -> Error {
+        match kind {
+            Kind::Read => Error::ReadFailure {
+                consistency,
+                message: "Operation failed - received 0 responses and 1 failures".to_owned(),
+            },
+            Kind::Write(write_type) => Error::WriteFailure {
+                consistency,
+                write_type,
+                message: if self.profile().is_cosmos() {
+                    // Cosmos's words for HTTP's 449, which it tells as a failed write.
+                    "Conflicting request to resource has been attempted. Retry to avoid conflicts.".to_owned()
+                } else {
+                    "Operation failed - received 0 responses and 1 failures".to_owned()
+                },
+            },
         }
     }
 

@@ -27,6 +27,7 @@
 //! | `drop` | the request is not carried out and not answered for `ms` (30,000 unless given), then with a timeout | `ms` |
 //! | `throttle` | not carried out, Overloaded | `ms`: when to come again |
 //! | `unavailable` | not carried out, Unavailable with one replica too few | |
+//! | `fail` | not carried out, ReadFailure or WriteFailure; in the `cosmos` profile a write in the words of a conflict (HTTP's 449) | |
 //! | `timeout` | not carried out, ReadTimeout or WriteTimeout | `received`, `data-present`, `write-type` |
 //! | `timeout-after` | carried out, ReadTimeout or WriteTimeout | `received`, `data-present` |
 //! | `split` | the physical partition that is read or written is split while the request holds the old list | |
@@ -66,6 +67,7 @@ pub enum Action {
     Drop,
     Throttle,
     Unavailable,
+    Fail,
     Timeout,
     TimeoutAfter,
     Split,
@@ -388,6 +390,8 @@ pub enum Outcome {
     },
     /// Unavailable.
     Unavailable,
+    /// ReadFailure or WriteFailure.
+    Fail,
     /// A timeout, and nothing was done.
     Timeout(Counts),
     /// A timeout, and it was done.
@@ -489,6 +493,7 @@ impl Course {
                     retry_after_ms: fault.ms.unwrap_or(10),
                 },
                 Action::Unavailable => Outcome::Unavailable,
+                Action::Fail => Outcome::Fail,
                 Action::Timeout => Outcome::Timeout(counts()),
                 Action::TimeoutAfter => Outcome::TimeoutAfter(counts()),
                 Action::Down | Action::ReplicaDown | Action::Lag => continue,
