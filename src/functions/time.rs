@@ -56,6 +56,9 @@ const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
         millis,
         &[Native::Timeuuid, Native::Timestamp, Native::Date],
     ),
+    // Cassandra has dropped these two with 5.0, the profile cosmos calls them by these names.
+    (&["dateOf"], TIMESTAMP, millis, &[Native::Timeuuid]),
+    (&["unixTimestampOf"], BIGINT, millis, &[Native::Timeuuid]),
 ];
 
 pub(super) fn find(name: &str) -> Option<Candidates> {

@@ -15,6 +15,7 @@
 //! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens; azure-docs#15767,
 //! jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
 
+mod rename;
 mod select;
 mod write;
 
@@ -164,15 +165,31 @@ impl Rules {
         let strict = &self.account.strict;
         match statement {
             Statement::Explain(explained) => self.translate_in_place(explained),
-            Statement::Select(select) => select::translate(select, strict),
-            Statement::Insert(insert) => write::insert(insert, strict),
-            Statement::Update(update) => write::update(update, strict),
+            Statement::Select(select) => {
+                select::translate(select, strict)?;
+                rename::select(select);
+                Ok(())
+            }
+            Statement::Insert(insert) => {
+                rename::insert(insert);
+                write::insert(insert, strict)
+            }
+            Statement::Update(update) => {
+                rename::update(update);
+                write::update(update, strict)
+            }
             Statement::Delete(delete) => write::delete(delete, strict),
             Statement::Batch(batch) => {
                 self.batch(batch.kind)?;
-                batch.modifications.iter().try_for_each(|member| match member {
-                    Modification::Insert(insert) => write::insert(insert, strict),
-                    Modification::Update(update) => write::update(update, strict),
+                batch.modifications.iter_mut().try_for_each(|member| match member {
+                    Modification::Insert(insert) => {
+                        rename::insert(insert);
+                        write::insert(insert, strict)
+                    }
+                    Modification::Update(update) => {
+                        rename::update(update);
+                        write::update(update, strict)
+                    }
                     Modification::Delete(delete) => write::delete(delete, strict),
                 })
             }
@@ -412,6 +429,7 @@ pub(super) fn table_defaults(options: &mut TableOptions) {
         default_time_to_live: asked.default_time_to_live,
         partitions: asked.partitions,
         throughput: asked.throughput,
+        throughput_highest: asked.throughput_highest,
         cell_level: asked.cell_level,
         ..TableOptions::default()
     };
