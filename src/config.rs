@@ -538,6 +538,7 @@ fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError> {
         server_side_retry: values.parsed("server-side-retry")?,
         is_metered: values.parsed("metering")?,
         waiting_max: values.parsed("server-side-retry-waiting-max")?,
+        split_delay: values.seconds("split-delay-seconds")?,
         ..rules
     })
 }

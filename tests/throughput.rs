@@ -83,14 +83,15 @@ async fn what_is_provisioned_is_admitted_and_no_more() {
         .await;
     client.ok("CREATE TABLE free (k int PRIMARY KEY)").await;
     assert_eq!(client.fill("t", 0).await, 80);
-    assert_eq!(client.throttled("SELECT * FROM t WHERE k = 1").await, 1);
+    // Behind whom `fill` has met: what two small writes cost comes in 25 ms.
+    assert_eq!(client.throttled("SELECT * FROM t WHERE k = 1").await, 26);
     // Reads and writes of other tables go on.
     for k in 0..200 {
         client.ok(&format!("INSERT INTO free (k) VALUES ({k})")).await;
     }
     client.wait(1);
     client.ok("SELECT * FROM t WHERE k = 1").await;
-    assert_eq!(client.throttled("SELECT * FROM t WHERE k = 1").await, 2);
+    assert!((2..=100).contains(&client.throttled("SELECT * FROM t WHERE k = 1").await));
     client.wait(10_000);
     assert_eq!(client.fill("t", 100).await, 80);
 }
@@ -107,12 +108,11 @@ async fn a_statement_larger_than_the_budget_runs_and_leaves_debt() {
     assert!(cost > 44_000, "{cost}");
     let debt = cost - 40_000;
     assert_eq!(client.throttled("SELECT k FROM t WHERE k = 1").await, debt.div_ceil(40));
-    assert_eq!(
-        client.throttled("UPDATE t SET v = 'x' WHERE k = 1").await,
-        debt.div_ceil(40)
-    );
+    // Who comes next is told to come behind the first, and no later than a second behind the debt.
+    let second = client.throttled("UPDATE t SET v = 'x' WHERE k = 1").await;
     let batch = "BEGIN UNLOGGED BATCH INSERT INTO t (k) VALUES (1); INSERT INTO t (k) VALUES (2); APPLY BATCH";
-    assert_eq!(client.throttled(batch).await, debt.div_ceil(40));
+    let third = client.throttled(batch).await;
+    assert!(debt.div_ceil(40) < second && second < third && third <= debt.div_ceil(40) + 1_000);
     client.wait(debt.div_ceil(40) + 1);
     client.ok("SELECT k FROM t WHERE k = 1").await;
 }
@@ -130,7 +130,7 @@ async fn a_refusal_is_told_as_cosmos_tells_it() {
     assert_eq!(
         message,
         format!(
-            "Request rate is large: ActivityID={id}, RetryAfterMs=1, Additional details='Response status code does not indicate \
+            "Request rate is large: ActivityID={id}, RetryAfterMs=26, Additional details='Response status code does not indicate \
              success: TooManyRequests (429); Substatus: 3200; ActivityId: {id}; Reason: ({{\n  \"Errors\": [\n    \"Request rate is \
              large. More Request Units may be needed, so no changes were made. Please retry this request later. Learn more: \
              http://aka.ms/cosmosdb-error-429\"\n  ]\n}});"
@@ -145,7 +145,7 @@ async fn a_refusal_is_told_as_cosmos_tells_it() {
                      WHERE keyspace_name = 'ks' LIMIT 1";
     assert_eq!(
         printed(&client.ok(throttles).await),
-        [r#""t" 0 0.0 1 false "SELECT * FROM t WHERE k = ?""#]
+        [r#""t" 0 0.0 51 false "SELECT * FROM t WHERE k = ?""#]
     );
 }
 
@@ -229,10 +229,9 @@ async fn splits_and_other_rates_carry_debts() {
         debt.div_ceil(400)
     );
     client.ok("TRUNCATE t").await;
-    assert_eq!(
-        client.throttled("SELECT k FROM t WHERE k = 1").await,
-        debt.div_ceil(400)
-    );
+    // Still in debt; who comes is told to come behind the one before.
+    let again = client.throttled("SELECT k FROM t WHERE k = 1").await;
+    assert!(again > debt.div_ceil(400) && again <= debt.div_ceil(400) + 1_000);
     client
         .ok("ALTER TABLE t WITH cosmosdb_provisioned_throughput = 40000")
         .await;

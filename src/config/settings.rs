@@ -297,6 +297,13 @@ pub const SETTINGS: &[Setting] = &[
         "Statements that wait for request units at once; those beyond are refused",
     ),
     setting(
+        "split-delay-seconds",
+        "SECONDS",
+        Some("0"),
+        "Time after which physical partitions are made that more throughput asks for, as in Cosmos, where it takes hours; another change \
+         of throughput meanwhile is refused; 0: at once",
+    ),
+    setting(
         "row-cache-bytes-max",
         "BYTES",
         Some("67108864"),
@@ -578,8 +585,8 @@ pub const SETTINGS: &[Setting] = &[
     setting(
         "log",
         "FILTER",
-        Some("info"),
-        "What is logged: error, warn, info, debug, or module=level,…",
+        Some("warn,helenus=info"),
+        "What is logged: error, warn, info, debug, or module=level,…; the libraries below speak of their own work from info on",
     ),
     setting(
         "log-format",

@@ -39,6 +39,7 @@ use tokio::sync::Mutex;
 use uuid::Uuid;
 
 use crate::clock::Clock;
+use crate::executor::growth::{Growth, needed};
 use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
 use crate::executor::index::{self, Indexes, Progress, Record};
@@ -50,7 +51,7 @@ use crate::executor::write::clock::LAST_BALLOT;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
-use crate::partition::{Consistency, PhysicalPartitionId, StoreId, TablePartitions};
+use crate::partition::{Consistency, MapError, PhysicalPartitionId, StoreId, TablePartitions};
 use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
 use crate::planner::rules::Rules;
 use crate::schema::{Schema, StorageId, Table, Throughput, record, system};
@@ -119,6 +120,8 @@ pub(crate) struct Catalog {
     pub(crate) logical: Vec<Recorded>,
     /// What tables may spend.
     pub(crate) offers: Offers,
+    /// The tables that wait for physical partitions.
+    growth: Growth,
 }
 
 /// What only changes of the schema touch.
@@ -238,6 +241,21 @@ impl Catalog {
         let mut partitions = partitions_at_open(&schema, &found.partitions, &store)?;
         offers.check_metered(&schema)?;
         give_budgets(&offers, None, &schema, &mut partitions);
+        let growth = Growth::new(offers.split_delay());
+        if !growth.is_at_once() {
+            for (keyspace, table) in schema
+                .keyspaces
+                .values()
+                .flat_map(|of| of.all_tables().map(move |table| (of, table)))
+            {
+                let has = partitions
+                    .get(&table.storage_id)
+                    .map_or(usize::MAX, |list| list.all().len());
+                if table.options.partitions.is_none() && has < needed(keyspace, table) {
+                    growth.begin(table.id, clock.monotonic());
+                }
+            }
+        }
         let catalog = Self {
             current: ArcSwap::from_pointee(Snapshot {
                 schema: Arc::clone(&schema),
@@ -261,6 +279,7 @@ impl Catalog {
             is_unsure: AtomicBool::new(false),
             last_ballot: found.last_ballot,
             logical: found.logical,
+            growth,
             offers,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
@@ -349,6 +368,7 @@ impl Catalog {
         Offers::check_floors(&before, &outcome.schema, |table| {
             self.store.bytes_in(&key::table_range(table.storage_id)).bytes
         })?;
+        self.growth.refuse_second(&before, &outcome.schema)?;
         if let Some(of) = &outcome.partition_change {
             let table = before.table_or_view(&of.keyspace, &of.table);
             let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
@@ -420,17 +440,64 @@ impl Catalog {
         .await
     }
 
-    /// [`Catalog::repartition`] of somebody who may change the catalog. The generation stays: plans know nothing of partitions.
-    async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+    /// Gives the tables that have waited for it the physical partitions that their throughput asks for; how many tables.
+    ///
+    /// # Errors
+    /// When the store fails; tables that did not get theirs begin to wait again.
+    pub(crate) async fn grow_due(self: &Arc<Self>) -> Result<usize, Error> {
+        let due = self.growth.take_due(self.clock.monotonic());
+        let count = due.len();
+        for id in due {
+            let catalog = Arc::clone(self);
+            let grown = to_the_end(async move { catalog.grow_in_order(id).await }).await;
+            if let Err(error) = grown {
+                self.growth.begin(id, self.clock.monotonic());
+                return Err(error);
+            }
+        }
+        Ok(count)
+    }
+
+    async fn grow_in_order(&self, id: Uuid) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
         let current = self.current.load_full();
-        let before = current.partitions.get(&table);
-        let before = before.ok_or_else(|| Error::Invalid("the table does not exist".to_owned()))?;
-        let next = match change {
+        let mut keyspaces = current.schema.keyspaces.values();
+        let found = keyspaces.find_map(|keyspace| {
+            let mut tables = keyspace.all_tables();
+            Some((keyspace, tables.find(|table| table.id == id)?))
+        });
+        // Dropped meanwhile, or made smaller.
+        let Some((keyspace, table)) = found else { return Ok(()) };
+        let count = needed(keyspace, table);
+        if current.partitions(table)?.all().len() >= count {
+            return Ok(());
+        }
+        self.put_list_in_force(table.storage_id, |list| list.grown_to(count))
+            .await
+    }
+
+    /// [`Catalog::repartition`] of somebody who may change the catalog.
+    async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        let next = |before: &TablePartitions| match change {
             PartitionChange::Split { at } => before.split(at),
             PartitionChange::Merge { left, right } => {
                 before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
             }
         };
+        self.put_list_in_force(table, next).await
+    }
+
+    /// Another list of physical partitions, made from the one in force. The generation stays: plans know nothing of partitions.
+    async fn put_list_in_force(
+        &self,
+        table: StorageId,
+        next: impl FnOnce(&TablePartitions) -> Result<TablePartitions, MapError>,
+    ) -> Result<(), Error> {
+        let current = self.current.load_full();
+        let before = current.partitions.get(&table);
+        let before = before.ok_or_else(|| Error::Invalid("the table does not exist".to_owned()))?;
+        let next = next(before);
         let next = next.map_err(|error| Error::Invalid(error.to_string()))?;
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
@@ -565,8 +632,12 @@ impl Catalog {
             batch.delete(Space::Catalog, index::record_key(*index));
         }
         let current = self.current.load_full();
-        let mut partitions = partitions_after(&current, &next, &self.store, &mut batch)?;
+        let mut later = (!self.growth.is_at_once()).then(Vec::new);
+        let mut partitions = partitions_after(&current, &next, &self.store, &mut batch, &mut later)?;
         self.commit_change(batch).await?;
+        for table in later.into_iter().flatten() {
+            self.growth.begin(table, self.clock.monotonic());
+        }
         give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
         // What is kept with the rows covers both schemas as long as somebody may go by either.
         let (meanwhile, then) = difference.derivations(&changing.derivations);
@@ -698,11 +769,20 @@ fn partitions_at_first(table: &Table, schema: &Schema, store: &Store) -> TablePa
 
 /// The lists under the next schema, and what to write so that they are recorded; only keyspaces that differ are looked through.
 /// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some.
-fn partitions_after(before: &Snapshot, schema: &Schema, store: &Store, batch: &mut Batch) -> Result<Partitions, Error> {
+/// With `later`, such tables are noted there and keep what they have.
+fn partitions_after(
+    before: &Snapshot,
+    schema: &Schema,
+    store: &Store,
+    batch: &mut Batch,
+    later: &mut Option<Vec<Uuid>>,
+) -> Result<Partitions, Error> {
     let mut partitions = before.partitions.clone();
     let no_tables = OrdMap::new();
     let were = &before.schema.keyspaces;
     let names: BTreeSet<&String> = were.keys().chain(schema.keyspaces.keys()).collect();
+    // What tables share, where it has become another.
+    let mut shared: BTreeMap<&str, Throughput> = BTreeMap::new();
     // Tables as they were and as they are, where they differ.
     let mut changes: Vec<(Option<&Table>, Option<&Table>)> = Vec::new();
     for name in names.into_iter().filter(|name| !system::is_local(name)) {
@@ -722,6 +802,17 @@ fn partitions_after(before: &Snapshot, schema: &Schema, store: &Store, batch: &m
                 DiffItem::Update { old, new } => (Some(old.1), Some(new.1)),
                 DiffItem::Remove(_, was) => (Some(was), None),
             });
+        }
+        if let (Some(was), Some(is)) = (was, is)
+            && was.throughput != is.throughput
+            && let Some(throughput) = is.throughput
+        {
+            shared.insert(name, throughput);
+            let same = is.tables.iter().filter_map(|(name, table)| {
+                let was = was.tables.get(name)?;
+                Arc::ptr_eq(was, table).then_some(table.as_ref())
+            });
+            changes.extend(same.map(|table| (Some(table), Some(table))));
         }
         let view_names: BTreeSet<&String> = [was, is]
             .into_iter()
@@ -747,12 +838,19 @@ fn partitions_after(before: &Snapshot, schema: &Schema, store: &Store, batch: &m
         let mut list = kept
             .clone()
             .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, store)));
-        if let (Some(was), Some(throughput)) = (was, is.options.throughput)
-            && was.options.throughput != Some(throughput)
+        let raised = match is.options.throughput {
+            Some(own) => was.and_then(|was| (was.options.throughput != Some(own)).then_some(own)),
+            None => was.and_then(|_| shared.get(is.keyspace.as_str()).copied()),
+        };
+        if let Some(throughput) = raised
             && throughput.partitions_needed() > list.all().len()
         {
-            let grown = list.grown_to(throughput.partitions_needed());
-            list = Arc::new(grown.map_err(|error| Error::Invalid(error.to_string()))?);
+            if let Some(later) = later {
+                later.push(is.id);
+            } else {
+                let grown = list.grown_to(throughput.partitions_needed());
+                list = Arc::new(grown.map_err(|error| Error::Invalid(error.to_string()))?);
+            }
         }
         let is_recorded = was.is_some_and(|was| was.storage_id == is.storage_id)
             && kept.is_some_and(|kept| kept.epoch() == list.epoch());

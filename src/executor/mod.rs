@@ -19,6 +19,7 @@ mod disturb;
 pub mod error;
 mod explain;
 mod figures;
+mod growth;
 mod heat;
 mod index;
 mod levels;

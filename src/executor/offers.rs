@@ -6,6 +6,7 @@
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use super::error::Error;
 use crate::clock::Clock;
@@ -28,6 +29,8 @@ pub struct ThroughputRules {
     pub metadata_per_second: Option<u32>,
     /// Whether statements are charged at all; without, nothing may have throughput.
     pub is_metered: bool,
+    /// How long after a change of throughput the physical partitions that it asks for are made; zero: with the change.
+    pub split_delay: Duration,
 }
 
 impl ThroughputRules {
@@ -51,6 +54,7 @@ impl ThroughputRules {
             waiting_max: 10_000,
             metadata_per_second: None,
             is_metered: true,
+            split_delay: Duration::ZERO,
         }
     }
 }
@@ -90,6 +94,11 @@ impl Offers {
             clock,
             pools: Mutex::default(),
         }
+    }
+
+    /// See [`ThroughputRules::split_delay`].
+    pub(crate) const fn split_delay(&self) -> Duration {
+        self.rules.split_delay
     }
 
     /// What a table may spend; `None`: anything.

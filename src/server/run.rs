@@ -19,6 +19,9 @@ use crate::partition::{HeatLimits, nodes, store};
 use crate::profile::Profile;
 use crate::schema::node::{Client, Live, NodeInfo, Peer};
 
+/// Time between looks whether physical partitions are due.
+const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
 /// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
 /// and are read, planned, computed and freed by recursion. Without optimisation a level of functions takes some 20 KiB.
 pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -123,6 +126,9 @@ impl Running {
         if !config.partition_check_interval.is_zero() {
             let (limits, interval) = (config.partitions, config.partition_check_interval);
             behind.push(partitioner(Arc::clone(&database), limits, interval));
+        }
+        if !config.throughput.split_delay.is_zero() {
+            behind.push(grower(Arc::clone(&database)));
         }
         if !config.heat_check_interval.is_zero() {
             let (limits, interval) = (config.heat, config.heat_check_interval);
@@ -272,6 +278,20 @@ fn partitioner(database: Arc<Database>, limits: executor::PartitionLimits, inter
                     "physical partitions changed"
                 ),
                 Err(error) => tracing::warn!(%error, "a look at the sizes of physical partitions failed"),
+            }
+        }
+    })
+}
+
+/// Makes physical partitions that throughput has asked for when their time has come.
+fn grower(database: Arc<Database>) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(GROWTH_CHECK_INTERVAL).await;
+            match database.grow_due().await {
+                Ok(0) => {}
+                Ok(tables) => tracing::info!(tables, "physical partitions made for more throughput"),
+                Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be made"),
             }
         }
     })

@@ -132,18 +132,19 @@ impl Account {
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
         asked.unwrap_or_else(|successors| {
-            let refused = successors.iter().filter_map(|successor| successor.peek(now).err());
+            let refused = successors.iter().filter_map(|successor| successor.ask(now).err());
             refused.max().map_or(Ok(()), Err)
         })
     }
 
-    fn peek(&self, now: Duration) -> Result<(), (Duration, i64)> {
-        let asked = self.live(|live| match live.budget.peek(now) {
+    /// As [`Account::admit_here`], and holds nothing.
+    fn ask(&self, now: Duration) -> Result<(), (Duration, i64)> {
+        let asked = self.live(|live| match live.budget.ask(now) {
             Admission::Admitted => Ok(()),
             Admission::Refused { retry_after } => Err((retry_after, live.budget.balance(now))),
         });
         asked.unwrap_or_else(|successors| {
-            let refused = successors.iter().filter_map(|successor| successor.peek(now).err());
+            let refused = successors.iter().filter_map(|successor| successor.ask(now).err());
             refused.max().map_or(Ok(()), Err)
         })
     }

@@ -12,7 +12,8 @@ pub enum Admission {
     Admitted,
     /// Not before this much time has passed.
     Refused {
-        /// Until the debt is worked off: whole milliseconds, rounded up; at least 1 ms.
+        /// Until the debt is worked off and, where one asked to be admitted, those were served who were refused before: whole milliseconds,
+        /// rounded up; at least 1 ms.
         retry_after: Duration,
     },
 }
@@ -33,6 +34,8 @@ pub struct Budget {
     in_flight: u32,
     /// What a request costs lately.
     mean: i128,
+    /// When whoever was refused last was told to come again: monotonic.
+    promised: Duration,
 }
 
 const MICROS: i128 = 1_000_000;
@@ -46,11 +49,20 @@ pub const BURST_PER_SECOND: RequestUnits = RequestUnits::whole(3_000);
 /// What a request is taken to cost before any has been seen: 5, a small write.
 const MEAN_AT_FIRST: i128 = 500 * MICROS;
 
+/// How far behind the end of a debt those who are refused are told to come: one second, after which a whole budget is there again.
+const PROMISED_MAX: Duration = Duration::from_secs(1);
+
 /// How fast the mean follows: each request moves it by an eighth of the way.
 const MEAN_SHARE: i128 = 8;
 
 fn amount(units: RequestUnits) -> i128 {
     i128::from(units.in_hundredths()) * MICROS
+}
+
+/// Rounded up, and at least one.
+fn whole_millis(time: Duration) -> Duration {
+    let millis = time.as_micros().div_ceil(1_000).max(1);
+    Duration::from_millis(u64::try_from(millis).unwrap_or(u64::MAX))
 }
 
 fn hundredths(amount: i128) -> i64 {
@@ -78,6 +90,7 @@ impl Budget {
             filled_at: now,
             in_flight: 0,
             mean: MEAN_AT_FIRST,
+            promised: Duration::ZERO,
         }
     }
 
@@ -155,19 +168,54 @@ impl Budget {
         if self.bank > 0 {
             wait = wait.max(micros(debt, BURST_PER_SECOND));
         }
-        let millis = u64::try_from(wait.saturating_add(999) / 1000).unwrap_or(u64::MAX);
+        let micros = u64::try_from(wait).unwrap_or(u64::MAX);
         Admission::Refused {
-            retry_after: Duration::from_millis(millis.max(1)),
+            retry_after: whole_millis(Duration::from_micros(micros)),
         }
     }
 
     /// Asks before any work is done.
     pub fn admit(&mut self, now: Duration) -> Admission {
-        let admission = self.peek(now);
+        let admission = self.ask(now);
         if admission == Admission::Admitted {
             self.in_flight = self.in_flight.saturating_add(1);
         }
         admission
+    }
+
+    /// As [`Budget::peek`], of somebody who comes again when told to: those who are refused at one moment are told to come one behind
+    /// the other, as the budget fills. Otherwise all of them would be told of the end of the same small debt, one would be served, and the
+    /// others would have come for nothing. Nothing is kept for anybody: whoever comes while there is something is admitted.
+    pub(super) fn ask(&mut self, now: Duration) -> Admission {
+        let admission = self.peek(now);
+        let Admission::Refused { retry_after } = admission else {
+            return admission;
+        };
+        let earliest = now.saturating_add(retry_after);
+        // All who were told to come have had their time.
+        let place = if self.promised <= now {
+            earliest
+        } else {
+            let next = self.promised.saturating_add(self.time_for_next());
+            next.clamp(earliest, earliest.saturating_add(PROMISED_MAX))
+        };
+        self.promised = place;
+        Admission::Refused {
+            retry_after: whole_millis(place.saturating_sub(now)),
+        }
+    }
+
+    /// How long the budget takes to fill by what two requests cost: that of whoever comes again, and that of one who comes anew meanwhile,
+    /// from whom nobody can tell him.
+    fn time_for_next(&self) -> Duration {
+        let rate = if self.bank > 0 {
+            self.per_second.max(BURST_PER_SECOND)
+        } else {
+            self.per_second
+        };
+        let each = self.mean.clamp(0, self.full());
+        let nanos = each.saturating_mul(2_000) / i128::from(rate.in_hundredths()).max(1);
+        Duration::from_nanos(u64::try_from(nanos).unwrap_or(u64::MAX))
     }
 
     /// Takes what an admitted request really cost.
@@ -253,6 +301,14 @@ mod tests {
         }
     }
 
+    /// How long the debt lasts, whoever has come before.
+    fn waiting(budget: &mut Budget, now: Duration) -> u128 {
+        match budget.peek(now) {
+            Admission::Refused { retry_after } => retry_after.as_millis(),
+            Admission::Admitted => panic!("admitted"),
+        }
+    }
+
     #[test]
     fn debt_is_worked_off_before_anything_is_admitted() {
         let mut budget = Budget::new(whole(100), false, Duration::ZERO);
@@ -267,7 +323,7 @@ mod tests {
         assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
         budget.settle(whole(800));
         assert_eq!(refused(&mut budget, Duration::from_micros(1)), 1000);
-        assert_eq!(refused(&mut budget, Duration::from_micros(999_999)), 1);
+        assert_eq!(waiting(&mut budget, Duration::from_micros(999_999)), 1);
         assert_eq!(budget.admit(Duration::from_millis(1001)), Admission::Admitted);
     }
 
@@ -279,7 +335,7 @@ mod tests {
             asked.count()
         };
         assert_eq!(admitted(&mut budget), 20);
-        assert_eq!(refused(&mut budget, Duration::ZERO), 1);
+        assert_eq!(waiting(&mut budget, Duration::ZERO), 1);
         for _ in 0..20 {
             budget.cancel();
         }
@@ -293,6 +349,38 @@ mod tests {
             };
         }
         assert_eq!(admitted(&mut budget), 6);
+    }
+
+    #[test]
+    fn those_who_are_refused_are_told_to_come_one_behind_the_other() {
+        let mut budget = Budget::new(whole(400), false, Duration::ZERO);
+        for _ in 0..80 {
+            assert_eq!(budget.admit(Duration::ZERO), Admission::Admitted);
+        }
+        for _ in 0..80 {
+            budget.settle(whole(5));
+        }
+        // Each costs 5, which takes 12.5 ms to come, and as much again is counted on for others.
+        let told: Vec<u128> = (0..5).map(|_| refused(&mut budget, Duration::ZERO)).collect();
+        assert_eq!(told, [1, 26, 51, 76, 101]);
+        // No later than a second behind the debt, however many ask.
+        for _ in 0..200 {
+            assert!(refused(&mut budget, Duration::ZERO) <= 1_001);
+        }
+        // Whoever comes as told is served, the last of them too.
+        let served = (1..=1_001).filter(|millis| {
+            let admission = budget.admit(Duration::from_millis(*millis));
+            if admission == Admission::Admitted {
+                budget.settle(whole(5));
+            }
+            admission == Admission::Admitted
+        });
+        assert_eq!(served.count(), 81);
+        // Nothing is kept for those who do not come.
+        let late = Duration::from_secs(60);
+        assert_eq!(budget.admit(late), Admission::Admitted);
+        budget.settle(whole(600));
+        assert_eq!(refused(&mut budget, late), 500);
     }
 
     #[test]
