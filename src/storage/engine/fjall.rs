@@ -25,12 +25,13 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use fjall::{AbstractTree, LsmError, Readable};
-use tokio::sync::{Semaphore, oneshot};
+use tokio::sync::oneshot;
 
 use super::acknowledged::ChainEnd;
 use super::committer::{Command, Committer, Request};
 use super::directory::{Directory, full_or};
 use super::layout::{OWN, Own, full_range, parse_own, with_full_key};
+use super::room::Room;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space};
@@ -48,8 +49,10 @@ pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
 /// the queue: with only one other, that one being busy, it does nothing else until the compaction ends. A third takes it off.
 const WORKER_THREADS: usize = 3;
 
-/// Bytes that one permit of the queue's room stands for.
-const ROOM_UNIT_BYTES: usize = 1024;
+/// Bytes of a memtable, and of a table that compactions write. Each table is synced as a whole, and a sync of the log may have to
+/// wait for all that a file system is just writing: some 130 ms behind 64 MiB, which is the engine's default. The log's unflushed end
+/// is also what a start after a kill replays. A store keeps what it was made with.
+const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The `file:` engine. Clones are the same store; it closes when the last one goes.
 #[derive(Clone, Debug)]
@@ -60,12 +63,7 @@ struct Inner {
     shared: Arc<Shared>,
     /// `None` only while dropping: the committer ends when its sender goes.
     commands: Option<mpsc::Sender<Command>>,
-    /// Room in the queue, in units of bytes. A batch takes no less than its share of the units among the most batches that may
-    /// wait, so one semaphore holds both bounds.
-    room: Arc<Semaphore>,
-    room_units: usize,
-    batch_units_min: usize,
-    batch_bytes_max: usize,
+    room: Room,
     committer: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -139,17 +137,10 @@ impl Store {
             })
             .map_err(|error| super::directory::io_error("starting the committer of", Path::new("store"))(error))?;
         let shared = when_opened.await.map_err(|_| Error::Closed)??;
-        let room_units = options
-            .commit_queue_bytes_max
-            .div_ceil(ROOM_UNIT_BYTES)
-            .clamp(1, Semaphore::MAX_PERMITS);
         Ok(Self(Arc::new(Inner {
             shared,
             commands: Some(commands),
-            room: Arc::new(Semaphore::new(room_units)),
-            room_units,
-            batch_units_min: room_units.div_ceil(options.commit_queue_batches_max.max(1)),
-            batch_bytes_max: options.batch_bytes_max,
+            room: Room::new(options),
             committer: Mutex::new(Some(thread)),
         })))
     }
@@ -173,23 +164,7 @@ impl Store {
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
         let bytes = batch.bytes();
-        if bytes > self.0.batch_bytes_max {
-            return Err(Error::BatchTooLarge {
-                bytes,
-                bytes_max: self.0.batch_bytes_max,
-            });
-        }
-        let units = bytes
-            .div_ceil(ROOM_UNIT_BYTES)
-            .clamp(self.0.batch_units_min, self.0.room_units);
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let room = match Arc::clone(&self.0.room).try_acquire_many_owned(units) {
-            Ok(room) => room,
-            // Boxed, since it is rare and would make every commit's future larger.
-            Err(_) => Box::pin(Arc::clone(&self.0.room).acquire_many_owned(units))
-                .await
-                .map_err(|_| Error::Closed)?,
-        };
+        let room = self.0.room.take(bytes).await?;
         let (answer, answered) = oneshot::channel();
         let request = Request {
             only_in: batch.opening(),
@@ -308,7 +283,12 @@ impl Engine {
                 .cache_size(options.block_cache_bytes_max as u64)
                 .worker_threads(WORKER_THREADS)
                 .open()?;
-            let data = database.keyspace("data", fjall::KeyspaceCreateOptions::default)?;
+            let data = database.keyspace("data", || {
+                let leveled = fjall::compaction::Leveled::default().with_table_target_size(TABLE_BYTES);
+                fjall::KeyspaceCreateOptions::default()
+                    .max_memtable_size(TABLE_BYTES)
+                    .compaction_strategy(Arc::new(leveled))
+            })?;
             Ok((database, data))
         })?;
         let (database, data) = opened.map_err(|error| opening_error(&path, error))?;

@@ -1,5 +1,5 @@
 //! The `memory:` engine: a persistent ordered map for each space. A snapshot is the root of the maps, so old ones stay readable
-//! for nothing, and forks share what they have in common. The model that the other engines are held against.
+//! for nothing. The model that the other engines are held against.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -60,16 +60,6 @@ impl Store {
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
         self.0.derivations.store(Arc::new(derivations));
-    }
-
-    /// A store of its own that begins with what this one holds now. Costs the same however much that is.
-    #[must_use]
-    pub fn fork(&self) -> Self {
-        Self(Arc::new(Inner {
-            state: ArcSwap::new(self.snapshot()),
-            writer: Mutex::default(),
-            derivations: ArcSwap::new(self.0.derivations.load_full()),
-        }))
     }
 }
 

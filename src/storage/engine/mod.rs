@@ -8,6 +8,7 @@ pub(super) mod fjall;
 mod group;
 mod layout;
 pub(super) mod memory;
+mod room;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;
 pub(super) mod slate;

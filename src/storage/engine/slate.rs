@@ -29,10 +29,11 @@ use bytes::Bytes;
 use slatedb::config::ScanOptions;
 use slatedb::object_store::memory::InMemory;
 use slatedb::{CloseReason, Db, DbSnapshot, ErrorKind, IterationOrder, MergeOperator, MergeOperatorError};
-use tokio::sync::{Semaphore, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use self::committer::{Command, Committer, Home, Request};
 use super::layout::{full_key, full_range};
+use super::room::Room;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
 use crate::storage::batch::{Batch, Space, merge_values};
 use crate::storage::cache::RowCache;
@@ -43,9 +44,6 @@ use crate::storage::options::Options;
 use crate::storage::sizes::Estimate;
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// Bytes that one permit of the queue's room stands for.
-const ROOM_UNIT_BYTES: usize = 1024;
-
 /// The SlateDB engine. Clones are the same store; it closes behind when the last one goes.
 #[derive(Clone, Debug)]
 pub struct Store(Arc<Inner>);
@@ -54,9 +52,7 @@ pub struct Store(Arc<Inner>);
 struct Inner {
     shared: Arc<Shared>,
     commands: mpsc::Sender<Command>,
-    bytes_room: Arc<Semaphore>,
-    bytes_room_units: usize,
-    batch_bytes_max: usize,
+    room: Room,
 }
 
 #[derive(Debug)]
@@ -151,16 +147,10 @@ impl Store {
         };
         committer.open().await?;
         tokio::spawn(committer.run());
-        let bytes_room_units = options
-            .commit_queue_bytes_max
-            .div_ceil(ROOM_UNIT_BYTES)
-            .clamp(1, Semaphore::MAX_PERMITS);
         Ok(Self(Arc::new(Inner {
             shared,
             commands,
-            bytes_room: Arc::new(Semaphore::new(bytes_room_units)),
-            bytes_room_units,
-            batch_bytes_max: options.batch_bytes_max,
+            room: Room::new(options),
         })))
     }
 
@@ -183,18 +173,7 @@ impl Store {
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         let bytes = batch.bytes();
-        if bytes > self.0.batch_bytes_max {
-            return Err(Error::BatchTooLarge {
-                bytes,
-                bytes_max: self.0.batch_bytes_max,
-            });
-        }
-        let units = bytes.div_ceil(ROOM_UNIT_BYTES).clamp(1, self.0.bytes_room_units);
-        let units = u32::try_from(units).unwrap_or(u32::MAX);
-        let room = Arc::clone(&self.0.bytes_room)
-            .acquire_many_owned(units)
-            .await
-            .map_err(|_| Error::Closed)?;
+        let room = self.0.room.take(bytes).await?;
         let (answer, answered) = oneshot::channel();
         self.send(Command::Commit(Request {
             only_in: batch.opening(),

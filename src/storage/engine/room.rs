@@ -1,0 +1,61 @@
+//! Room in an engine's queue: bounded in bytes and in batches, by one semaphore.
+
+use std::sync::Arc;
+
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+use crate::storage::options::Options;
+use crate::storage::{Error, Result};
+
+/// Bytes that one permit stands for.
+const UNIT_BYTES: usize = 1024;
+
+/// The room. A batch takes no less than its share of the units among the most batches that may wait, so one semaphore holds both
+/// bounds; one that is larger than the whole room takes all of it.
+#[derive(Debug)]
+pub(super) struct Room {
+    free: Arc<Semaphore>,
+    units: usize,
+    batch_units_min: usize,
+    batch_bytes_max: usize,
+}
+
+impl Room {
+    pub(super) fn new(options: &Options) -> Self {
+        let units = options.commit_queue_bytes_max.div_ceil(UNIT_BYTES);
+        let units = units.clamp(1, Semaphore::MAX_PERMITS);
+        Self {
+            free: Arc::new(Semaphore::new(units)),
+            units,
+            batch_units_min: units.div_ceil(options.commit_queue_batches_max.max(1)),
+            batch_bytes_max: options.batch_bytes_max,
+        }
+    }
+
+    /// Waits for room for a batch of so many bytes; it is given back when the permit is dropped.
+    ///
+    /// # Errors
+    /// When a batch may not be so large, and when the store is closed.
+    pub(super) async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
+        if bytes > self.batch_bytes_max {
+            return Err(Error::BatchTooLarge {
+                bytes,
+                bytes_max: self.batch_bytes_max,
+            });
+        }
+        let units = bytes.div_ceil(UNIT_BYTES).clamp(self.batch_units_min, self.units);
+        let units = u32::try_from(units).unwrap_or(u32::MAX);
+        match Arc::clone(&self.free).try_acquire_many_owned(units) {
+            Ok(room) => Ok(room),
+            // Boxed, since it is rare and would make every commit's future larger.
+            Err(_) => Box::pin(Arc::clone(&self.free).acquire_many_owned(units))
+                .await
+                .map_err(|_| Error::Closed),
+        }
+    }
+
+    /// Gives none any more.
+    pub(super) fn close(&self) {
+        self.free.close();
+    }
+}
