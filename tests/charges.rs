@@ -11,6 +11,7 @@ use grammar::ast::BatchKind;
 use helenus::TestServer;
 use helenus::config::{Config, Values};
 use helenus::executor::{AnswerKind, Member, QueryParams};
+use helenus::metrics::turn::Turn;
 use helenus::planner::bound::Value;
 use helenus::wire::request::{Params, Query, Request};
 use helenus::wire::{Version, flags, write};
@@ -378,6 +379,46 @@ async fn the_request_log_and_tables_show_charges_and_no_values() {
         client.ok("SELECT * FROM t WHERE k = 1").await;
     }
     assert_eq!(printed(&client.ok(log).await).len(), 100);
+}
+
+#[tokio::test]
+async fn what_a_turn_keeps_back_is_seen_in_it_and_told_once() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY) WITH helenus_partitions = 100")
+        .await;
+    let log = "SELECT pii_command_text, request_charge FROM system_cosmos.request_log";
+    let clock = client.clock.clone();
+    let turn = Turn::enter(|| clock.monotonic());
+    let before = client.database.request_units().in_hundredths();
+    let spent = || client.database.request_units().in_hundredths() - before;
+    for k in 0..150 {
+        client.ok(&format!("INSERT INTO t (k) VALUES ({k})")).await;
+    }
+    assert_eq!(spent(), 150 * 500);
+    for k in 150..300 {
+        client.ok(&format!("INSERT INTO t (k) VALUES ({k})")).await;
+    }
+    let logged = printed(&client.ok(log).await);
+    assert_eq!(
+        (logged.len(), logged[99].as_str()),
+        (100, r#""INSERT INTO t (k) VALUES (?)" 5.0"#)
+    );
+    client.ok("SELECT k FROM t WHERE k = 1").await;
+    drop(turn);
+    let logged = printed(&client.ok(log).await);
+    assert_eq!(
+        (logged.len(), logged[99].as_str()),
+        (100, r#""SELECT k FROM t WHERE k = ?" 1.0"#)
+    );
+    // Two looks at the log cost a unit each.
+    assert_eq!(spent(), 300 * 500 + 3 * 100);
+    let partitions = client.database.partitions();
+    let units: u64 = partitions
+        .iter()
+        .map(|partition| partition.request_units.in_hundredths())
+        .sum();
+    assert_eq!((partitions.len(), units), (100, 300 * 500 + 100));
 }
 
 #[tokio::test]

@@ -208,26 +208,16 @@ async fn splits_and_other_rates_carry_debts() {
         .charge
         .in_hundredths();
     let debt = cost - 40_000;
-    client
-        .ok("ALTER TABLE t WITH cosmosdb_provisioned_throughput = 4000")
-        .await;
-    assert_eq!(
-        client.throttled("SELECT k FROM t WHERE k = 1").await,
-        debt.div_ceil(400)
-    );
-    client.ok("ALTER TABLE t WITH helenus_split_at = 0").await;
-    // Half of the debt, half of the rate.
-    assert_eq!(
-        client.throttled("SELECT k FROM t WHERE k = 1").await,
-        debt.div_ceil(400)
-    );
-    client
-        .ok("ALTER TABLE t WITH helenus_merge = {'left': 1, 'right': 2}")
-        .await;
-    assert_eq!(
-        client.throttled("SELECT k FROM t WHERE k = 1").await,
-        debt.div_ceil(400)
-    );
+    for change in [
+        "ALTER TABLE t WITH cosmosdb_provisioned_throughput = 4000",
+        // Half of the debt, half of the rate.
+        "ALTER TABLE t WITH helenus_split_at = 0",
+        "ALTER TABLE t WITH helenus_merge = {'left': 1, 'right': 2}",
+    ] {
+        client.ok(change).await;
+        let millis = client.throttled("SELECT k FROM t WHERE k = 1").await;
+        assert_eq!(millis, debt.div_ceil(400), "{change}");
+    }
     client.ok("TRUNCATE t").await;
     // Still in debt; who comes is told to come behind the one before.
     let again = client.throttled("SELECT k FROM t WHERE k = 1").await;
@@ -240,6 +230,36 @@ async fn splits_and_other_rates_carry_debts() {
         "40000 4 10000.0"
     );
     client.throttled("SELECT k FROM t").await;
+}
+
+#[tokio::test]
+async fn without_metering_nothing_is_charged_and_nothing_may_have_throughput() {
+    let client = Client::limited(ThroughputRules {
+        is_metered: false,
+        ..unlimited()
+    })
+    .await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v text)").await;
+    for text in [
+        "INSERT INTO t (k, v) VALUES (1, 'a')",
+        "SELECT * FROM t",
+        "SELECT count(*) FROM t",
+    ] {
+        assert_eq!(client.ok(text).await.charge.in_hundredths(), 0, "{text}");
+    }
+    for refused in [
+        "ALTER TABLE t WITH cosmosdb_provisioned_throughput = 400",
+        "CREATE TABLE other (k int PRIMARY KEY) WITH cosmosdb_autoscale_max_throughput = 4000",
+    ] {
+        let told = client.refused(refused).await;
+        assert!(told.ends_with("it was started without metering"), "{told}");
+    }
+    // What it would cost is told all the same.
+    let told = printed(&client.ok("EXPLAIN SELECT * FROM t WHERE k = 1").await).concat();
+    assert!(
+        told.contains("request units in all") && !told.contains("0.00 request units in all"),
+        "{told}"
+    );
 }
 
 #[tokio::test]

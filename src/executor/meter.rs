@@ -110,13 +110,13 @@ impl Meter {
         &self.hot
     }
 
-    /// Notes a statement, its charges and what came of it.
+    /// Notes a statement, its charges, their sum (millionths of a unit, and as it is told) and what came of it.
     pub(super) fn note(
         self: &Arc<Self>,
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        charge: RequestUnits,
+        sum: (u64, RequestUnits),
         outcome: &Result<Answer, Error>,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
@@ -127,12 +127,12 @@ impl Meter {
                 // Whoever was told before has been told, since one turn tells one.
                 sheet.whose = self.address();
             }
-            self.note_on(sheet, request, done, charges, charge, outcome);
+            self.note_on(sheet, request, done, charges, sum, outcome);
             true
         });
         if !noted {
             let mut sheet = Sheet::default();
-            self.note_on(&mut sheet, request, done, charges, charge, outcome);
+            self.note_on(&mut sheet, request, done, charges, sum, outcome);
             self.tell(&mut sheet, self.clock.monotonic());
         }
     }
@@ -141,41 +141,53 @@ impl Meter {
         std::ptr::from_ref(self).addr()
     }
 
+    #[inline]
     fn note_on(
         &self,
         sheet: &mut Sheet,
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        charge: RequestUnits,
+        sum: (u64, RequestUnits),
         outcome: &Result<Answer, Error>,
     ) {
-        sheet.micros = sheet.micros.saturating_add(charges.micros());
+        let (micros, told) = sum;
+        sheet.micros = sheet.micros.saturating_add(micros);
         let key_weight = charges.key_weight();
-        for charge in charges.partitions() {
-            if let (Some(token), Some(key)) = (charge.token, &charge.key) {
-                let (table, units) = (charge.partition.table, charge.units());
-                self.hot.note(table, token, key, units, request.began(), key_weight);
+        // Nearly every statement has one charge, at the place where the one before it had its own.
+        match (charges.only(), sheet.places.last_mut()) {
+            (Some(only), Some(place)) if key_weight == 0 && place.partition == only.partition => place.add(only),
+            _ => {
+                for charge in charges.partitions() {
+                    self.note_charge(sheet, request, charge, key_weight);
+                }
             }
-            if let Some(place) = sheet
-                .places
-                .iter_mut()
-                .find(|place| place.partition == charge.partition)
-            {
-                place.add(charge);
-                continue;
-            }
-            if sheet.places.len() >= PLACES_MAX {
-                self.tell_charges(sheet);
-            }
-            let mut place = Place::of(request, charge);
-            place.add(charge);
-            sheet.places.push(place);
         }
         if self.log.is_on() {
             let ended = || self.clock.monotonic();
-            self.log.note(&mut sheet.page, request, done, charge, outcome, ended);
+            self.log.note(&mut sheet.page, request, done, told, outcome, ended);
         }
+    }
+
+    fn note_charge(&self, sheet: &mut Sheet, request: &Request<'_>, charge: &Charge, key_weight: u64) {
+        if let (Some(token), Some(key)) = (charge.token, &charge.key) {
+            let (table, units) = (charge.partition.table, charge.units());
+            self.hot.note(table, token, key, units, request.began(), key_weight);
+        }
+        if let Some(place) = sheet
+            .places
+            .iter_mut()
+            .find(|place| place.partition == charge.partition)
+        {
+            place.add(charge);
+            return;
+        }
+        if sheet.places.len() >= PLACES_MAX {
+            self.tell_charges(sheet);
+        }
+        let mut place = Place::of(request, charge);
+        place.add(charge);
+        sheet.places.push(place);
     }
 
     /// Tells everybody what stands on a sheet, which is empty then.

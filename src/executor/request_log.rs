@@ -81,6 +81,8 @@ const ENTRIES_MAX: usize = 256;
 pub(super) struct Page {
     heading: Heading,
     entries: Vec<Entry>,
+    /// The address of the session that asked last: a turn has one, so it is rarely compared further.
+    session: usize,
 }
 
 #[derive(Debug)]
@@ -138,9 +140,10 @@ impl RequestLog {
         };
         kept.next += count as u64;
         kept.turns.push_back(turn);
-        kept.entries.extend(page.entries.drain(..));
+        kept.entries.extend(&page.entries);
         let old = kept.forget(self.entries_max);
         drop(kept);
+        page.entries.clear();
         // Freed without the lock.
         drop(old);
     }
@@ -168,27 +171,33 @@ impl Kept {
 
 impl Page {
     /// Whether a statement of this client must go onto another page.
-    fn is_full_for(&self, session: &SessionState) -> bool {
-        let Some(_) = self.entries.first() else { return false };
-        let heading = &self.heading;
-        let same_user = match (&heading.user, &session.user) {
-            (Some(one), Some(other)) => Arc::ptr_eq(one, other) || one == other,
-            (one, other) => one.is_none() == other.is_none(),
-        };
-        self.entries.len() >= ENTRIES_MAX
-            || heading.asked_more.len() + 1 >= ASKED_MAX
-            || heading.client != session.client
-            || !same_user
+    #[inline]
+    fn is_full_for(&mut self, session: &SessionState) -> bool {
+        if self.entries.len() >= ENTRIES_MAX || self.heading.asked_more.len() + 1 >= ASKED_MAX {
+            return true;
+        }
+        let address = std::ptr::from_ref(session).addr();
+        let is_other = std::mem::replace(&mut self.session, address) != address;
+        is_other
+            && !self.entries.is_empty()
+            && (self.heading.client != session.client || self.heading.user != session.user)
     }
 
     /// The place of what was asked for; `None`: nothing that the log is for.
+    #[inline]
     fn asked(&mut self, done: Done<'_>) -> Option<usize> {
+        if let (Done::Statement(planned), Some(Asked::Plan(plan))) = (done, &self.heading.asked)
+            && Arc::ptr_eq(plan, planned)
+        {
+            return Some(0);
+        }
+        self.other_asked(done)
+    }
+
+    fn other_asked(&mut self, done: Done<'_>) -> Option<usize> {
         let heading = &mut self.heading;
         if let Done::Statement(planned) = done {
             let is_it = |asked: &Asked| matches!(asked, Asked::Plan(plan) if Arc::ptr_eq(plan, planned));
-            if heading.asked.as_ref().is_some_and(is_it) {
-                return Some(0);
-            }
             if let Some(place) = heading.asked_more.iter().position(is_it) {
                 return Some(place + 1);
             }

@@ -55,7 +55,8 @@ impl Database {
         outcome: &mut Result<Answer, Error>,
     ) {
         self.pay(request, done, charges, outcome);
-        let charge = charges.total();
+        let micros = charges.micros();
+        let charge = charges.total_of(micros);
         if let Ok(answer) = outcome {
             answer.charge = charge;
             if request.is_traced() {
@@ -68,7 +69,7 @@ impl Database {
             }
         }
         if charges.is_on() {
-            self.meter().note(request, done, charges, charge, outcome);
+            self.meter().note(request, done, charges, (micros, charge), outcome);
         }
     }
 }

@@ -101,8 +101,6 @@ struct Definition {
     returns: CqlType,
     body: Body,
     look: Look,
-    /// The same for the same arguments, always.
-    pure: bool,
     /// Called even if an argument is null; otherwise the result is null then.
     takes_null: bool,
 }
@@ -155,7 +153,7 @@ impl Function {
         )
     }
 
-    /// A pure scalar that is null when an argument is.
+    /// A scalar that is null when an argument is.
     fn scalar(
         name: impl Into<String>,
         arguments: impl Into<Vec<CqlType>>,
@@ -168,7 +166,6 @@ impl Function {
             returns,
             body: Body::Scalar(Arc::new(body)),
             look: Look::Call,
-            pure: true,
             takes_null: false,
         }))
     }
@@ -185,7 +182,6 @@ impl Function {
             returns,
             body: Body::Aggregate(kind),
             look: Look::Call,
-            pure: true,
             takes_null: true,
         }))
     }
@@ -200,10 +196,6 @@ impl Function {
             }
             Err(shared) => Self(shared),
         }
-    }
-
-    fn impure(self) -> Self {
-        self.with(|definition| definition.pure = false)
     }
 
     fn taking_null(self) -> Self {
@@ -236,12 +228,6 @@ impl Function {
     #[must_use]
     pub fn is_aggregate(&self) -> bool {
         matches!(self.0.body, Body::Aggregate(_))
-    }
-
-    /// Whether it gives the same result for the same arguments whenever it is called, so that a call of constants is one.
-    #[must_use]
-    pub fn is_pure(&self) -> bool {
-        self.0.pure
     }
 
     /// What the result's column is called, given its arguments' texts.

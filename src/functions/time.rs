@@ -64,7 +64,7 @@ const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
 pub(super) fn find(name: &str) -> Option<Candidates> {
     let one = |function| Some(Candidates::Overloads(vec![function]));
     if let Some((_, returns, body)) = NOW.iter().find(|(names, ..)| names.contains(&name)) {
-        return one(Function::scalar(name, [], returns.clone(), body).impure());
+        return one(Function::scalar(name, [], returns.clone(), body));
     }
     if let Some((_, returns, make, from)) = CONVERSIONS.iter().find(|(names, ..)| names.contains(&name)) {
         let overload = |native: &Native| {

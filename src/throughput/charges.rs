@@ -326,7 +326,13 @@ impl Charges {
     /// All of it, as clients are told: in hundredths, rounded by the last page.
     #[must_use]
     pub fn total(&self) -> RequestUnits {
-        let micros = self.micros().saturating_add(self.carried_micros);
+        self.total_of(self.micros())
+    }
+
+    /// As [`Charges::total`], for who has asked for [`Charges::micros`] already.
+    #[must_use]
+    pub const fn total_of(&self, micros: u64) -> RequestUnits {
+        let micros = micros.saturating_add(self.carried_micros);
         if self.goes_on {
             RequestUnits::hundredths(micros / MICROS_IN_HUNDREDTH)
         } else {
@@ -357,6 +363,15 @@ impl Charges {
         self.fold();
         let all = self.before.iter().chain(&self.last);
         all.filter(|charge| charge.micros > 0)
+    }
+
+    /// The only charge, where there is one alone.
+    #[inline]
+    pub fn only(&mut self) -> Option<&Charge> {
+        self.fold();
+        self.last
+            .as_ref()
+            .filter(|charge| self.before.is_empty() && charge.micros > 0)
     }
 
     /// The price of a look at a row of up to 1 KiB by its whole key.
