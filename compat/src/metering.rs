@@ -32,7 +32,13 @@ pub struct Options {
     pub load: bench::Options,
 }
 
-/// The servers, and what has been measured of one kind of operation.
+/// Between two looks at whether a server rests.
+const REST_LOOK: Duration = Duration::from_millis(250);
+
+/// Looks before it is measured as it is.
+const REST_LOOKS_MAX: usize = 80;
+
+/// What has been measured of one kind of operation.
 #[derive(Debug, Default)]
 struct Measured {
     ratios: Vec<f64>,
@@ -58,6 +64,8 @@ pub fn run(options: &Options) -> Outcome<bool> {
     for start in 0..options.starts.max(1) {
         let folder = tempfile::tempdir()?;
         let mut pair = Pair::start(folder.path(), start % 2 == 1, options)?;
+        come_to_rest(&pair.first)?;
+        come_to_rest(&pair.second)?;
         for (kind, measured) in kinds.iter().zip(&mut measured) {
             pair.warm_up(*kind, options, &mut round)?;
             for _ in 0..options.fours.max(1) {
@@ -94,6 +102,18 @@ pub fn run(options: &Options) -> Outcome<bool> {
         );
     }
     Ok(good)
+}
+
+/// Waits until a server has done what it does behind the requests, such as putting what it has recovered in order; not for ever.
+fn come_to_rest(server: &Server) -> Outcome<()> {
+    for _ in 0..REST_LOOKS_MAX {
+        let before = CpuTimes::read(server.pid())?;
+        std::thread::sleep(REST_LOOK);
+        if CpuTimes::read(server.pid())?.since(&before) < REST_LOOK / 50 {
+            break;
+        }
+    }
+    Ok(())
 }
 
 /// Copies a folder with all that is in it.
