@@ -327,6 +327,8 @@ pub struct Config {
     pub key_filter_bytes_max: usize,
     /// Memory for blocks, in bytes.
     pub block_cache_bytes_max: usize,
+    /// Most stores beside the main one.
+    pub stores_max: usize,
     /// Time between clean-ups of what expired or was deleted; zero: never.
     pub sweep_interval: Duration,
     /// Whom the server behaves as.
@@ -405,6 +407,7 @@ impl Config {
             row_cache_bytes_max: values.parsed("row-cache-bytes-max")?,
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
+            stores_max: values.parsed("stores-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
             profile,
             account_name: values.text("account").unwrap_or_default().to_owned(),

@@ -207,7 +207,7 @@ async fn what_cannot_be_changed_is_refused() {
         ),
         (
             "ALTER TABLE t WITH helenus_split_at = 5 AND comment = 'x'",
-            "'helenus_split_at' and 'helenus_merge' cannot stand beside other options",
+            "'helenus_split_at', 'helenus_merge', 'helenus_lift' and 'helenus_lower' cannot stand beside other options",
         ),
         (
             "ALTER TABLE system_auth.roles WITH helenus_split_at = 5",

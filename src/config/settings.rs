@@ -304,6 +304,12 @@ pub const SETTINGS: &[Setting] = &[
          of throughput meanwhile is refused; 0: at once",
     ),
     setting(
+        "stores-max",
+        "NUMBER",
+        Some("8"),
+        "Stores that physical partitions may be lifted into, beside the main one; each may take as much memory",
+    ),
+    setting(
         "row-cache-bytes-max",
         "BYTES",
         Some("67108864"),

@@ -11,6 +11,8 @@
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
 //! !logical · u32 · i64  the size of a large logical partition (logical.rs)
+//! !next_store  !store · u32  !moved · …  the stores beside the main one (lift.rs)
+//! !batch · u64        a logged batch on its way to several stores (batch_log.rs)
 //! !partitions · u32   the physical partitions of the table of this number (partition::map); none: one that was never changed
 //! ```
 //! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
@@ -26,19 +28,23 @@
 //! - A paging state names the last row's partition key and clustering key. The next page goes on behind them by the list of its own
 //!   time; no id, range or epoch of a list is in it.
 
+mod lift;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use imbl::ordmap::DiffItem;
 use imbl::{HashMap, OrdMap};
-use tokio::sync::Mutex;
+use tokio::sync::{Mutex, watch};
 use uuid::Uuid;
 
+use self::lift::Moved;
 use crate::clock::Clock;
+use crate::executor::batch_log::{self, Logged};
 use crate::executor::growth::{Growth, needed};
 use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
@@ -50,8 +56,8 @@ use crate::executor::probe::PROBE;
 use crate::executor::write::clock::LAST_BALLOT;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store, key};
-use crate::partition::{Consistency, MapError, PhysicalPartitionId, StoreId, TablePartitions};
+use crate::partition::store::{self, Batch, Derivations, KeyRange, Order, Space, Store, key};
+use crate::partition::{Consistency, MapError, PhysicalPartitionId, StoreId, Stores, TablePartitions};
 use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
 use crate::planner::rules::Rules;
 use crate::schema::{Schema, StorageId, Table, Throughput, record, system};
@@ -61,9 +67,6 @@ const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
 const GARBAGE: &[u8] = b"!garbage";
 const PARTITIONS: &[u8] = b"!partitions";
-
-/// The one store that there is.
-const STORE: StoreId = StoreId(0);
 
 /// Everything that requests read of the catalog, at one moment.
 #[derive(Debug)]
@@ -92,6 +95,13 @@ impl Snapshot {
             .ok_or_else(|| gone(&table.keyspace, &table.name))
     }
 
+    /// The table or view of this number.
+    fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
+        let keyspaces = self.schema.keyspaces.values();
+        let mut tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
+        tables.find(|table| table.storage_id == id)
+    }
+
     /// Where the rows of the table of this number are, if there is one.
     pub(crate) fn partitions_of(&self, table: StorageId) -> Option<&TablePartitions> {
         self.partitions.get(&table).map(Arc::as_ref)
@@ -102,7 +112,7 @@ impl Snapshot {
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
     changing: Mutex<Changing>,
-    store: Store,
+    stores: Stores,
     clock: Clock,
     data_centers: Vec<(String, usize)>,
     rules: Rules,
@@ -122,6 +132,20 @@ pub(crate) struct Catalog {
     pub(crate) offers: Offers,
     /// The tables that wait for physical partitions.
     growth: Growth,
+    /// The number of the next record of the batch log: those before are done with, or were when the catalog was opened.
+    next_batch: AtomicU64,
+    /// Held by the move of a physical partition that is at work.
+    moving: Mutex<()>,
+    /// Lives as long as this: what works behind ends with it.
+    alive: Arc<()>,
+    /// What lies in stores from which it was moved.
+    leftovers: Arc<watch::Sender<BTreeSet<Moved>>>,
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Catalog").finish_non_exhaustive()
+    }
 }
 
 /// What only changes of the schema touch.
@@ -129,8 +153,12 @@ struct Changing {
     next_storage_id: StorageId,
     random: fastrand::Rng,
     clock_sequence: u16,
-    /// What is registered with the store.
+    /// What is registered with the stores.
     derivations: Derivations,
+    /// The stores beside the main one, as they are recorded.
+    stores: lift::Recorded,
+    /// A move that may have been recorded.
+    unsure_move: Option<lift::UnsureMove>,
 }
 
 /// What the catalog space held.
@@ -145,6 +173,8 @@ struct Found {
     indexes: BTreeMap<StorageId, Record>,
     partitions: BTreeMap<StorageId, Bytes>,
     logical: Vec<Recorded>,
+    batches: Vec<Logged>,
+    moved: Vec<Moved>,
 }
 
 impl Found {
@@ -170,6 +200,12 @@ impl Found {
                 let id = id.try_into().ok().map(u32::from_be_bytes);
                 let list = Bytes::copy_from_slice(value);
                 found.partitions.extend(id.map(|id| (id, list)));
+            } else if key == lift::NEXT_STORE || key.starts_with(lift::STORE) {
+                // Read before, to open them.
+            } else if let Some(place) = key.strip_prefix(lift::MOVED) {
+                found.moved.extend(Moved::decode(place));
+            } else if key.starts_with(batch_log::RECORD) {
+                found.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
             } else if let Some(place) = key.strip_prefix(logical::RECORD) {
                 found.logical.extend(logical::decode(place, value));
             } else if let Some(id) = key.strip_prefix(GARBAGE) {
@@ -207,14 +243,16 @@ impl Catalog {
     /// # Errors
     /// When the store fails, or a record cannot be read.
     pub(crate) async fn open(
-        store: Store,
+        stores: Stores,
         clock: Clock,
         mut random: fastrand::Rng,
         data_centers: Vec<(String, usize)>,
         offers: Offers,
         rules: Rules,
     ) -> Result<Self, Error> {
-        let found = Found::read(&store).await?;
+        let recorded = Box::pin(lift::open_stores(&stores)).await?;
+        let store = stores.main();
+        let found = Found::read(store).await?;
         let schema = schema_of(found.records, rules)?;
         let next_storage_id = found
             .next_storage_id
@@ -234,11 +272,11 @@ impl Catalog {
             uuid::Builder::from_random_bytes(draw()).into_uuid().into_bytes()
         });
         if !batch.is_empty() {
-            commit(&store, batch).await?;
+            commit(store, batch).await?;
         }
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
-        let mut partitions = partitions_at_open(&schema, &found.partitions, &store)?;
+        let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
         offers.check_metered(&schema)?;
         give_budgets(&offers, None, &schema, &mut partitions);
         let growth = Growth::new(offers.split_delay());
@@ -268,8 +306,10 @@ impl Catalog {
                 random,
                 clock_sequence,
                 derivations: Derivations::default(),
+                stores: recorded,
+                unsure_move: None,
             }),
-            store,
+            stores,
             clock,
             data_centers,
             rules,
@@ -281,8 +321,18 @@ impl Catalog {
             logical: found.logical,
             growth,
             offers,
+            next_batch: AtomicU64::new(0),
+            moving: Mutex::default(),
+            alive: Arc::default(),
+            leftovers: Arc::default(),
         };
         catalog.open_indexes(&schema, found.indexes).await?;
+        for logged in &found.batches {
+            Box::pin(batch_log::replay(&catalog, logged)).await?;
+        }
+        for moved in found.moved {
+            catalog.remove_moved_behind(moved, Vec::new());
+        }
         for id in found.garbage {
             catalog.remove_behind(id);
         }
@@ -294,11 +344,12 @@ impl Catalog {
         let mut changing = self.changing.lock().await;
         let difference = Difference::between(&Schema::default(), schema);
         let (_, derivations) = difference.derivations(&changing.derivations);
-        self.store.set_derivations(derivations.clone());
+        self.stores.set_derivations(derivations.clone());
         changing.derivations = derivations;
+        let current = self.current.load_full();
         for (index, table) in difference.come() {
             let record = records.remove(&index).unwrap_or_default();
-            self.begin_index(&mut changing, table, index, record);
+            self.begin_index(&mut changing, &current.partitions, table, index, record);
         }
         let mut batch = Batch::new();
         for id in records.into_keys() {
@@ -307,19 +358,29 @@ impl Catalog {
         if batch.is_empty() {
             return Ok(());
         }
-        commit(&self.store, batch).await
+        commit(self.stores.main(), batch).await
     }
 
     /// Takes an index into use, or begins or goes on with its build.
-    fn begin_index(&self, changing: &mut Changing, table: StorageId, index: StorageId, record: Record) {
+    fn begin_index(
+        &self,
+        changing: &mut Changing,
+        partitions: &Partitions,
+        table: StorageId,
+        index: StorageId,
+        record: Record,
+    ) {
         if record.is_complete {
             self.indexes.add_complete(index);
             return;
         }
         let progress = Arc::new(Progress::new(self.table_id(changing), record.rows_passed));
         self.indexes.add_building(index, &progress);
+        let list = partitions.get(&table);
+        let stores = list.into_iter().flat_map(|list| list.stores());
         let build = Build {
-            store: self.store.clone(),
+            main: self.stores.main().clone(),
+            stores: stores.map(|(id, store)| (id, store.clone())).collect(),
             indexes: Arc::clone(&self.indexes),
             table,
             index,
@@ -345,7 +406,21 @@ impl Catalog {
     ) -> Result<DdlOutcome, Error> {
         let catalog = Arc::clone(self);
         let (statement, keyspace) = (statement.clone(), session_keyspace.map(str::to_owned));
-        to_the_end(async move { catalog.change_in_order(&statement, keyspace.as_deref()).await }).await
+        to_the_end(async move {
+            let outcome = catalog.change_in_order(&statement, keyspace.as_deref()).await?;
+            if let Some(of) = outcome
+                .partition_change
+                .as_ref()
+                .filter(|of| lift::moves(of.change).is_some())
+            {
+                let schema = Arc::clone(&catalog.load().schema);
+                let table = schema.table_or_view(&of.keyspace, &of.table);
+                let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?.storage_id;
+                Box::pin(catalog.move_partition(table, of.change)).await?;
+            }
+            Ok(outcome)
+        })
+        .await
     }
 
     async fn change_in_order(
@@ -355,7 +430,8 @@ impl Catalog {
     ) -> Result<DdlOutcome, Error> {
         let mut changing = self.changing.lock().await;
         self.settle(&mut changing).await?;
-        let before = Arc::clone(&self.current.load().schema);
+        let current = self.current.load_full();
+        let before = Arc::clone(&current.schema);
         let context = DdlContext {
             now_micros: self.clock.wall_micros(),
             new_id: self.table_id(&mut changing),
@@ -366,10 +442,15 @@ impl Catalog {
         let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
         self.offers.check_metered(&outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
-            self.store.bytes_in(&key::table_range(table.storage_id)).bytes
+            let list = current.partitions.get(&table.storage_id);
+            list.map_or(0, |list| list.bytes(table.storage_id).bytes)
         })?;
         self.growth.refuse_second(&before, &outcome.schema)?;
-        if let Some(of) = &outcome.partition_change {
+        if let Some(of) = outcome
+            .partition_change
+            .as_ref()
+            .filter(|of| lift::moves(of.change).is_none())
+        {
             let table = before.table_or_view(&of.keyspace, &of.table);
             let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
             self.put_partitions_in_force(table.storage_id, of.change).await?;
@@ -426,13 +507,16 @@ impl Catalog {
         self.put_in_force(&mut changing, &before, next, &old, true, batch).await
     }
 
-    /// Splits or merges physical partitions of the table of this number: durable when it returns, and every later request goes by it.
+    /// Splits, merges or moves physical partitions of the table of this number: durable when it returns, and every later request goes by it.
     ///
     /// # Errors
     /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         to_the_end(async move {
+            if lift::moves(change).is_some() {
+                return Box::pin(catalog.move_partition(table, change)).await;
+            }
             let mut changing = catalog.changing.lock().await;
             catalog.settle(&mut changing).await?;
             catalog.put_partitions_in_force(table, change).await
@@ -479,11 +563,15 @@ impl Catalog {
 
     /// [`Catalog::repartition`] of somebody who may change the catalog.
     async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        if lift::moves(change).is_some() {
+            return Err(Error::Invalid("a move is no change of a list alone".to_owned()));
+        }
         let next = |before: &TablePartitions| match change {
             PartitionChange::Split { at } => before.split(at),
             PartitionChange::Merge { left, right } => {
                 before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
             }
+            PartitionChange::Lift { .. } | PartitionChange::Lower { .. } => Ok(before.clone()),
         };
         self.put_list_in_force(table, next).await
     }
@@ -504,6 +592,12 @@ impl Catalog {
         if !mutant::is_on(Mutant::ChangeNotPersisted) {
             self.commit_change(batch).await?;
         }
+        self.show_list(&current, table, next);
+        Ok(())
+    }
+
+    /// Lets everybody see a table's next list, which is recorded.
+    fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) {
         let mut keyspaces = current.schema.keyspaces.values();
         let of = keyspaces.find_map(|keyspace| {
             let mut tables = keyspace.all_tables();
@@ -520,12 +614,11 @@ impl Catalog {
             rules: self.rules,
             partitions,
         }));
-        Ok(())
     }
 
     /// Makes a change durable. Where that fails nobody knows whether it was done.
     async fn commit_change(&self, batch: Batch) -> Result<(), Error> {
-        let committed = commit(&self.store, batch).await;
+        let committed = commit(self.stores.main(), batch).await;
         if committed.is_err() && !mutant::is_on(Mutant::ForgetUnsureChange) {
             self.is_unsure.store(true, Ordering::Release);
         }
@@ -535,6 +628,31 @@ impl Catalog {
     /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
     pub(crate) fn is_unsure(&self) -> bool {
         self.is_unsure.load(Ordering::Acquire)
+    }
+
+    /// Refuses a write where nobody knows which catalog it is to go by.
+    ///
+    /// # Errors
+    /// [`Error::WriteFailure`] as long as that is so.
+    pub(crate) fn refuse_unsure(&self, consistency: Consistency) -> Result<(), Error> {
+        if !self.is_unsure() {
+            return Ok(());
+        }
+        Err(Error::WriteFailure {
+            consistency,
+            write_type: "SIMPLE",
+            message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
+        })
+    }
+
+    /// The store that it is kept in.
+    pub(crate) fn main(&self) -> &Store {
+        self.stores.main()
+    }
+
+    /// The key of a new record of the batch log.
+    pub(crate) fn new_batch(&self) -> Vec<u8> {
+        batch_log::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Finds out what became of a change that failed, as soon as the store takes writes again.
@@ -556,10 +674,10 @@ impl Catalog {
             return Ok(());
         }
         // Behind this, whatever was handed to the store before has been done or never will be.
-        commit(&self.store, Batch::new()).await?;
-        let mut found = Found::read(&self.store).await?;
+        commit(self.stores.main(), Batch::new()).await?;
+        let mut found = Found::read(self.stores.main()).await?;
         let schema = schema_of(found.records, self.rules)?;
-        let mut partitions = partitions_at_open(&schema, &found.partitions, &self.store)?;
+        let mut partitions = partitions_at_open(&schema, &found.partitions, &self.stores)?;
         changing.next_storage_id = changing
             .next_storage_id
             .max(found.next_storage_id.unwrap_or_default())
@@ -574,10 +692,10 @@ impl Catalog {
         give_budgets(&self.offers, None, &schema, &mut partitions);
         let difference = Difference::between(&current.schema, &schema);
         let (meanwhile, then) = difference.derivations(&changing.derivations);
-        self.store.set_derivations(meanwhile);
+        self.stores.set_derivations(meanwhile);
         for (index, table) in difference.come() {
             let record = found.indexes.remove(&index).unwrap_or_default();
-            self.begin_index(changing, table, index, record);
+            self.begin_index(changing, &partitions, table, index, record);
         }
         self.current.store(Arc::new(Snapshot {
             schema: Arc::new(schema),
@@ -588,11 +706,12 @@ impl Catalog {
         for index in difference.gone() {
             self.indexes.remove(index);
         }
-        self.store.set_derivations(then.clone());
+        self.stores.set_derivations(then.clone());
         changing.derivations = then;
         for id in found.garbage {
             self.remove_behind(id);
         }
+        self.settle_move(changing);
         self.is_unsure.store(false, Ordering::Release);
         Ok(())
     }
@@ -633,7 +752,8 @@ impl Catalog {
         }
         let current = self.current.load_full();
         let mut later = (!self.growth.is_at_once()).then(Vec::new);
-        let mut partitions = partitions_after(&current, &next, &self.store, &mut batch, &mut later)?;
+        let mut partitions = partitions_after(&current, &next, self.stores.main(), &mut batch, &mut later)?;
+        let left = self.stores_left(changing, &current, &partitions, &mut batch);
         self.commit_change(batch).await?;
         for table in later.into_iter().flatten() {
             self.growth.begin(table, self.clock.monotonic());
@@ -642,10 +762,10 @@ impl Catalog {
         // What is kept with the rows covers both schemas as long as somebody may go by either.
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         if !difference.is_empty() {
-            self.store.set_derivations(meanwhile);
+            self.stores.set_derivations(meanwhile);
         }
         for (index, table) in come {
-            self.begin_index(changing, table, index, begun.clone());
+            self.begin_index(changing, &partitions, table, index, begun.clone());
         }
         self.current.store(Arc::new(Snapshot {
             schema: next,
@@ -657,28 +777,40 @@ impl Catalog {
             self.indexes.remove(index);
         }
         if !difference.is_empty() {
-            self.store.set_derivations(then.clone());
+            self.stores.set_derivations(then.clone());
             changing.derivations = then;
         }
         for id in garbage {
             self.remove_behind(id);
+        }
+        for (store, lists) in left {
+            changing.stores.in_use.remove(&store);
+            self.remove_store_behind(store, lists);
         }
         Ok(())
     }
 
     /// Removes the rows, or index entries, of a number that no table or index has any more.
     fn remove_behind(&self, id: StorageId) {
-        let store = self.store.clone();
+        let stores = self.stores.clone();
         tokio::spawn(async move {
-            let mut batch = Batch::new();
-            for space in [Space::Rows, Space::Deletions, Space::Indexes] {
-                batch.delete_range(space, key::table_range(id));
+            let mut removed = Ok(());
+            for (id_of, store) in stores.all() {
+                let mut batch = Batch::new();
+                for space in [Space::Rows, Space::Deletions, Space::Indexes] {
+                    batch.delete_range(space, key::table_range(id));
+                }
+                // One beside the main one that is closed is being removed as a whole, or everything is.
+                match store.commit(batch).await {
+                    Ok(_) => {}
+                    Err(store::Error::Closed) if id_of != StoreId::MAIN => {}
+                    Err(error) => removed = Err(error),
+                }
             }
-            let mut removed = store.commit(batch).await;
             if removed.is_ok() {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, garbage_key(id));
-                removed = store.commit(batch).await;
+                removed = stores.main().commit(batch).await.map(drop);
             }
             if let Err(error) = removed {
                 tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");
@@ -726,7 +858,7 @@ fn gone(keyspace: &str, table: &str) -> Error {
 fn partitions_at_open(
     schema: &Schema,
     records: &BTreeMap<StorageId, Bytes>,
-    store: &Store,
+    stores: &Stores,
 ) -> Result<Partitions, Error> {
     let keyspaces = schema
         .keyspaces
@@ -736,9 +868,9 @@ fn partitions_at_open(
     tables
         .map(|table| {
             let list = match records.get(&table.storage_id) {
-                None => TablePartitions::whole(STORE, store.clone()),
+                None => TablePartitions::whole(StoreId::MAIN, stores.main().clone()),
                 Some(record) => {
-                    let read = TablePartitions::decode(record, |id| (id == STORE).then(|| store.clone()));
+                    let read = TablePartitions::decode(record, |id| stores.get(id));
                     read.map_err(|error| Error::Server(format!("{}.{}: {error}", table.keyspace, table.name)))?
                 }
             };
@@ -764,7 +896,7 @@ fn partitions_at_first(table: &Table, schema: &Schema, store: &Store) -> TablePa
         None => shared().map_or(1, Throughput::partitions_needed),
     };
     let count = options.partitions.map_or_else(of_throughput, usize::from);
-    TablePartitions::evenly(count, STORE, store)
+    TablePartitions::evenly(count, StoreId::MAIN, store)
 }
 
 /// The lists under the next schema, and what to write so that they are recorded; only keyspaces that differ are looked through.

@@ -27,7 +27,7 @@ use super::write::clock::{Ballots, ListKeys, WriteClock};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::partition::store::{self, Store, Url};
-use crate::partition::{Consistency, Nodes, Stripes, TablePartitions};
+use crate::partition::{Consistency, Nodes, Stores, Stripes, TablePartitions};
 use crate::planner::bound::{BoundBatch, BoundPartitions, Value};
 use crate::planner::rules::{self, Rules};
 use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
@@ -89,7 +89,7 @@ pub enum Member {
 /// A database: schema, stores and everything that answers statements.
 pub struct Database {
     catalog: Arc<Catalog>,
-    store: Store,
+    stores: Stores,
     writes: WriteRoom,
     plans: PlanCache,
     /// What the system tables show to clients of each virtual node.
@@ -212,8 +212,8 @@ impl Database {
     /// # Errors
     /// When the store cannot be opened or its catalog cannot be read.
     pub async fn open(options: Options) -> Result<Self, Error> {
-        let opened = Store::open(&options.url, &options.store, options.clock.clone()).await;
-        let store = opened.map_err(|error| Error::Server(error.to_string()))?;
+        let opened = Stores::open(&options.url, &options.store, options.clock.clone()).await;
+        let stores = opened.map_err(|error| Error::Server(error.to_string()))?;
         let mut random = fastrand::Rng::with_seed(options.seed);
         let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
         let seeds = AtomicU64::new(random.u64(..));
@@ -234,7 +234,7 @@ impl Database {
             account: options.account,
         };
         let catalog = Catalog::open(
-            store.clone(),
+            stores.clone(),
             options.clock.clone(),
             random,
             data_centers,
@@ -243,17 +243,19 @@ impl Database {
         )
         .await?;
         node.host_id = catalog.host_id;
-        let ballots = Ballots::new(store.clone(), catalog.last_ballot);
+        let ballots = Ballots::new(stores.main().clone(), catalog.last_ballot);
         let guarded = Guarded {
             bytes: options.guardrails.partition_bytes,
             tombstones: options.guardrails.partition_tombstones,
         };
         let logical = LogicalPartitions::new(&options.limits, guarded, options.clock.clone(), catalog.logical.clone());
         node.name_virtual_nodes();
+        let catalog = Arc::new(catalog);
         Ok(Self {
-            catalog: Arc::new(catalog),
-            store,
+            catalog: Arc::clone(&catalog),
+            stores,
             writes: WriteRoom {
+                catalog,
                 clock: WriteClock::new(options.clock),
                 ballots,
                 list_keys,
@@ -281,12 +283,12 @@ impl Database {
         })
     }
 
-    /// Makes everything durable and closes the store. Requests after it fail.
+    /// Makes everything durable and closes the stores. Requests after it fail.
     ///
     /// # Errors
     /// When the medium fails.
     pub async fn close(&self) -> Result<(), Error> {
-        self.store
+        self.stores
             .close()
             .await
             .map_err(|error| Error::Server(error.to_string()))
@@ -315,9 +317,14 @@ impl Database {
         self.catalog.load().schema.version
     }
 
-    /// The store, and the time by which its contents are judged, for those who clean up.
-    pub(super) fn store_now(&self) -> (&Store, i64) {
-        (&self.store, self.writes.clock.now_seconds())
+    /// All stores.
+    pub(super) const fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// The time by which what is stored is judged, for those who clean up.
+    pub(super) fn now_seconds(&self) -> i64 {
+        self.writes.clock.now_seconds()
     }
 
     /// What is defined, where it is, and who changes it.
@@ -346,9 +353,9 @@ impl Database {
         &self.writes.logical
     }
 
-    /// The store, and time.
-    pub(super) const fn store_and_clock(&self) -> (&Store, &Clock) {
-        (&self.store, self.watch.clock())
+    /// The store that has the catalog, and time.
+    pub(super) fn store_and_clock(&self) -> (&Store, &Clock) {
+        (self.stores.main(), self.watch.clock())
     }
 
     /// Who counts statements.

@@ -148,7 +148,7 @@ impl Database {
         let visited: BTreeSet<u64> = source::concerned(partitions, select)
             .map(|partition| partition.id.0)
             .collect();
-        let size = self.store_now().0.bytes_in(&key::table_range(table.storage_id));
+        let size = partitions.bytes(table.storage_id);
         let row_bytes = size.bytes.checked_div(size.rows).unwrap_or(0);
         let row_bytes = usize::try_from(row_bytes).unwrap_or(usize::MAX);
         if looks_up(select) {
@@ -171,13 +171,9 @@ impl Database {
                     number: number as u64,
                     at_least: number >= COUNTED_MAX,
                 })?,
-                (_, BoundPartitions::Keys(keys)) => self.count_rows(table, keys).await?,
+                (_, BoundPartitions::Keys(keys)) => count_rows(table, partitions, keys).await?,
                 (_, BoundPartitions::Ring { lower, upper }) => Count {
-                    number: self
-                        .store_now()
-                        .0
-                        .bytes_in(&key::token_range(table.storage_id, *lower, *upper))
-                        .rows,
+                    number: partitions.bytes_in(table.storage_id, *lower, *upper).rows,
                     at_least: false,
                 },
             };
@@ -196,33 +192,34 @@ impl Database {
             count.at_least && limit.is_none_or(|limit| limit > count.number),
         ))
     }
+}
 
-    /// Rows in logical partitions, static ones included.
-    async fn count_rows(&self, table: &Table, keys: &[bytes::Bytes]) -> Result<Count, Error> {
-        let store = self.store_now().0;
+/// Rows in logical partitions, static ones included.
+async fn count_rows(table: &Table, partitions: &TablePartitions, keys: &[bytes::Bytes]) -> Result<Count, Error> {
+    let mut number = 0;
+    for partition_key in keys {
+        let token = Token::of(partition_key);
+        let prefix = key::partition_prefix(table.storage_id, token.value(), partition_key);
+        let range = key::partition_range(&prefix);
+        let store = &partitions.of(token).store;
         let at = store.snapshot();
-        let mut number = 0;
-        for partition_key in keys {
-            let prefix = key::partition_prefix(table.storage_id, Token::of(partition_key).value(), partition_key);
-            let range = key::partition_range(&prefix);
-            let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |_, _| {
-                number += 1;
-                if number < COUNTED_MAX {
-                    ControlFlow::Continue(())
-                } else {
-                    ControlFlow::Break(())
-                }
-            });
-            walked.await.map_err(|error| storage_read(&error))?;
-            if number >= COUNTED_MAX {
-                break;
+        let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |_, _| {
+            number += 1;
+            if number < COUNTED_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
             }
+        });
+        walked.await.map_err(|error| storage_read(&error))?;
+        if number >= COUNTED_MAX {
+            break;
         }
-        Ok(Count {
-            number: number as u64,
-            at_least: number >= COUNTED_MAX,
-        })
     }
+    Ok(Count {
+        number: number as u64,
+        at_least: number >= COUNTED_MAX,
+    })
 }
 
 const fn place(table: &Table, partition: u64) -> PartitionRef {

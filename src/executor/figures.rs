@@ -10,7 +10,6 @@ use super::throughput::budget_of;
 use crate::clock::Clock;
 use crate::metrics::turn;
 use crate::metrics::{self, Access, AccessFigures, StatementKind, Statements, Subject};
-use crate::partition::store::key;
 use crate::planner::Plan;
 use crate::planner::bound::{BoundBatch, ModificationKind};
 use crate::schema::node::{AccessLatency, AccountShown, BatchPartitions, Cache, Live, ViewFigures};
@@ -178,16 +177,18 @@ impl Database {
         &self.watch().statements
     }
 
-    /// What the store did.
+    /// What the stores did, together.
     #[must_use]
     pub fn store_figures(&self) -> StoreFigures {
-        let figures = self.store_now().0.figures();
-        StoreFigures {
-            row_cache_hits: figures.row_cache_hits,
-            row_cache_misses: figures.row_cache_misses,
-            row_cache_bytes: figures.row_cache_bytes as u64,
-            row_cache_bytes_max: self.row_cache_bytes_max() as u64,
+        let mut sum = StoreFigures::default();
+        for (_, store) in self.stores().all() {
+            let figures = store.figures();
+            sum.row_cache_hits += figures.row_cache_hits;
+            sum.row_cache_misses += figures.row_cache_misses;
+            sum.row_cache_bytes += figures.row_cache_bytes as u64;
+            sum.row_cache_bytes_max += self.row_cache_bytes_max() as u64;
         }
+        sum
     }
 
     /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token.
@@ -201,8 +202,7 @@ impl Database {
                 continue;
             };
             for partition in partitions.overlapping(i64::MIN, i64::MAX) {
-                let range = key::token_range(table.storage_id, partition.lower, partition.upper);
-                let estimate = partition.store.bytes_in(&range);
+                let estimate = partitions.bytes_in(table.storage_id, partition.lower, partition.upper);
                 figures.push(PartitionFigures {
                     id: partition.id.0,
                     keyspace: table.keyspace.clone(),

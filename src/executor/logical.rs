@@ -815,7 +815,7 @@ impl Database {
             batch.delete(Space::Catalog, key);
         }
         // A record that stays says nothing of any table: no other ever has its number.
-        if let Err(error) = self.store_now().0.commit(batch).await {
+        if let Err(error) = self.stores().main().commit(batch).await {
             tracing::warn!(%error, "records of dropped partitions stay");
         }
     }

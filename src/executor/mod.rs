@@ -13,6 +13,7 @@
 //! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
 
 pub mod answer;
+mod batch_log;
 mod catalog;
 mod database;
 mod disturb;

@@ -19,8 +19,8 @@ use std::ops::ControlFlow;
 use super::catalog::Snapshot;
 use super::database::Database;
 use super::error::{Error, storage_read};
-use crate::partition::TablePartitions;
 use crate::partition::store::{Order, Space, key};
+use crate::partition::{PhysicalPartition, TablePartitions};
 use crate::planner::ddl::PartitionChange;
 use crate::schema::node::PhysicalPartition as Shown;
 use crate::schema::{StorageId, Table, Throughput, system};
@@ -108,8 +108,7 @@ impl Database {
     ) -> Result<(), Error> {
         let list = snapshot.partitions(table)?;
         let id = table.storage_id;
-        let (store, _) = self.store_now();
-        let table_bytes = store.bytes_in(&key::table_range(id)).bytes;
+        let table_bytes = list.bytes(id).bytes;
         let may_merge = limits.merges && list.all().len() > least(table);
         if table_bytes <= limits.bytes_max && !may_merge {
             return Ok(());
@@ -118,14 +117,14 @@ impl Database {
             Some(counted) if counted.epoch == list.epoch() && !is_stale(&counted, table_bytes, limits) => counted,
             before => {
                 let small = before.map(|before| before.small).unwrap_or_default();
-                self.count(list, id, table_bytes, small).await?
+                count(list, id, table_bytes, small).await?
             }
         };
         for (partition, bytes) in list.all().iter().zip(&counted.bytes) {
             if *bytes <= limits.bytes_max {
                 continue;
             }
-            let Some(at) = self.middle(id, (partition.lower, partition.upper), *bytes).await? else {
+            let Some(at) = middle(partition, id, *bytes).await? else {
                 tracing::warn!(
                     keyspace = table.keyspace,
                     table = table.name,
@@ -160,78 +159,6 @@ impl Database {
         }
     }
 
-    /// Walks a table's keys and counts what is in each partition.
-    async fn count(
-        &self,
-        list: &TablePartitions,
-        table: StorageId,
-        table_bytes: u64,
-        small: Vec<(u64, u64)>,
-    ) -> Result<Counted, Error> {
-        let mut bytes = vec![0; list.all().len()];
-        let mut rest = list.all().iter().zip(&mut bytes);
-        let mut current = rest.next();
-        self.walk(table, (i64::MIN, i64::MAX), |token, len| {
-            while current.as_ref().is_some_and(|(partition, _)| partition.upper < token) {
-                current = rest.next();
-            }
-            if let Some((_, bytes)) = &mut current {
-                **bytes += len;
-            }
-            ControlFlow::Continue(())
-        })
-        .await?;
-        Ok(Counted {
-            epoch: list.epoch(),
-            table_bytes,
-            bytes,
-            small,
-        })
-    }
-
-    /// The token before which about half of the bytes of a range lie; `None` when all are of one token.
-    async fn middle(&self, table: StorageId, range: (i64, i64), bytes: u64) -> Result<Option<i64>, Error> {
-        let mut passed = 0_u64;
-        let mut last = None;
-        // Where a cut would be possible, and how far it is from the middle.
-        let mut best: Option<(u64, i64)> = None;
-        self.walk(table, range, |token, len| {
-            if last.is_some_and(|last| last != token) {
-                let off = passed.abs_diff(bytes / 2);
-                if best.is_none_or(|(least, _)| off < least) {
-                    best = Some((off, token));
-                }
-                if passed > bytes / 2 {
-                    return ControlFlow::Break(());
-                }
-            }
-            last = Some(token);
-            passed += len;
-            ControlFlow::Continue(())
-        })
-        .await?;
-        Ok(best.map(|(_, token)| token))
-    }
-
-    /// Shows the token and the bytes of each row of a range, in order.
-    async fn walk(
-        &self,
-        table: StorageId,
-        (lower, upper): (i64, i64),
-        mut visit: impl FnMut(i64, u64) -> ControlFlow<()> + Send,
-    ) -> Result<(), Error> {
-        let (store, _) = self.store_now();
-        let at = store.snapshot();
-        let range = key::token_range(table, lower, upper);
-        let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-            match token_of(key) {
-                Some(token) => visit(token, (key.len() + value.len()) as u64),
-                None => ControlFlow::Continue(()),
-            }
-        });
-        walked.await.map_err(|error| storage_read(&error))
-    }
-
     /// The physical partitions of the users' tables and views, as `system_cosmos.partitions` shows them.
     pub(super) fn shown_partitions(&self) -> Vec<Shown> {
         let users = self.partitions().into_iter();
@@ -254,6 +181,74 @@ impl Database {
         shown.sort_by(|a, b| (&a.keyspace, &a.table, a.lower).cmp(&(&b.keyspace, &b.table, b.lower)));
         shown
     }
+}
+
+/// Walks a table's keys and counts what is in each partition.
+async fn count(
+    list: &TablePartitions,
+    table: StorageId,
+    table_bytes: u64,
+    small: Vec<(u64, u64)>,
+) -> Result<Counted, Error> {
+    let mut counted = Counted {
+        epoch: list.epoch(),
+        table_bytes,
+        bytes: Vec::with_capacity(list.all().len()),
+        small,
+    };
+    for partition in list.all() {
+        let mut bytes = 0;
+        walk(partition, table, |_, len| {
+            bytes += len;
+            ControlFlow::Continue(())
+        })
+        .await?;
+        counted.bytes.push(bytes);
+    }
+    Ok(counted)
+}
+
+/// The token before which about half of the bytes of a partition lie; `None` when all are of one token.
+async fn middle(partition: &PhysicalPartition, table: StorageId, bytes: u64) -> Result<Option<i64>, Error> {
+    let mut passed = 0_u64;
+    let mut last = None;
+    // Where a cut would be possible, and how far it is from the middle.
+    let mut best: Option<(u64, i64)> = None;
+    walk(partition, table, |token, len| {
+        if last.is_some_and(|last| last != token) {
+            let off = passed.abs_diff(bytes / 2);
+            if best.is_none_or(|(least, _)| off < least) {
+                best = Some((off, token));
+            }
+            if passed > bytes / 2 {
+                return ControlFlow::Break(());
+            }
+        }
+        last = Some(token);
+        passed += len;
+        ControlFlow::Continue(())
+    })
+    .await?;
+    Ok(best.map(|(_, token)| token))
+}
+
+/// Shows the token and the bytes of each row of a partition, in order.
+async fn walk(
+    partition: &PhysicalPartition,
+    table: StorageId,
+    mut visit: impl FnMut(i64, u64) -> ControlFlow<()> + Send,
+) -> Result<(), Error> {
+    let at = partition.store.snapshot();
+    let range = key::token_range(table, partition.lower, partition.upper);
+    let walked = partition
+        .store
+        .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
+            match token_of(key) {
+                Some(token) => visit(token, (key.len() + value.len()) as u64),
+                None => ControlFlow::Continue(()),
+            }
+        });
+    walked.await.map_err(|error| storage_read(&error))
 }
 
 /// How many partitions a table's options give it.

@@ -10,6 +10,7 @@ use std::sync::Arc;
 use super::database::Database;
 use super::error::{Error, storage_read};
 use super::index::rows::IndexedRows;
+use super::read::source::Moments;
 use super::value::key_components;
 use crate::partition::store::{Derivation, Entries, Order, RowView, Space, key};
 use crate::schema::{Table, system};
@@ -174,7 +175,7 @@ impl Walk<'_> {
 }
 
 impl Database {
-    /// Reads every row of every table of users, at one moment for each, and tells what their partitions hold.
+    /// Reads every row of every table of users, at one moment of each store, and tells what their partitions hold.
     ///
     /// # Errors
     /// When the medium fails or is damaged.
@@ -215,14 +216,18 @@ impl Database {
             current: None,
             at: 0,
         };
-        let (store, _) = self.store_now();
-        let at = store.snapshot();
-        let range = key::table_range(table.storage_id);
-        let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-            walk.row(key, value);
-            ControlFlow::Continue(())
-        });
-        walked.await.map_err(|error| storage_read(&error))?;
+        let mut moments = Moments::default();
+        for partition in partitions {
+            let at = moments.of(partition);
+            let range = key::token_range(table.storage_id, partition.lower, partition.upper);
+            let walked = partition
+                .store
+                .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
+                    walk.row(key, value);
+                    ControlFlow::Continue(())
+                });
+            walked.await.map_err(|error| storage_read(&error))?;
+        }
         walk.finish();
         Ok(walk.survey)
     }

@@ -12,18 +12,21 @@ impl Database {
     /// When the medium fails; what was swept before stays so.
     pub async fn sweep(&self) -> Result<Swept, Error> {
         let mut swept = Swept::default();
-        let schema = self.schema();
-        let (store, now_seconds) = self.store_now();
+        let (snapshot, now_seconds) = (self.snapshot(), self.now_seconds());
+        let schema = &snapshot.schema;
         let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
         for table in tables.filter(|table| !table.is_virtual) {
             let gc_before_seconds = now_seconds.saturating_sub(table.options.gc_grace_seconds.into());
             let range = key::table_range(table.storage_id);
-            let of_table = store.sweep(&range, now_seconds, gc_before_seconds).await;
-            let of_table = of_table.map_err(|error| Error::Server(error.to_string()))?;
-            swept.rows_removed += of_table.rows_removed;
-            swept.rows_shrunk += of_table.rows_shrunk;
-            swept.deletions_removed += of_table.deletions_removed;
-            tokio::task::yield_now().await;
+            let stores = snapshot.partitions_of(table.storage_id);
+            for (_, store) in stores.into_iter().flat_map(|list| list.stores()) {
+                let of_store = store.sweep(&range, now_seconds, gc_before_seconds).await;
+                let of_store = of_store.map_err(|error| Error::Server(error.to_string()))?;
+                swept.rows_removed += of_store.rows_removed;
+                swept.rows_shrunk += of_store.rows_shrunk;
+                swept.deletions_removed += of_store.deletions_removed;
+                tokio::task::yield_now().await;
+            }
         }
         Ok(swept)
     }

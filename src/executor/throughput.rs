@@ -361,11 +361,11 @@ impl Database {
     /// What tables and keyspaces may spend, by keyspace and table; a keyspace that shares its throughput has an entry without a table.
     #[must_use]
     pub fn throughput(&self) -> Vec<ThroughputShown> {
-        let (snapshot, (store, clock)) = (self.snapshot(), self.store_and_clock());
+        let (snapshot, (_, clock)) = (self.snapshot(), self.store_and_clock());
         let now = clock.monotonic();
         let bytes = |table: &Table| {
-            let range = crate::partition::store::key::table_range(table.storage_id);
-            store.bytes_in(&range).bytes
+            let list = snapshot.partitions_of(table.storage_id);
+            list.map_or(0, |list| list.bytes(table.storage_id).bytes)
         };
         let offers = &self.catalog().offers;
         let mut shown = Vec::new();

@@ -4,8 +4,11 @@
 
 use std::sync::Arc;
 
+use tokio::sync::watch;
+
+use super::gate::WriteGate;
 use super::heat::Heat;
-use super::store::{Snapshot, Store};
+use super::store::{Estimate, Snapshot, Store, TableId, key};
 use crate::mutant::{self, Mutant};
 use crate::throughput::TableBudget;
 use crate::token::Token;
@@ -35,6 +38,8 @@ pub struct PhysicalPartition {
     pub store_id: StoreId,
     /// Where its rows are.
     pub store: Store,
+    /// What those who write to it go through.
+    pub gate: Arc<WriteGate>,
     /// The moment as of which a replica that lags shows the store; `None`: now. Only in lists that are made for one read.
     pub as_of: Option<Snapshot>,
 }
@@ -82,7 +87,9 @@ pub enum MapError {
         right: u64,
     },
     /// A merge of two that lie in different stores.
-    #[error("Physical partitions {left} and {right} are in different stores")]
+    #[error(
+        "Physical partitions {left} and {right} are in different stores; bring them into the main one first (helenus_lower)"
+    )]
     Apart {
         /// The lower one.
         left: u64,
@@ -108,6 +115,8 @@ pub struct TablePartitions {
     next_id: u64,
     /// What the table may spend; `None`: anything. The list that a change makes has its parent's until it gets its own.
     budget: Option<Arc<TableBudget>>,
+    /// Lives as long as anybody goes by this list.
+    in_use: Arc<watch::Sender<()>>,
 }
 
 impl TablePartitions {
@@ -139,6 +148,7 @@ impl TablePartitions {
                 heat: Arc::default(),
                 store_id,
                 store: store.clone(),
+                gate: Arc::default(),
                 as_of: None,
             })
         });
@@ -147,6 +157,7 @@ impl TablePartitions {
             epoch: 0,
             next_id: count,
             budget: None,
+            in_use: Arc::default(),
         }
     }
 
@@ -219,9 +230,9 @@ impl TablePartitions {
         if self.partitions.len() >= PARTITIONS_MAX {
             return Err(MapError::TooMany);
         }
-        let left = self.child(parent, 0, parent.lower, at - 1);
+        let left = self.child(parent, 0, parent.lower, at - 1, &[parent]);
         let lower = at + i64::from(mutant::is_on(Mutant::SplitOffByOne));
-        let right = self.child(parent, 1, lower, parent.upper);
+        let right = self.child(parent, 1, lower, parent.upper, &[parent]);
         Ok(self.with(place..=place, vec![left, right]))
     }
 
@@ -249,7 +260,7 @@ impl TablePartitions {
         } else {
             higher.upper
         };
-        let both = self.child(lower, 0, lower.lower, upper);
+        let both = self.child(lower, 0, lower.lower, upper, &[lower, higher]);
         Ok(self.with(place..=next, vec![both]))
     }
 
@@ -271,13 +282,22 @@ impl TablePartitions {
         Ok(grown)
     }
 
-    fn child(&self, parent: &PhysicalPartition, number: u64, lower: i64, upper: i64) -> Arc<PhysicalPartition> {
+    /// A partition made of `parents`, in the store of the first.
+    fn child(
+        &self,
+        parent: &PhysicalPartition,
+        number: u64,
+        lower: i64,
+        upper: i64,
+        parents: &[&Arc<PhysicalPartition>],
+    ) -> Arc<PhysicalPartition> {
         Arc::new(PhysicalPartition {
             id: PhysicalPartitionId(self.next_id + number),
             epoch: self.epoch + 1,
             lower,
             upper,
             heat: Arc::default(),
+            gate: Arc::new(WriteGate::after(parents.iter().map(|parent| &parent.gate))),
             ..parent.clone()
         })
     }
@@ -286,8 +306,95 @@ impl TablePartitions {
         let mut next = self.clone();
         next.epoch += 1;
         next.next_id += children.len() as u64;
+        next.in_use = Arc::default();
         drop(next.partitions.splice(places, children));
         next
+    }
+
+    /// The list in which one partition, in the same range and under its own id, is in another store.
+    ///
+    /// # Errors
+    /// [`MapError::Unknown`].
+    pub fn moved(&self, id: PhysicalPartitionId, store_id: StoreId, store: &Store) -> Result<Self, MapError> {
+        let place = self.partitions.iter().position(|partition| partition.id == id);
+        let found = place.and_then(|place| Some((place, self.partitions.get(place)?)));
+        let (place, partition) = found.ok_or(MapError::Unknown(id.0))?;
+        let moved = PhysicalPartition {
+            epoch: self.epoch + 1,
+            store_id,
+            store: store.clone(),
+            gate: Arc::default(),
+            ..PhysicalPartition::clone(partition)
+        };
+        let next_id = self.next_id;
+        let mut next = self.with(place..=place, vec![Arc::new(moved)]);
+        next.next_id = next_id;
+        Ok(next)
+    }
+
+    /// The stores that it lies in, each once, with one partition there.
+    pub fn stores(&self) -> impl Iterator<Item = (StoreId, &Store)> {
+        let mut seen: Vec<StoreId> = Vec::with_capacity(1);
+        self.partitions.iter().filter_map(move |partition| {
+            if seen.contains(&partition.store_id) {
+                return None;
+            }
+            seen.push(partition.store_id);
+            Some((partition.store_id, &partition.store))
+        })
+    }
+
+    /// How much lies in a part of the ring of the table of this number, both tokens inclusive.
+    #[must_use]
+    pub fn bytes_in(&self, table: TableId, lower: i64, upper: i64) -> Estimate {
+        let mut sum = Estimate {
+            is_exact: true,
+            ..Estimate::default()
+        };
+        let mut stores = self.stores();
+        if let (Some((_, store)), None) = (stores.next(), stores.next()) {
+            return store.bytes_in(&key::token_range(table, lower, upper));
+        }
+        for partition in self.overlapping(lower, upper) {
+            let (lower, upper) = (partition.lower.max(lower), partition.upper.min(upper));
+            let one = partition
+                .store
+                .bytes_in_part(&key::token_range(table, lower, upper), self.part_of(partition.store_id));
+            sum.bytes = sum.bytes.saturating_add(one.bytes);
+            sum.rows = sum.rows.saturating_add(one.rows);
+            sum.is_exact &= one.is_exact;
+        }
+        sum
+    }
+
+    /// How much of the table of this number there is.
+    #[must_use]
+    pub fn bytes(&self, table: TableId) -> Estimate {
+        let mut sum = Estimate {
+            is_exact: true,
+            ..Estimate::default()
+        };
+        for (_, store) in self.stores() {
+            let one = store.bytes_in(&key::table_range(table));
+            sum.bytes = sum.bytes.saturating_add(one.bytes);
+            sum.rows = sum.rows.saturating_add(one.rows);
+            sum.is_exact &= one.is_exact;
+        }
+        sum
+    }
+
+    /// The part of the ring that lies in a store, in 2^64ths; what a table holds there lies in that part.
+    fn part_of(&self, store: StoreId) -> u128 {
+        let mine = self.partitions.iter().filter(|partition| partition.store_id == store);
+        mine.map(|partition| u128::from(partition.upper.abs_diff(partition.lower)) + 1)
+            .sum()
+    }
+
+    /// What is done when nobody goes by this list any more, nor by one that was made of it without a change.
+    pub fn when_left(list: Arc<Self>) -> impl Future<Output = ()> + Send {
+        let mut in_use = list.in_use.subscribe();
+        drop(list);
+        async move { while in_use.changed().await.is_ok() {} }
     }
 
     /// The same list as replicas show it of which some lag: each partition as of the moment given for it, if any.
@@ -369,6 +476,7 @@ fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<T
             heat: Arc::default(),
             store_id,
             store: store(store_id)?,
+            gate: Arc::default(),
             as_of: None,
         }));
     }
@@ -377,6 +485,7 @@ fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<T
         epoch: u64::from_be_bytes(*epoch),
         next_id: u64::from_be_bytes(*next_id),
         budget: None,
+        in_use: Arc::default(),
     })
 }
 

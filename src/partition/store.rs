@@ -4,8 +4,8 @@ pub use crate::storage::key;
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{
     Batch, Both, Cell, CellState, ColumnId, Committed, Deletion, Deletions, Derivation, Derivations, Durability,
-    Entries, Error, Expiry, KeyRange, Marker, Opening, Options, Order, RangeTombstone, Result, Row, RowView, Snapshot,
-    Space, Store, Swept, TableId, Url, deletion, split_entry,
+    Entries, Error, Estimate, Expiry, FaultPoint, Faults, KeyRange, Marker, Opening, Options, Order, RangeTombstone,
+    Result, Row, RowView, Snapshot, Space, Store, Swept, TableId, Url, deletion, split_entry,
 };
 #[cfg(feature = "simulation")]
 pub use crate::storage::{Medium, MediumFaults};

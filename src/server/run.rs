@@ -202,6 +202,7 @@ async fn open(
         store: store::Options {
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
+            stores_beside_max: config.stores_max,
             key_filter_bytes_max: config.key_filter_bytes_max,
             block_cache_bytes_max: config.block_cache_bytes_max,
             ..store::Options::default()

@@ -74,6 +74,9 @@ pub struct Batch {
 /// Longest key in bytes: fjall's log counts them in sixteen bits, and one byte names the space.
 pub const KEY_BYTES_MAX: usize = u16::MAX as usize - 1;
 
+/// The version of the form of batches in a log.
+const LOG_FORMAT: u8 = 1;
+
 /// Bytes that a change costs beside its key and value: its place in the batch, the queue and the log.
 const CHANGE_BYTES: usize = 32;
 
@@ -183,6 +186,70 @@ impl Batch {
     fn merge(&mut self, space: Space, key: Vec<u8>, value: Bytes) {
         self.bytes += key.len() + value.len() + CHANGE_BYTES;
         self.changes.push(Change::Merge { space, key, value });
+    }
+
+    /// The keys that its single changes are of, each with its space; ranges are left out.
+    pub fn keys(&self) -> impl Iterator<Item = (Space, &[u8])> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Put { space, key, .. }
+            | Change::Delete { space, key }
+            | Change::Merge { space, key, .. }
+            | Change::Replace { space, key, .. } => Some((*space, key.as_slice())),
+            Change::Reindex { .. } | Change::DeleteRange { .. } => None,
+        })
+    }
+
+    /// What it says about rows and deletions, for a log:
+    ///
+    /// ```text
+    /// 01 · ( space byte · key length u32 · key · value length u32 · value )*     (big-endian)
+    /// ```
+    /// Only what is merged: whoever logs a batch may do it twice.
+    pub fn encode_merges(&self, out: &mut Vec<u8>) {
+        if out.is_empty() {
+            out.push(LOG_FORMAT);
+        }
+        for change in &self.changes {
+            let Change::Merge { space, key, value } = change else {
+                continue;
+            };
+            out.push(space.byte());
+            for part in [key.as_slice(), value] {
+                out.extend_from_slice(&u32::try_from(part.len()).unwrap_or(u32::MAX).to_be_bytes());
+                out.extend_from_slice(part);
+            }
+        }
+    }
+
+    /// Reads what [`Batch::encode_merges`] wrote: a batch of each change, with its key. `None` when it is nothing of the kind.
+    #[must_use]
+    pub fn decode_merges(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Self)>> {
+        let (format, mut rest) = bytes.split_first()?;
+        if *format != LOG_FORMAT {
+            return None;
+        }
+        let mut batches = Vec::new();
+        while let Some((space, behind)) = rest.split_first() {
+            let space = Space::ALL.into_iter().find(|one| one.byte() == *space)?;
+            rest = behind;
+            let mut part = || {
+                let (length, behind) = rest.split_first_chunk::<4>()?;
+                let (part, behind) = behind.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+                rest = behind;
+                Some(part)
+            };
+            let (key, value) = (part()?.to_vec(), Bytes::copy_from_slice(part()?));
+            let mut batch = Self::new();
+            batch.merge(space, key.clone(), value);
+            batches.push((key, batch));
+        }
+        Some(batches)
+    }
+
+    /// Adds the changes of another batch.
+    pub fn append(&mut self, other: Self) {
+        self.bytes += other.bytes;
+        self.changes.extend(other.changes);
     }
 
     pub(super) fn into_changes(self) -> Vec<Change> {

@@ -35,6 +35,7 @@
 
 mod absence;
 mod batch;
+mod beside;
 mod cache;
 pub mod deletion;
 pub mod derivation;
@@ -342,6 +343,24 @@ impl Store {
             #[cfg(feature = "simulation")]
             Self::Simulated(store) => store.snapshot().sizes.estimate(range),
         }
+    }
+
+    /// As [`Store::bytes_in`], where what a table has here lies in `part` 2^64ths of the ring only.
+    #[must_use]
+    pub fn bytes_in_part(&self, range: &KeyRange, part: u128) -> Estimate {
+        let whole = 1_u128 << 64;
+        let mut estimate = self.bytes_in(range);
+        if part == whole || matches!(self, Self::Slate(_)) {
+            return estimate;
+        }
+        // Of the table's ring, whose part here is as full as the whole would be.
+        let scaled = |of_whole: u64| {
+            let scaled = u128::from(of_whole).saturating_mul(whole) / part.max(1);
+            u64::try_from(scaled).unwrap_or(u64::MAX)
+        };
+        estimate.bytes = scaled(estimate.bytes);
+        estimate.rows = scaled(estimate.rows);
+        estimate
     }
 
     /// What the store did since it was opened; for metrics and virtual tables.

@@ -81,6 +81,8 @@ pub struct Options {
     pub commit_group_bytes_max: usize,
     /// Most bytes of one batch; larger ones are refused.
     pub batch_bytes_max: usize,
+    /// Most stores beside this one. Each takes what this one may: caches, queue, log, threads or tasks.
+    pub stores_beside_max: usize,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
     /// The simulated medium that `memory:` is kept on; `None`: memory itself.
@@ -100,6 +102,7 @@ impl Default for Options {
             commit_queue_bytes_max: 64 * MIB,
             commit_group_bytes_max: 4 * MIB,
             batch_bytes_max: 64 * MIB,
+            stores_beside_max: 8,
             faults: None,
             #[cfg(feature = "simulation")]
             medium: None,
@@ -118,6 +121,7 @@ impl fmt::Debug for Options {
             .field("commit_queue_bytes_max", &self.commit_queue_bytes_max)
             .field("commit_group_bytes_max", &self.commit_group_bytes_max)
             .field("batch_bytes_max", &self.batch_bytes_max)
+            .field("stores_beside_max", &self.stores_beside_max)
             .finish_non_exhaustive()
     }
 }

@@ -155,13 +155,7 @@ impl Database {
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
         refuse_system(&modification.table.keyspace)?;
         self.writes.limits.check_partition_keys(&modification.partition_keys)?;
-        if self.catalog.is_unsure() {
-            return Err(Error::WriteFailure {
-                consistency: request.params.consistency,
-                write_type: "SIMPLE",
-                message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
-            });
-        }
+        self.catalog.refuse_unsure(request.params.consistency)?;
         Ok(Routed {
             modification,
             partitions: request.snapshot.partitions(&modification.table)?,

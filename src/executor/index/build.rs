@@ -10,6 +10,7 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Indexes, Progress, Record, record_key};
+use crate::partition::StoreId;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
 use crate::schema::StorageId;
 
@@ -25,7 +26,10 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// An index to be built.
 pub(crate) struct Build {
-    pub(crate) store: Store,
+    /// Where the catalog is.
+    pub(crate) main: Store,
+    /// Where the table's rows are: no partition of it is moved while an index is built.
+    pub(crate) stores: Vec<(StoreId, Store)>,
     pub(crate) indexes: Arc<Indexes>,
     pub(crate) table: StorageId,
     pub(crate) index: StorageId,
@@ -80,8 +84,11 @@ impl Build {
 
     /// Stands behind all commits that did not know of the index.
     async fn begin(&self) -> store::Result<bool> {
-        self.store.commit(Batch::new()).await?;
-        let rows = self.store.bytes_in(&key::table_range(self.table)).rows;
+        let mut rows = 0;
+        for (_, store) in &self.stores {
+            store.commit(Batch::new()).await?;
+            rows += store.bytes_in(&key::table_range(self.table)).rows;
+        }
         self.progress
             .rows_total
             .store(rows.max(self.record.rows_passed), Ordering::Relaxed);
@@ -98,30 +105,56 @@ impl Build {
             },
             end: key::table_range(self.table).end,
         };
-        let mut batch = Batch::new();
-        let (mut rows, mut last, mut is_last) = (0_u64, Vec::new(), true);
-        let at = self.store.snapshot();
         let index = self.index;
-        let visit = |key: &[u8], _: &[u8]| {
-            if batch.len() >= STEP_ROWS || batch.bytes() >= STEP_BYTES {
-                is_last = false;
-                return ControlFlow::Break(());
+        // The next rows of each store; those up to the least of the places where one has more are passed.
+        let mut found: Vec<Vec<Vec<u8>>> = Vec::with_capacity(self.stores.len());
+        let mut until: Option<Vec<u8>> = None;
+        for (_, store) in &self.stores {
+            let (mut keys, mut bytes, mut has_more) = (Vec::new(), 0_usize, false);
+            let at = store.snapshot();
+            let visit = |key: &[u8], _: &[u8]| {
+                if keys.len() >= STEP_ROWS || bytes >= STEP_BYTES {
+                    has_more = true;
+                    return ControlFlow::Break(());
+                }
+                bytes += key.len();
+                keys.push(key.to_vec());
+                ControlFlow::Continue(())
+            };
+            store.scan(Space::Rows, &range, Order::Forward, &at, visit).await?;
+            if has_more {
+                let last = keys.last().cloned();
+                until = match (until, last) {
+                    (Some(until), Some(last)) => Some(until.min(last)),
+                    (until, last) => until.or(last),
+                };
             }
-            batch.reindex(key.to_vec(), index);
-            rows += 1;
-            last.clear();
-            last.extend_from_slice(key);
-            ControlFlow::Continue(())
-        };
-        self.store.scan(Space::Rows, &range, Order::Forward, &at, visit).await?;
-        drop(at);
+            found.push(keys);
+        }
+        let (mut rows, is_last) = (0_u64, until.is_none());
+        let last = until.clone().unwrap_or_default();
+        let mut of_main = Batch::new();
+        for ((id, store), keys) in self.stores.iter().zip(found) {
+            let mut batch = Batch::new();
+            let is_passed = |key: &Vec<u8>| until.as_ref().is_none_or(|until| key <= until);
+            for key in keys.into_iter().filter(is_passed) {
+                batch.reindex(key, index);
+                rows += 1;
+            }
+            if *id == StoreId::MAIN {
+                of_main = batch;
+            } else {
+                store.commit(batch).await?;
+            }
+        }
         let record = Record {
             is_complete: is_last,
             rows_passed: self.record.rows_passed.saturating_add(rows),
-            last: if is_last { Vec::new() } else { last },
+            last,
         };
-        batch.put(Space::Catalog, record_key(index), record.encode());
-        self.store.commit(batch).await?;
+        // Last, so that what is passed has its entries wherever it is.
+        of_main.put(Space::Catalog, record_key(index), record.encode());
+        self.main.commit(of_main).await?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
         self.progress
             .rows_total
@@ -134,7 +167,7 @@ impl Build {
     async fn forget(&self) {
         let mut batch = Batch::new();
         batch.delete(Space::Catalog, record_key(self.index));
-        if let Err(error) = self.store.commit(batch).await {
+        if let Err(error) = self.main.commit(batch).await {
             tracing::debug!(index = self.index, %error, "the record of an index stays until the next start");
         }
     }

@@ -6,8 +6,11 @@ use std::ops::{Bound, ControlFlow};
 use super::rows::IndexedRows;
 use crate::executor::database::Database;
 use crate::executor::{Error, storage_read};
-use crate::partition::store::{Derivation, Entries, KeyRange, Order, RowView, Snapshot, Space, Store, key};
+use crate::partition::store::{
+    Derivation, Entries, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry,
+};
 use crate::schema::{StorageId, Table};
+use crate::token::Token;
 
 /// Rows that are looked at before their entries are looked up.
 const STRIDE_ROWS: usize = 1024;
@@ -40,14 +43,14 @@ impl IndexCheck {
 }
 
 impl Database {
-    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment.
+    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
     ///
     /// # Errors
     /// When the medium fails or is damaged.
     pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
         let mut check = IndexCheck::default();
-        let schema = self.schema();
-        let (store, _) = self.store_now();
+        let snapshot = self.snapshot();
+        let schema = &snapshot.schema;
         for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
             let Some(rows) = IndexedRows::of(table) else { continue };
             // As with reads: complete before and after the snapshot was taken.
@@ -55,7 +58,10 @@ impl Database {
             let (complete, building): (Vec<_>, Vec<_>) = targets
                 .map(|target| target.storage_id)
                 .partition(|index| self.indexes().is_complete(*index));
-            let at = store.snapshot();
+            let Some(list) = snapshot.partitions_of(table.storage_id) else {
+                continue;
+            };
+            let at: Vec<_> = list.stores().map(|(id, store)| (id, store, store.snapshot())).collect();
             check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
             let mut derived = BTreeMap::<StorageId, u64>::new();
             for index in complete {
@@ -64,16 +70,28 @@ impl Database {
                 }
             }
             check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
-            missing(store, &at, table, &rows, &mut derived, &mut check).await?;
+            for partition in list.all() {
+                let Some((_, store, at)) = at.iter().find(|(id, ..)| *id == partition.store_id) else {
+                    continue;
+                };
+                let range = key::token_range(table.storage_id, partition.lower, partition.upper);
+                missing(store, at, (table, &range), &rows, &mut derived, &mut check).await?;
+            }
             for (index, expected) in derived {
                 check.entries += expected;
                 let mut found = 0_u64;
                 let range = key::table_range(index);
-                let scanned = store.scan(Space::Indexes, &range, Order::Forward, &at, |_, _| {
-                    found += 1;
-                    ControlFlow::Continue(())
-                });
-                scanned.await.map_err(|error| storage_read(&error))?;
+                for (id, store, at) in &at {
+                    let scanned = store.scan(Space::Indexes, &range, Order::Forward, at, |key, value| {
+                        // What was moved may lie where it was for a while.
+                        let token = split_entry(key, value).and_then(|(_, place)| place.first_chunk::<8>());
+                        let token = token.map(|token| (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed());
+                        let is_elsewhere = token.is_some_and(|token| list.of(Token::bound(token)).store_id != *id);
+                        found += u64::from(!is_elsewhere);
+                        ControlFlow::Continue(())
+                    });
+                    scanned.await.map_err(|error| storage_read(&error))?;
+                }
                 if found != expected {
                     check.differs(|| {
                         format!(
@@ -88,16 +106,15 @@ impl Database {
     }
 }
 
-/// Counts what the rows of a table derive for each index, and tells of what is not there.
+/// Counts what the rows of part of a table derive for each index, and tells of what is not there.
 async fn missing(
     store: &Store,
     at: &Snapshot,
-    table: &Table,
+    (table, whole): (&Table, &KeyRange),
     rows: &IndexedRows,
     derived: &mut BTreeMap<StorageId, u64>,
     check: &mut IndexCheck,
 ) -> Result<(), Error> {
-    let whole = key::table_range(table.storage_id);
     let mut rest = Some(whole.start.clone());
     while let Some(start) = rest.take() {
         let range = KeyRange {

@@ -143,14 +143,16 @@ pub(crate) async fn count(
         }
     }
     let mut counted = 0_usize;
-    for (_, store) in stores {
+    for (id, store) in stores {
         let at = store.snapshot();
         for range in &probe.ranges {
             let range = entry_range(probe.storage_id, &range.start, range.end.as_deref());
             let scanned = store.scan(Space::Indexes, &range, Order::Forward, &at, |key, value| {
                 let token = split_entry(key, value).and_then(|(_, place)| place.first_chunk::<8>());
                 let token = token.map(|token| Token::bound((u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed()));
-                counted += usize::from(token.is_some_and(|token| may_be_in(select, token)));
+                // What was moved may lie where it was for a while.
+                let is_here = |token| partitions.of(token).store_id == id;
+                counted += usize::from(token.is_some_and(|token| may_be_in(select, token) && is_here(token)));
                 if counted < most {
                     ControlFlow::Continue(())
                 } else {

@@ -23,10 +23,11 @@ const DELETIONS_AHEAD: usize = 256;
 
 /// The moments at which one scan reads its stores: all parts of it in one store are read as of the same.
 #[derive(Default)]
-struct Moments(Vec<(StoreId, Snapshot)>);
+pub(crate) struct Moments(Vec<(StoreId, Snapshot)>);
 
 impl Moments {
-    fn of(&mut self, partition: &PhysicalPartition) -> Snapshot {
+    /// The moment at which a partition's store is read.
+    pub(crate) fn of(&mut self, partition: &PhysicalPartition) -> Snapshot {
         let found = self.0.iter().find(|(id, _)| *id == partition.store_id);
         if let Some((_, at)) = found.filter(|_| !mutant::is_on(Mutant::ScanAtManyMoments)) {
             return at.clone();

@@ -29,6 +29,7 @@ use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
+use super::passes::by_lists;
 use super::{JUDGEMENTS_MAX, Judged, Outcome, Routed, Staged, WriteRequest, WriteRoom, forms};
 
 /// The rows that conditions look at, as they are now.
@@ -84,13 +85,16 @@ impl WriteRoom {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
         let token = Token::of(partition_key);
-        let partition = first.partitions.of(token);
         admit_writes(&self.nodes, modifications, request)?;
         let held = if mutant::is_on(Mutant::SkipStripe) {
             None
         } else {
             Some(self.lock(modifications).await)
         };
+        let (passes, lists) = self.pass(modifications, request.consistency).await?;
+        let by_lists = by_lists(modifications, lists.as_ref());
+        let modifications = by_lists.as_deref().unwrap_or(modifications);
+        let partition = modifications.first().unwrap_or(first).partitions.of(token);
         let judged = Judged::now(modifications);
         let mut stored = Vec::with_capacity(modifications.len());
         for routed in modifications {
@@ -135,6 +139,7 @@ impl WriteRoom {
         let mut staged = Staged {
             judged,
             deletes_just_before: true,
+            passes,
             ..Staged::default()
         };
         for routed in modifications {

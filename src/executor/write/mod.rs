@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod condition;
 mod forms;
 pub(crate) mod fragment;
+pub(crate) mod passes;
 pub(crate) mod size;
 mod whole_row;
 
@@ -14,6 +15,8 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::executor::batch_log;
+use crate::executor::catalog::Catalog;
 use crate::executor::disturb::admit_writes;
 use crate::executor::limits::{SizeLimits, too_large};
 use crate::executor::logical::{self, Admitted, LogicalPartitions, Weight};
@@ -31,11 +34,13 @@ use crate::token::Token;
 
 use clock::{Ballots, ListKeys, WriteClock};
 use fragment::{FragmentWriter, Stamp, reads_before};
+use passes::{Passes, by_lists};
 use size::BatchSize;
 
 /// What all modifications of a server share.
 #[derive(Debug)]
 pub(crate) struct WriteRoom {
+    pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: WriteClock,
     pub(crate) ballots: Ballots,
     pub(crate) list_keys: ListKeys,
@@ -165,6 +170,8 @@ pub(crate) struct Staged {
     size: Option<BatchSize>,
     /// What is written to each logical partition.
     weights: Vec<Weight>,
+    /// Kept until all is committed.
+    passes: Passes,
 }
 
 impl Staged {
@@ -227,23 +234,29 @@ impl Staged {
         room.limits
             .check_request(bytes, request.consistency, request.write_type)?;
         let mut admitted = room.logical.admit(&self.weights, request.now_seconds).await?;
-        if let Some(first) = self.stores.first_mut() {
-            // In the same commit, so that it costs nothing; the store is the one that has the catalog, since there is no other.
+        if !admitted.records.is_empty() {
+            // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
+            let main = self.of_main(&room.catalog);
             for (key, value) in admitted.records.drain(..) {
-                first.batch.put(Space::Catalog, key, value);
+                main.batch.put(Space::Catalog, key, value);
             }
         }
         let warnings = std::mem::take(&mut admitted.warnings);
+        let is_apart = self.stores.iter().zip(self.stores.iter().skip(1));
+        let is_logged = request.write_type == "BATCH" && is_apart.into_iter().any(|(one, next)| one.id != next.id);
+        // What is copied meanwhile is noted after the commit, so that has to come, too, when the request goes.
+        let is_spawned = is_logged || self.passes.are_copied();
         match held {
-            Some(held) if !mutant::is_on(Mutant::UnlockAtCancel) => {
-                let (request, nodes) = (*request, Arc::clone(&room.nodes));
+            held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
+                let (request, nodes, catalog) = (*request, Arc::clone(&room.nodes), Arc::clone(&room.catalog));
                 let committing = tokio::spawn(async move {
                     let mut commits = Vec::new();
-                    let outcome = self
-                        .commit_all(&request, &nodes, admitted, |committed, marked| {
-                            commits.push((committed, marked))
-                        })
-                        .await;
+                    let each = |committed, marked| commits.push((committed, marked));
+                    let outcome = if is_logged {
+                        self.commit_logged(&request, &nodes, &catalog, admitted, each).await
+                    } else {
+                        self.commit_all(&request, &nodes, admitted, each).await
+                    };
                     drop(held);
                     (commits, outcome)
                 });
@@ -266,6 +279,61 @@ impl Staged {
             }
         }
         Ok(Outcome::Written(warnings))
+    }
+
+    /// What goes to the store that has the catalog.
+    fn of_main(&mut self, catalog: &Catalog) -> &mut StagedStore {
+        let place = self.stores.iter().position(|staged| staged.id == StoreId::MAIN);
+        let place = place.unwrap_or_else(|| {
+            self.stores.push(StagedStore {
+                id: StoreId::MAIN,
+                store: catalog.main().clone(),
+                batch: Batch::new(),
+                marked: Vec::new(),
+            });
+            self.stores.len() - 1
+        });
+        #[expect(clippy::expect_used, reason = "found or pushed just before")]
+        self.stores.get_mut(place).expect("the store is there")
+    }
+
+    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs).
+    async fn commit_logged(
+        mut self,
+        request: &WriteRequest,
+        nodes: &Nodes,
+        catalog: &Arc<Catalog>,
+        admitted: Admitted,
+        each: impl FnMut(Committed, Vec<Marked>),
+    ) -> Result<bool, Error> {
+        let mut record = Vec::new();
+        for staged in &self.stores {
+            staged.batch.encode_merges(&mut record);
+        }
+        let logged = (catalog.new_batch(), Bytes::from(record));
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, logged.0.clone(), logged.1.clone());
+        let recorded = catalog.main().commit(batch).await;
+        recorded.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+        // The main store's part comes last, and with it the record goes.
+        self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
+        self.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
+        let committed = match self.commit_all(request, nodes, admitted, each).await {
+            // Nothing was done, and what will be has a record of its own.
+            Ok(false) => {
+                let mut batch = Batch::new();
+                batch.delete(Space::Catalog, logged.0.clone());
+                let forgotten = catalog.main().commit(batch).await;
+                forgotten
+                    .map(|_| false)
+                    .map_err(|error| storage_write(&error, request.consistency, request.write_type))
+            }
+            committed => committed,
+        };
+        if committed.is_err() {
+            batch_log::replay_behind(catalog, logged);
+        }
+        committed
     }
 
     /// Whether it was done; if not, nothing was, and it has to be judged again.
@@ -292,8 +360,11 @@ impl Staged {
                 continue;
             }
             if !batch.is_empty() {
+                let to_note = self.passes.keys_to_note(&batch);
                 let before = nodes.keeps_moments().then(|| store.snapshot());
-                let committed = match store.commit_rows(batch).await {
+                let committed = store.commit_rows(batch).await;
+                self.passes.note(&to_note);
+                let committed = match committed {
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => {
                         committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?
@@ -385,6 +456,9 @@ impl WriteRoom {
         } else {
             None
         };
+        let (passes, lists) = self.pass(modifications, request.consistency).await?;
+        let by_lists = by_lists(modifications, lists.as_ref());
+        let modifications = by_lists.as_deref().unwrap_or(modifications);
         let mut staged = Staged {
             size: size.map(|_| BatchSize::default()),
             judged: if must_read {
@@ -392,6 +466,7 @@ impl WriteRoom {
             } else {
                 Judged::default()
             },
+            passes,
             ..Staged::default()
         };
         let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());

@@ -1,10 +1,12 @@
 //! Options of Cosmos and of ours: throughput, flags of cells, physical partitions.
 //!
-//! Physical partitions are split and merged by ALTER TABLE, with an option of its own that stands alone:
+//! Physical partitions are split, merged and moved by ALTER TABLE, with an option of its own that stands alone:
 //!
 //! ```text
 //! ALTER TABLE ks.t WITH helenus_split_at = -42                            the first token of the new right-hand partition
 //! ALTER TABLE ks.t WITH helenus_merge = {'left': 3, 'right': 4}           ids of two neighbours (system_cosmos.partitions)
+//! ALTER TABLE ks.t WITH helenus_lift = 3                                  into a new store of its own, while it is in use
+//! ALTER TABLE ks.t WITH helenus_lower = 3                                 back into the main store
 //! ```
 //! It is CQL that every driver sends and cqlsh accepts, it asks for the right to alter the table, and it goes the way of DDL, one change
 //! after another; a table to insert changes into would need all that anew. It changes no schema: the answer is Void, no event follows.
@@ -26,6 +28,8 @@ pub(super) const CELL_TIME_TO_LIVE: &str = "cosmosdb_cell_level_timetolive";
 pub(super) const PARTITIONS: &str = "helenus_partitions";
 const SPLIT_AT: &str = "helenus_split_at";
 const MERGE: &str = "helenus_merge";
+const LIFT: &str = "helenus_lift";
+const LOWER: &str = "helenus_lower";
 
 /// Most physical partitions a table may begin with; the executor's map takes at least as many.
 const PARTITIONS_MAX: u16 = 1024;
@@ -44,6 +48,16 @@ pub enum PartitionChange {
         left: u64,
         /// The id of the other.
         right: u64,
+    },
+    /// One goes into a new store of its own.
+    Lift {
+        /// Its id.
+        id: u64,
+    },
+    /// One goes back into the main store.
+    Lower {
+        /// Its id.
+        id: u64,
     },
 }
 
@@ -74,13 +88,30 @@ pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionC
             ));
         };
         PartitionChange::Merge { left, right }
+    } else if let Some(id) = id_of(&properties, LIFT)? {
+        PartitionChange::Lift { id }
+    } else if let Some(id) = id_of(&properties, LOWER)? {
+        PartitionChange::Lower { id }
     } else {
         return Ok(None);
     };
     if written.len() > 1 {
-        return Err(invalid!("'{SPLIT_AT}' and '{MERGE}' cannot stand beside other options"));
+        return Err(invalid!(
+            "'{SPLIT_AT}', '{MERGE}', '{LIFT}' and '{LOWER}' cannot stand beside other options"
+        ));
     }
     Ok(Some(change))
+}
+
+/// The id of a physical partition that an option is.
+fn id_of(properties: &Properties<'_>, name: &str) -> Result<Option<u64>, DdlError> {
+    let Some(text) = properties.text(name)? else {
+        return Ok(None);
+    };
+    let id = text
+        .parse()
+        .map_err(|_| syntax!("Invalid value {text} for '{name}': it is the id of a physical partition"))?;
+    Ok(Some(id))
 }
 
 /// The statement as if the request's payload stood among its options: clients may give throughput there. What the statement itself says

@@ -75,6 +75,11 @@ impl Directory {
         self.path.join(ENGINE)
     }
 
+    /// Whether there is a store in a directory.
+    pub(super) fn is_store(path: &Path) -> bool {
+        path.join(FORMAT).exists()
+    }
+
     /// Whether the medium takes writes: writes a little file, makes it durable and removes it.
     pub(super) fn probe(&self) -> Result<()> {
         let path = self.path.join(PROBE);
@@ -151,7 +156,7 @@ pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
 }
 
 /// Says what was being done to which file.
-pub(super) fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
+pub(in crate::storage) fn io_error(operation: &'static str, path: &Path) -> impl FnOnce(io::Error) -> Error {
     move |source| Error::Io {
         operation,
         path: path.to_owned(),

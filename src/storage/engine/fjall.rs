@@ -120,6 +120,11 @@ pub(super) struct Recovered {
     pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
 }
 
+/// Whether there is a store in a directory.
+pub(in crate::storage) fn is_store(path: &Path) -> bool {
+    Directory::is_store(path)
+}
+
 impl Store {
     /// Opens the store in a directory, creating it where there is none.
     pub(in crate::storage) async fn open(path: &Path, options: &Options, clock: Clock) -> Result<Self> {

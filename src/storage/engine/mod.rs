@@ -13,6 +13,8 @@ mod room;
 pub(super) mod simulated;
 pub(super) mod slate;
 
+pub(super) use self::directory::io_error;
+
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 use std::sync::Arc;

@@ -11,7 +11,7 @@
 //! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
 //! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
@@ -59,6 +59,8 @@ struct Inner {
     openings: u64,
     /// How often the power was lost.
     life: u64,
+    /// Where stores beside this one are: they lose power together.
+    beside: BTreeMap<u32, Medium>,
 }
 
 type Answer = oneshot::Sender<Result<Committed>>;
@@ -98,7 +100,13 @@ impl Medium {
             dead: None,
             openings: 0,
             life: 0,
+            beside: BTreeMap::new(),
         })))
+    }
+
+    /// The media of the stores beside this one.
+    fn beside(&self) -> Vec<Self> {
+        self.inner().beside.values().cloned().collect()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -117,11 +125,18 @@ impl Medium {
     /// What may go wrong from now on.
     pub fn set_faults(&self, faults: MediumFaults) {
         self.inner().faults = faults;
+        for medium in self.beside() {
+            medium.set_faults(faults);
+        }
     }
 
     /// Whether [`Medium::work`] would do something.
     #[must_use]
     pub fn has_work(&self) -> bool {
+        self.has_own_work() || self.beside().iter().any(Self::has_own_work)
+    }
+
+    fn has_own_work(&self) -> bool {
         let inner = self.inner();
         !inner.queue.is_empty() || !inner.answers.is_empty()
     }
@@ -129,12 +144,22 @@ impl Medium {
     /// Whether it takes no writes until the next crash.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        self.inner().dead.is_some()
+        self.inner().dead.is_some() || self.beside().iter().any(Self::is_dead)
     }
 
     /// Takes one turn: gives one answer that is due, or writes a group of what has queued. What it did, for a log.
     pub fn work(&self) -> String {
+        let mut at_work = self.beside();
+        at_work.retain(Self::has_own_work);
         let mut inner = self.inner();
+        if !at_work.is_empty() {
+            let has_own = !inner.queue.is_empty() || !inner.answers.is_empty();
+            let place = inner.random.usize(..at_work.len() + usize::from(has_own));
+            if let Some(medium) = at_work.get(place) {
+                drop(inner);
+                return format!("beside: {}", medium.work());
+            }
+        }
         let gives = !inner.answers.is_empty() && (inner.queue.is_empty() || inner.random.bool());
         if gives {
             let due = inner.answers.len();
@@ -170,12 +195,17 @@ impl Medium {
         }
         inner.before = Arc::clone(&state);
         inner.durable = state;
+        drop(inner);
+        for medium in self.beside() {
+            medium.crash();
+        }
     }
 
     /// A checksum of everything that is durable.
     #[must_use]
     pub fn digest(&self) -> u32 {
-        self.inner().durable.digest()
+        let of_beside = self.beside().iter().map(Self::digest).fold(0_u32, u32::wrapping_add);
+        self.inner().durable.digest().wrapping_add(of_beside)
     }
 }
 
@@ -266,6 +296,34 @@ fn refused() -> Error {
 }
 
 impl Store {
+    pub(in crate::storage) fn open_beside(&self, number: u32, is_new: bool) -> Result<Self> {
+        let medium = {
+            let mut inner = self.medium.inner();
+            if inner.life != self.life {
+                return Err(Error::Closed);
+            }
+            if !is_new && !inner.beside.contains_key(&number) {
+                return Err(Error::Corrupt {
+                    path: PathBuf::from("the simulated medium"),
+                    what: format!("store {number} is missing"),
+                });
+            }
+            let seed = inner.random.u64(..);
+            let faults = inner.faults;
+            let medium = inner.beside.entry(number).or_insert_with(|| Medium::new(seed));
+            medium.inner().faults = faults;
+            medium.clone()
+        };
+        Ok(medium.open())
+    }
+
+    pub(in crate::storage) fn remove_beside(&self, number: u32) {
+        let mut inner = self.medium.inner();
+        if inner.life == self.life {
+            inner.beside.remove(&number);
+        }
+    }
+
     pub(in crate::storage) fn snapshot(&self) -> Arc<State> {
         let inner = self.medium.inner();
         if mutant::is_on(Mutant::StaleSnapshot) {

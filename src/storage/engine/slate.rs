@@ -31,7 +31,7 @@ use slatedb::object_store::memory::InMemory;
 use slatedb::{CloseReason, Db, DbSnapshot, ErrorKind, IterationOrder, MergeOperator, MergeOperatorError};
 use tokio::sync::{mpsc, oneshot};
 
-use self::committer::{Command, Committer, Home, Request};
+use self::committer::{Command, Committer, DATABASE, Home, Request};
 use super::layout::{full_key, full_range};
 use super::room::Room;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
@@ -62,6 +62,8 @@ struct Shared {
     cache: RowCache,
     /// What the next groups derive.
     derivations: ArcSwap<Derivations>,
+    /// Where it lies; `None` after closing.
+    home: ArcSwapOption<Home>,
     /// How often the database was opened, raised before what it found is published.
     openings: AtomicU64,
 }
@@ -124,14 +126,52 @@ impl Store {
                 directory: None,
                 objects: Arc::new(InMemory::new()),
                 location,
+                database: DATABASE.into(),
             },
         };
+        Self::open_at(home, options).await
+    }
+
+    /// Opens the database of this path in the bucket of this one; makes it if it is not there.
+    pub(in crate::storage) async fn open_beside(&self, path: String, options: &Options) -> Result<Self> {
+        let home = self.home()?.beside(path);
+        Self::open_at(home, options).await
+    }
+
+    fn home(&self) -> Result<Arc<Home>> {
+        self.0.shared.home.load_full().ok_or(Error::Closed)
+    }
+
+    /// Whether there is a database of this path in the bucket.
+    pub(in crate::storage) async fn has_database(&self, path: &str) -> Result<bool> {
+        self.home()?.has_database(path).await
+    }
+
+    /// Removes a database of this bucket that is not open.
+    pub(in crate::storage) async fn remove_database(&self, path: &str) -> Result<()> {
+        self.home()?.remove_database(path).await
+    }
+
+    /// Makes a database of this path that shows a range of rows as they are now.
+    pub(in crate::storage) async fn clone_beside(&self, path: String, rows: &KeyRange) -> Result<()> {
+        // What is in memory is put now and again in the committer's turn, so that commits wait for little.
+        self.flush().await?;
+        let (answer, answered) = oneshot::channel();
+        let (start, end) = full_range(Space::Rows, rows);
+        let range = (start.map(Bytes::from), end.map(Bytes::from));
+        self.send(Command::Clone { path, range, answer }).await?;
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    async fn open_at(home: Home, options: &Options) -> Result<Self> {
+        let home = Arc::new(home);
         let (commands, received) = mpsc::channel(options.commit_queue_batches_max.max(1));
         let shared = Arc::new(Shared {
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
             openings: AtomicU64::default(),
+            home: ArcSwapOption::new(Some(Arc::clone(&home))),
         });
         let mut committer = Committer {
             home,

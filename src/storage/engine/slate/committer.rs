@@ -8,6 +8,8 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
+use bytes::Bytes;
+use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
@@ -29,8 +31,8 @@ use crate::storage::{CommitSeq, Error, Opening, Result};
 /// What the format file of such a store says.
 const FORMAT: &str = "helenus store 1, slatedb 0.18";
 
-/// Where the database lies in its object store.
-const DATABASE: &str = "engine";
+/// Where the main database lies in its object store.
+pub(super) const DATABASE: &str = "engine";
 
 /// How often SlateDB puts its log when nobody waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
@@ -50,6 +52,12 @@ const RANGE_STEP_KEYS: usize = 4096;
 pub(super) enum Command {
     Commit(Request),
     Flush(oneshot::Sender<Result<()>>),
+    /// Makes a database that shows a range of this one's keys as they are in the committer's turn.
+    Clone {
+        path: String,
+        range: (Bound<Bytes>, Bound<Bytes>),
+        answer: oneshot::Sender<Result<()>>,
+    },
     Close(oneshot::Sender<Result<()>>),
 }
 
@@ -65,13 +73,23 @@ pub(super) struct Request {
 /// Where the database is, so that it can be opened again.
 pub(super) struct Home {
     /// `None` in memory.
-    pub(super) directory: Option<Directory>,
+    pub(super) directory: Option<Arc<Directory>>,
     pub(super) objects: Arc<dyn ObjectStore>,
     pub(super) location: Arc<str>,
+    /// Where the database lies in its object store.
+    pub(super) database: Arc<str>,
+}
+
+impl std::fmt::Debug for Home {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Home")
+            .field("location", &self.location)
+            .finish_non_exhaustive()
+    }
 }
 
 pub(super) struct Committer {
-    pub(super) home: Home,
+    pub(super) home: Arc<Home>,
     pub(super) options: Options,
     pub(super) commands: mpsc::Receiver<Command>,
     pub(super) shared: Arc<Shared>,
@@ -94,10 +112,42 @@ impl Home {
             what: error.to_string(),
         })?;
         Ok(Self {
-            directory: Some(directory),
+            directory: Some(Arc::new(directory)),
             objects: Arc::new(objects.with_fsync(true)),
             location,
+            database: DATABASE.into(),
         })
+    }
+
+    /// Where another database of the same bucket is.
+    pub(super) fn beside(&self, database: String) -> Self {
+        Self {
+            directory: self.directory.clone(),
+            objects: Arc::clone(&self.objects),
+            location: format!("{} {database}", self.location).into(),
+            database: database.into(),
+        }
+    }
+
+    fn admin(&self, path: &str) -> Admin {
+        AdminBuilder::new(path, Arc::clone(&self.objects)).build()
+    }
+
+    pub(super) async fn has_database(&self, path: &str) -> Result<bool> {
+        let manifest = self.admin(path).read_manifest(None).await;
+        let manifest = manifest.map_err(|error| failure(&self.location, &error))?;
+        Ok(manifest.is_some())
+    }
+
+    pub(super) async fn remove_database(&self, path: &str) -> Result<()> {
+        let removed = self.admin(path).delete_db(true).await;
+        removed.map(drop).map_err(|error| failure(&self.location, &error))
+    }
+
+    async fn clone_database(&self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
+        let source = CloneSourceSpec::new(self.database.as_ref()).with_projection_range(range);
+        let cloned = self.admin(path).create_clone_builder_from_source(source).build().await;
+        cloned.map_err(|error| failure(&self.location, &error))
     }
 }
 
@@ -113,7 +163,7 @@ impl Committer {
         };
         let location = Arc::clone(&self.home.location);
         let failed = |error: slatedb::Error| failure(&location, &error);
-        let database = Db::builder(DATABASE, Arc::clone(&self.home.objects))
+        let database = Db::builder(self.home.database.as_ref(), Arc::clone(&self.home.objects))
             .with_settings(settings)
             .with_merge_operator(Arc::new(Merger))
             .build()
@@ -164,7 +214,7 @@ impl Committer {
         while closing.is_none() {
             let Some(first) = self.commands.recv().await else { break };
             let mut requests = Vec::new();
-            let (mut bytes, mut flush) = (0_usize, None);
+            let (mut bytes, mut flush, mut clone) = (0_usize, None, None);
             let mut command = Some(first);
             while let Some(next) = command.take() {
                 match next {
@@ -176,12 +226,16 @@ impl Committer {
                         }
                     }
                     Command::Flush(answer) => flush = Some(answer),
+                    Command::Clone { path, range, answer } => clone = Some((path, range, answer)),
                     Command::Close(answer) => closing = Some(answer),
                 }
             }
             self.commit_group(requests).await;
             if let Some(answer) = flush {
                 drop(answer.send(self.put(FlushType::MemTable).await));
+            }
+            if let Some((path, range, answer)) = clone {
+                drop(answer.send(self.clone_range(&path, range).await));
             }
         }
         // The log has everything, or gets it now; tables are written from it when the store is opened again.
@@ -194,6 +248,7 @@ impl Committer {
         self.close_database().await;
         self.shared.cache.clear(CommitSeq(u64::MAX));
         // The directory's lock goes with it: whoever waits for the answer may open the store at once.
+        self.shared.home.store(None);
         drop(self);
         match closing {
             Some(answer) => drop(answer.send(closed)),
@@ -376,6 +431,13 @@ impl Committer {
             Durability::Group => self.put(FlushType::Wal).await,
             Durability::Periodic(_) | Durability::Os => Ok(()),
         }
+    }
+
+    /// Clones a range of keys. The clone has no part in this database's log, so what is in memory is put first.
+    async fn clone_range(&mut self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
+        self.recover().await?;
+        self.put(FlushType::MemTable).await?;
+        self.home.clone_database(path, range).await
     }
 
     async fn put(&self, flush_type: FlushType) -> Result<()> {

@@ -1,0 +1,101 @@
+//! The batch log: how a logged batch is written to several stores as a whole or not at all.
+//!
+//! ```text
+//! main: !batch record ─► each other store its part ─► main: its part, and the record goes      answered
+//! ```
+//! The record is durable before any part is. Where a part fails, and where the server ended in between, all parts are written again from
+//! the record: behind, or before the next start answers anybody. Writing a part twice changes nothing, since versions of rows merge; the
+//! parts go where their rows are by then. What goes to one store is one commit and needs no record.
+//!
+//! ```text
+//! !batch · number u64  →  Batch::encode_merges     (Space::Catalog)
+//! ```
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+
+use super::catalog::Catalog;
+use super::write::passes::Passes;
+use super::{Error, storage_write};
+use crate::partition::store::{self, Batch, Space, Store};
+use crate::partition::{Consistency, StoreId};
+use crate::token::Token;
+
+/// What the records begin with, in the catalog space.
+pub(super) const RECORD: &[u8] = b"!batch";
+
+/// Pauses between tries to write a batch again: the first, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// A record.
+pub(super) type Logged = (Vec<u8>, Bytes);
+
+/// The key of a record.
+pub(super) fn key(number: u64) -> Vec<u8> {
+    [RECORD, &number.to_be_bytes()].concat()
+}
+
+/// Writes all parts of a logged batch to where their rows are now, and removes its record.
+///
+/// # Errors
+/// When a store fails; the record stays.
+pub(super) async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
+    let damaged = || Error::Server("a record of the batch log is damaged".to_owned());
+    let changes = Batch::decode_merges(record).ok_or_else(damaged)?;
+    let (parts, passes) = Passes::wait(|| {
+        let snapshot = catalog.load();
+        let (mut parts, mut gates) = (BTreeMap::<StoreId, (Store, Batch)>::new(), Vec::new());
+        for (key, batch) in &changes {
+            let (table, rest) = key.split_first_chunk::<4>().ok_or_else(damaged)?;
+            let token = rest.first_chunk::<8>().ok_or_else(damaged)?;
+            // The table may be gone by now.
+            let Some(list) = snapshot.partitions_of(u32::from_be_bytes(*table)) else {
+                continue;
+            };
+            let token = (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed();
+            let partition = list.of(Token::bound(token));
+            gates.push(Arc::clone(&partition.gate));
+            let part = parts
+                .entry(partition.store_id)
+                .or_insert_with(|| (partition.store.clone(), Batch::new()));
+            part.1.append(batch.clone());
+        }
+        Ok((parts, gates))
+    })
+    .await?;
+    let failed = |error: store::Error| storage_write(&error, Consistency::All, "BATCH");
+    for (store, batch) in parts.into_values() {
+        let to_note = passes.keys_to_note(&batch);
+        let committed = store.commit(batch).await;
+        passes.note(&to_note);
+        committed.map_err(failed)?;
+    }
+    let mut batch = Batch::new();
+    batch.delete(Space::Catalog, key.clone());
+    catalog.main().commit(batch).await.map(drop).map_err(failed)
+}
+
+/// Writes a batch again behind, until that is done or the catalog is gone.
+pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
+    let catalog = Arc::downgrade(catalog);
+    tokio::spawn(async move {
+        let mut pause = PAUSE_MIN;
+        while let Some(catalog) = catalog.upgrade() {
+            let Err(error) = replay(&catalog, &logged).await else {
+                return;
+            };
+            // Whoever closed the stores writes the batch at the next start.
+            if let Err(store::Error::Closed) = catalog.main().commit(Batch::new()).await {
+                return;
+            }
+            drop(catalog);
+            tracing::warn!(%error, "a logged batch waits to be written");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    });
+}

@@ -1,0 +1,325 @@
+//! The gate that writes to a physical partition go through, so that it can be moved to another store while it is in use.
+//!
+//! ```text
+//! open ──hold──► held ──open again──► open         writers wait at the gate; those inside are waited for (WriteGate::emptied)
+//!                  └────supersede──► superseded    the partition is elsewhere: writers go by a newer list
+//! ```
+//! A writer takes a [`Pass`] before it reads anything that its write depends on and keeps it until its commit is answered. While a
+//! partition is being copied the keys that writers have changed are noted ([`WriteGate::note`]), to be copied again.
+//!
+//! A split or merge makes new gates. Who still goes by the old list is inside an old gate: the new ones know those ([`WriteGate::after`]),
+//! and who holds one holds all of these.
+//!
+//! Nobody waits at a gate with a pass of another, so that writers to several partitions cannot wait for each other.
+
+use std::collections::BTreeSet;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use tokio::sync::Notify;
+
+use super::store::{KeyRange, Space};
+
+const HELD: usize = 1;
+const SUPERSEDED: usize = 2;
+const COPIED: usize = 4;
+/// One writer inside.
+const ONE: usize = 8;
+
+/// Bytes of keys that are noted while a partition is copied.
+pub const NOTED_BYTES_MAX: usize = 64 << 20;
+
+/// The gate of one physical partition.
+#[derive(Debug, Default)]
+pub struct WriteGate {
+    /// How many are inside, and the flags above.
+    state: AtomicUsize,
+    /// Told when it is opened again or superseded.
+    opened: Notify,
+    /// Told when the last one leaves a held gate.
+    left: Notify,
+    noted: Mutex<Noted>,
+    /// The gates of what this partition was made of, as long as anybody may be inside.
+    before: Vec<Weak<WriteGate>>,
+}
+
+#[derive(Debug, Default)]
+struct Noted {
+    range: Option<KeyRange>,
+    keys: BTreeSet<(Space, Vec<u8>)>,
+    bytes: usize,
+    is_full: bool,
+}
+
+/// What came of going to a gate.
+#[derive(Debug)]
+pub enum Entry {
+    /// Inside.
+    Passed(Pass),
+    /// To be waited at ([`WriteGate::wait`]).
+    Held,
+    /// The partition is elsewhere by now.
+    Superseded,
+}
+
+/// Being inside a gate.
+#[derive(Debug)]
+pub struct Pass(Arc<WriteGate>);
+
+impl Pass {
+    /// The gate.
+    #[must_use]
+    pub fn gate(&self) -> &Arc<WriteGate> {
+        &self.0
+    }
+}
+
+impl Drop for Pass {
+    fn drop(&mut self) {
+        let before = self.0.state.fetch_sub(ONE, Ordering::SeqCst);
+        if before & HELD != 0 && before / ONE == 1 {
+            self.0.left.notify_one();
+        }
+    }
+}
+
+impl WriteGate {
+    /// The gate of a partition that is made of those of other gates.
+    #[must_use]
+    pub fn after<'a>(gates: impl IntoIterator<Item = &'a Arc<Self>>) -> Self {
+        let mut before = Vec::new();
+        for gate in gates {
+            before.push(Arc::downgrade(gate));
+            before.extend(gate.before.iter().filter(|old| old.strong_count() > 0).cloned());
+        }
+        Self {
+            before,
+            ..Self::default()
+        }
+    }
+
+    /// Goes in, if it is open.
+    #[must_use]
+    pub fn enter(self: &Arc<Self>) -> Entry {
+        let before = self.state.fetch_add(ONE, Ordering::SeqCst);
+        let pass = Pass(Arc::clone(self));
+        if before & (HELD | SUPERSEDED) == 0 {
+            return Entry::Passed(pass);
+        }
+        drop(pass);
+        if before & SUPERSEDED != 0 {
+            Entry::Superseded
+        } else {
+            Entry::Held
+        }
+    }
+
+    /// Waits until it is not held.
+    pub async fn wait(&self) {
+        loop {
+            let opened = self.opened.notified();
+            tokio::pin!(opened);
+            opened.as_mut().enable();
+            if self.state.load(Ordering::SeqCst) & HELD == 0 {
+                return;
+            }
+            opened.await;
+        }
+    }
+
+    /// It and the gates before it.
+    fn all(self: &Arc<Self>) -> Vec<Arc<Self>> {
+        let before = self.before.iter().filter_map(Weak::upgrade);
+        std::iter::once(Arc::clone(self)).chain(before).collect()
+    }
+
+    /// Lets nobody in any more, and waits until nobody is inside. Who holds it opens it by dropping what this gives, or supersedes it.
+    pub async fn hold(self: &Arc<Self>) -> Hold {
+        let hold = Hold { gates: self.all() };
+        for gate in &hold.gates {
+            gate.state.fetch_or(HELD, Ordering::SeqCst);
+        }
+        for gate in &hold.gates {
+            loop {
+                let left = gate.left.notified();
+                tokio::pin!(left);
+                left.as_mut().enable();
+                if gate.state.load(Ordering::SeqCst) / ONE == 0 {
+                    break;
+                }
+                left.await;
+            }
+        }
+        hold
+    }
+
+    /// Whether keys are to be noted.
+    #[must_use]
+    pub fn is_copied(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & COPIED != 0
+    }
+
+    fn noted(&self) -> MutexGuard<'_, Noted> {
+        self.noted.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Notes keys that a writer inside has changed; others than those of the copied range are left out.
+    pub fn note<'a>(&self, keys: impl Iterator<Item = (Space, &'a [u8])>) {
+        let mut noted = self.noted();
+        let Some(range) = noted.range.take() else { return };
+        for (space, key) in keys {
+            let is_row = matches!(space, Space::Rows | Space::Deletions);
+            if !is_row || !range.contains(key) {
+                continue;
+            }
+            if noted.bytes + key.len() > NOTED_BYTES_MAX {
+                noted.is_full = true;
+                break;
+            }
+            if noted.keys.insert((space, key.to_vec())) {
+                noted.bytes += key.len();
+            }
+        }
+        noted.range = Some(range);
+    }
+
+    /// What was noted since the last time, in order; `None`: it was too much.
+    #[must_use]
+    pub fn take_noted(self: &Arc<Self>) -> Option<BTreeSet<(Space, Vec<u8>)>> {
+        let mut all = BTreeSet::new();
+        for gate in self.all() {
+            let mut noted = gate.noted();
+            if noted.is_full {
+                return None;
+            }
+            noted.bytes = 0;
+            all.append(&mut noted.keys);
+        }
+        Some(all)
+    }
+
+    /// Begins to note keys of a range. The gate is held.
+    pub fn begin_notes(self: &Arc<Self>, range: &KeyRange) {
+        for gate in self.all() {
+            *gate.noted() = Noted {
+                range: Some(range.clone()),
+                ..Noted::default()
+            };
+            gate.state.fetch_or(COPIED, Ordering::SeqCst);
+        }
+    }
+
+    /// Ends it.
+    pub fn end_notes(self: &Arc<Self>) {
+        for gate in self.all() {
+            gate.state.fetch_and(!COPIED, Ordering::SeqCst);
+            *gate.noted() = Noted::default();
+        }
+    }
+}
+
+/// Held gates; dropping it opens them again.
+#[derive(Debug)]
+pub struct Hold {
+    gates: Vec<Arc<WriteGate>>,
+}
+
+impl Hold {
+    /// The partition is elsewhere from now on: whoever comes or waits goes by a newer list.
+    pub fn supersede(self) {
+        for gate in &self.gates {
+            gate.state.fetch_or(SUPERSEDED, Ordering::SeqCst);
+        }
+    }
+}
+
+impl Drop for Hold {
+    fn drop(&mut self) {
+        for gate in &self.gates {
+            gate.state.fetch_and(!HELD, Ordering::SeqCst);
+            gate.opened.notify_waiters();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::store::key;
+    use super::*;
+
+    fn pass(gate: &Arc<WriteGate>) -> Pass {
+        match gate.enter() {
+            Entry::Passed(pass) => pass,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[tokio::test]
+    async fn who_is_inside_is_waited_for_and_who_comes_waits() {
+        let gate = Arc::new(WriteGate::default());
+        let inside = pass(&gate);
+        let holding = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.hold().await }
+        });
+        while !matches!(gate.enter(), Entry::Held) {
+            tokio::task::yield_now().await;
+        }
+        assert!(!holding.is_finished());
+        drop(inside);
+        let hold = holding.await.unwrap();
+        let waiting = tokio::spawn({
+            let gate = Arc::clone(&gate);
+            async move { gate.wait().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(hold);
+        waiting.await.unwrap();
+        drop(pass(&gate));
+        gate.hold().await.supersede();
+        assert!(matches!(gate.enter(), Entry::Superseded));
+    }
+
+    #[tokio::test]
+    async fn who_goes_by_an_old_list_is_held_too() {
+        let parent = Arc::new(WriteGate::default());
+        let child = Arc::new(WriteGate::after([&parent]));
+        let grandchild = Arc::new(WriteGate::after([&child]));
+        let inside = pass(&parent);
+        let holding = tokio::spawn({
+            let gate = Arc::clone(&grandchild);
+            async move { gate.hold().await }
+        });
+        while !matches!(parent.enter(), Entry::Held) {
+            tokio::task::yield_now().await;
+        }
+        assert!(matches!(child.enter(), Entry::Held));
+        drop(inside);
+        drop(holding.await.unwrap());
+        drop((pass(&parent), pass(&child), pass(&grandchild)));
+        drop(parent);
+        assert_eq!(grandchild.all().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn keys_of_the_range_are_noted_once() {
+        let gate = Arc::new(WriteGate::default());
+        let range = key::token_range(7, 0, 10);
+        let hold = gate.hold().await;
+        gate.begin_notes(&range);
+        drop(hold);
+        assert!(gate.is_copied());
+        let inside = key::partition_prefix(7, 5, b"a");
+        let outside = key::partition_prefix(7, 11, b"a");
+        for _ in 0..2 {
+            let keys = [&inside, &outside].map(|key| (Space::Rows, key.as_slice()));
+            gate.note(keys.into_iter());
+            gate.note(std::iter::once((Space::Catalog, inside.as_slice())));
+        }
+        assert_eq!(gate.take_noted().unwrap(), BTreeSet::from([(Space::Rows, inside)]));
+        assert!(gate.take_noted().unwrap().is_empty());
+        gate.end_notes();
+        assert!(!gate.is_copied());
+    }
+}

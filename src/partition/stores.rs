@@ -1,0 +1,158 @@
+//! The stores that a server has open: the main one, which holds the catalog, and those of lifted physical partitions.
+//!
+//! What is here is open; what there should be, the catalog records, before a store is made and until it is removed
+//! (the executor's lift). A partition of a list carries its store itself, so nobody looks here to read or write a row.
+
+use std::sync::Arc;
+
+use arc_swap::ArcSwap;
+
+use super::map::StoreId;
+use super::store::{Derivations, Durability, KeyRange, Options, Result, Store, Url};
+use crate::clock::Clock;
+
+/// Open stores. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Stores(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    url: Url,
+    options: Options,
+    clock: Clock,
+    main: Store,
+    /// Those beside the main one, by number.
+    beside: ArcSwap<imbl::OrdMap<StoreId, Store>>,
+    /// What is registered with all.
+    derivations: ArcSwap<Derivations>,
+}
+
+impl StoreId {
+    /// The store that holds the catalog, and all that was not lifted.
+    pub const MAIN: Self = Self(0);
+}
+
+impl Stores {
+    /// Opens the main store at a URL; makes it where there is none.
+    ///
+    /// # Errors
+    /// As [`Store::open`].
+    pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
+        let main = Store::open(url, options, clock.clone()).await?;
+        Ok(Self(Arc::new(Inner {
+            url: url.clone(),
+            options: options.clone(),
+            clock,
+            main,
+            beside: ArcSwap::default(),
+            derivations: ArcSwap::default(),
+        })))
+    }
+
+    /// The store that holds the catalog.
+    #[must_use]
+    pub fn main(&self) -> &Store {
+        &self.0.main
+    }
+
+    /// An open store by its number.
+    #[must_use]
+    pub fn get(&self, id: StoreId) -> Option<Store> {
+        if id == StoreId::MAIN {
+            return Some(self.0.main.clone());
+        }
+        self.0.beside.load().get(&id).cloned()
+    }
+
+    /// All that are open, the main one first.
+    #[must_use]
+    pub fn all(&self) -> Vec<(StoreId, Store)> {
+        let beside = self.0.beside.load();
+        let beside = beside.iter().map(|(id, store)| (*id, store.clone()));
+        std::iter::once((StoreId::MAIN, self.0.main.clone()))
+            .chain(beside)
+            .collect()
+    }
+
+    /// Most stores beside the main one.
+    #[must_use]
+    pub fn beside_max(&self) -> usize {
+        self.0.options.stores_beside_max
+    }
+
+    /// Whether the main store is the only one.
+    #[must_use]
+    pub fn is_one(&self) -> bool {
+        self.0.beside.load().is_empty()
+    }
+
+    /// Opens the store of a number beside the main one. `is_new`: makes it if it is not there.
+    ///
+    /// # Errors
+    /// As [`Store::open_beside`].
+    pub async fn open_beside(&self, id: StoreId, is_new: bool) -> Result<Store> {
+        let inner = &self.0;
+        let opened = inner
+            .main
+            .open_beside(&inner.url, id.0, is_new, &inner.options, inner.clock.clone());
+        let store = opened.await?;
+        store.set_derivations(Derivations::clone(&inner.derivations.load()));
+        inner.beside.rcu(|beside| beside.update(id, store.clone()));
+        // Whatever was registered in between.
+        store.set_derivations(Derivations::clone(&inner.derivations.load()));
+        Ok(store)
+    }
+
+    /// Makes a store that shows a range of rows of the main one, if the engine can without copying; not opened yet.
+    ///
+    /// # Errors
+    /// As [`Store::clone_beside`].
+    pub async fn clone_beside(&self, id: StoreId, rows: &KeyRange) -> Result<bool> {
+        self.0.main.clone_beside(id.0, rows).await
+    }
+
+    /// Closes a store beside the main one, if it is open, and removes all of it.
+    ///
+    /// # Errors
+    /// As [`Store::remove_beside`].
+    pub async fn remove(&self, id: StoreId) -> Result<()> {
+        let before = self.0.beside.rcu(|beside| beside.without(&id));
+        if let Some(store) = before.get(&id)
+            && let Err(error) = store.close().await
+        {
+            tracing::debug!(store = id.0, %error, "closing a store that is removed");
+        }
+        self.0.main.remove_beside(&self.0.url, id.0).await
+    }
+
+    /// Makes what a store has acknowledged durable, whatever its durability: for what another store is going to say of it.
+    ///
+    /// # Errors
+    /// As [`Store::flush`].
+    pub async fn make_durable(&self, store: &Store) -> Result<()> {
+        match self.0.options.durability {
+            Durability::Group => Ok(()),
+            Durability::Periodic(_) | Durability::Os => store.flush().await,
+        }
+    }
+
+    /// Registers what follows from rows with all of them, also with those to come.
+    pub fn set_derivations(&self, derivations: Derivations) {
+        self.0.derivations.store(Arc::new(derivations.clone()));
+        for (_, store) in self.all() {
+            store.set_derivations(derivations.clone());
+        }
+    }
+
+    /// Closes all, the main one last.
+    ///
+    /// # Errors
+    /// The first failure; all are closed nevertheless.
+    pub async fn close(&self) -> Result<()> {
+        let mut outcome = Ok(());
+        for (_, store) in self.all().into_iter().rev() {
+            outcome = outcome.and(store.close().await);
+        }
+        outcome
+    }
+}
