@@ -22,6 +22,7 @@
 //! one table has another list. Requests that began before go on with the list they have. Nothing can be lost, doubled or missing:
 //! - A row's key in the store is made of table number, token and keys; no partition's id is in it. Both lists lead it to the same
 //!   store (a merge of two stores' partitions is refused), so whoever writes by the old list writes where readers by the new one look.
+//!   A move to another store (lift.rs) is the one change of which that is not so.
 //! - Each list by itself covers the ring without gap or overlap, and a scan goes by one list from its first token to its last: it
 //!   passes each token once. All of a scan's parts in one store are read as of one moment of that store (read::source).
 //! - Locks are of logical partitions (stripes of table and token), whatever list led there.

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::map::StoreId;
-use super::store::{Derivations, Durability, KeyRange, Options, Result, Store, Url};
+use super::store::{Derivations, Durability, Error, KeyRange, Options, Result, Store, Url};
 use crate::clock::Clock;
 
 /// Open stores. Clones are the same.
@@ -150,8 +150,12 @@ impl Stores {
     /// The first failure; all are closed nevertheless.
     pub async fn close(&self) -> Result<()> {
         let mut outcome = Ok(());
-        for (_, store) in self.all().into_iter().rev() {
-            outcome = outcome.and(store.close().await);
+        for (id, store) in self.all().into_iter().rev() {
+            outcome = outcome.and(match store.close().await {
+                // It is being removed.
+                Err(Error::Closed) if id != StoreId::MAIN => Ok(()),
+                closed => closed,
+            });
         }
         outcome
     }

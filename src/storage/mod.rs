@@ -1,7 +1,8 @@
 //! One store's bytes: keys, rows and cells, and three engines that keep them.
 //!
 //! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells and how two
-//! versions of a row merge; it never knows CQL's types, what a token means, or that other stores exist.
+//! versions of a row merge; it never knows CQL's types or what a token means. Others can be opened, begun as a clone, and removed
+//! beside it (beside.rs), which nothing that is written or read in it depends on.
 //!
 //! **Life of a write.** The caller fills a [`Batch`]: fragments of rows ([`Batch::upsert`]), deletions, whatever belongs together.
 //! [`Store::commit`] hands it to the engine's committer, which takes what has queued, merges fragments with the rows that are there,
