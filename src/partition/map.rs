@@ -2,7 +2,7 @@
 //!
 //! A list never changes: a split or merge makes the next one, under the next epoch, and requests go on with the one they have.
 
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 use tokio::sync::watch;
 
@@ -117,6 +117,8 @@ pub struct TablePartitions {
     budget: Option<Arc<TableBudget>>,
     /// Lives as long as anybody goes by this list.
     in_use: Arc<watch::Sender<()>>,
+    /// The same of the lists before it.
+    older: Vec<Weak<watch::Sender<()>>>,
 }
 
 impl TablePartitions {
@@ -158,6 +160,7 @@ impl TablePartitions {
             next_id: count,
             budget: None,
             in_use: Arc::default(),
+            older: Vec::new(),
         }
     }
 
@@ -306,6 +309,8 @@ impl TablePartitions {
         let mut next = self.clone();
         next.epoch += 1;
         next.next_id += children.len() as u64;
+        next.older.retain(|older| older.strong_count() > 0);
+        next.older.push(Arc::downgrade(&self.in_use));
         next.in_use = Arc::default();
         drop(next.partitions.splice(places, children));
         next
@@ -390,11 +395,19 @@ impl TablePartitions {
             .sum()
     }
 
-    /// What is done when nobody goes by this list any more, nor by one that was made of it without a change.
+    /// Waits until nobody goes by this list any more, by one that was made of it without a change, or by one before it.
     pub fn when_left(list: Arc<Self>) -> impl Future<Output = ()> + Send {
-        let mut in_use = list.in_use.subscribe();
+        let older = list.older.iter().filter_map(Weak::upgrade);
+        let in_use: Vec<_> = older
+            .chain([Arc::clone(&list.in_use)])
+            .map(|in_use| in_use.subscribe())
+            .collect();
         drop(list);
-        async move { while in_use.changed().await.is_ok() {} }
+        async move {
+            for mut in_use in in_use {
+                while in_use.changed().await.is_ok() {}
+            }
+        }
     }
 
     /// The same list as replicas show it of which some lag: each partition as of the moment given for it, if any.
@@ -486,6 +499,7 @@ fn read_list(bytes: &[u8], store: impl Fn(StoreId) -> Option<Store>) -> Option<T
         next_id: u64::from_be_bytes(*next_id),
         budget: None,
         in_use: Arc::default(),
+        older: Vec::new(),
     })
 }
 
