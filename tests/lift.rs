@@ -121,6 +121,17 @@ async fn open(url: &str, faults: Option<store_faults::Faults>) -> Result<Client,
     Ok(client)
 }
 
+/// Opens a database again whose last life may not have let go of its directory yet.
+async fn reopen(url: &str) -> Client {
+    loop {
+        match open(url, None).await {
+            Ok(client) => return client,
+            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(error) => panic!("{url}: {error}"),
+        }
+    }
+}
+
 /// Four physical partitions with rows, static rows, deletions of all kinds, an index and a counter table of one partition.
 async fn fill(client: &Client) {
     client
@@ -199,6 +210,8 @@ async fn a_lifted_partition_keeps_everything() {
         assert_eq!(client.everything().await, before, "{url}");
         let (rest, _) = client.page("SELECT * FROM t", 10_000, state).await;
         assert_eq!(rest, before[0][7..]);
+        assert_eq!(client.pages("SELECT * FROM t", 17).await.concat(), before[0]);
+        assert_eq!(client.clock.wall_micros(), 1_700_000_000_000_000);
         if is_counted {
             settled(&client, rows).await;
         }
@@ -273,7 +286,7 @@ async fn a_lifted_partition_keeps_everything() {
         client.database.close().await.unwrap();
         if let Some(path) = url.split_once(":/").map(|(_, path)| format!("/{path}/stores")) {
             drop(client);
-            drop(open(&url, None).await.unwrap());
+            drop(reopen(&url).await);
             let left = std::fs::read_dir(path).map_or(0, |entries| entries.count());
             assert_eq!(left, 0, "{url}");
         }
@@ -491,16 +504,7 @@ async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
             faults.after(0);
             drop(client);
             tokio::time::sleep(Duration::from_millis(20)).await;
-            let client = loop {
-                match open(&url, None).await {
-                    Ok(client) => break client,
-                    // What was going on behind lets go of the directory when it comes upon the dead medium.
-                    Err(error) if error.to_string().contains("in use") => {
-                        tokio::time::sleep(Duration::from_millis(20)).await;
-                    }
-                    Err(error) => panic!("{url} after {groups}: {error}"),
-                }
-            };
+            let client = reopen(&url).await;
             assert_eq!(client.everything().await, before, "{url} after {groups}");
             client.check().await;
             let now = client.parts("t").await[2].store;
@@ -548,15 +552,7 @@ async fn a_logged_batch_over_two_stores_is_whole_after_a_kill() {
         faults.after(0);
         drop(client);
         tokio::time::sleep(Duration::from_millis(20)).await;
-        let client = loop {
-            match open(&url, None).await {
-                Ok(client) => break client,
-                Err(error) if error.to_string().contains("in use") => {
-                    tokio::time::sleep(Duration::from_millis(20)).await;
-                }
-                Err(error) => panic!("{error}"),
-            }
-        };
+        let client = reopen(&url).await;
         let keys = client
             .rows(&format!("SELECT k FROM t WHERE c = {c} ALLOW FILTERING"))
             .await;
