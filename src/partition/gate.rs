@@ -1,7 +1,7 @@
 //! The gate that writes to a physical partition go through, so that it can be moved to another store while it is in use.
 //!
 //! ```text
-//! open ──hold──► held ──open again──► open         writers wait at the gate; those inside are waited for (WriteGate::emptied)
+//! open ──hold──► held ──open again──► open         writers wait at the gate; those inside are waited for
 //!                  └────supersede──► superseded    the partition is elsewhere: writers go by a newer list
 //! ```
 //! A writer takes a [`Pass`] before it reads anything that its write depends on and keeps it until its commit is answered. While a
