@@ -318,6 +318,8 @@ pub struct BoundSelect {
     pub partitions: BoundPartitions,
     /// Which rows of each.
     pub rows: BoundRows,
+    /// No row is named (`c IN ()`), and the static row of each partition is read all the same and takes a row's place in pages.
+    pub counts_static: bool,
     /// Tests on each row, all of which must hold.
     pub filters: Vec<BoundFilter>,
     /// Each alone finds all rows that `filters` let through, and others; empty: no index helps. An index whose build is not complete

@@ -62,6 +62,8 @@ pub(crate) struct RowsPlan {
     parts: Vec<RowPart>,
     /// Every clustering column has values.
     full: bool,
+    /// The first clustering column that has none, not even to filter with: its place in the table.
+    named_to: usize,
 }
 
 /// A test on each row, before binding.
@@ -382,12 +384,29 @@ impl RowsPlan {
             }
         }
         let full = open && next == table.partition_key_count + table.clustering_count;
-        (Self { parts, full }, left)
+        let names = |column: usize| {
+            found.clustering.iter().any(|restriction| {
+                restriction.columns.contains(&column)
+                    && matches!(restriction.test, Test::Eq(_) | Test::In(_) | Test::InMarker(_))
+            })
+        };
+        let clustering = table.partition_key_count..table.partition_key_count + table.clustering_count;
+        let named_to = clustering
+            .clone()
+            .find(|column| !names(*column))
+            .unwrap_or(clustering.end);
+        (Self { parts, full, named_to }, left)
     }
 
     /// Whether every clustering column has values.
     pub(crate) fn is_full(&self) -> bool {
         self.full
+    }
+
+    /// The place of the first clustering column without values; those before it have some, if only to filter with. Behind the last
+    /// one where all have.
+    pub(crate) fn named_to(&self) -> usize {
+        self.named_to
     }
 
     /// Whether nothing is narrowed.

@@ -2,11 +2,14 @@
 //!
 //! Source: Cassandra's `SelectStatement`.
 
+use std::ops::Range;
 use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
-use super::bound::{BoundFilter, BoundPartitions, BoundRows, BoundSelect, Comparison, ResultColumn, Selection, Value};
+use super::bound::{
+    BoundFilter, BoundPartitions, BoundRows, BoundSelect, Comparison, FilterTarget, ResultColumn, Selection, Value,
+};
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan, check_partition_key};
@@ -104,8 +107,8 @@ impl SelectPlan {
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = self.selection.bind(binding)?;
         let mut partitions = self.partitions.bind(table, binding)?;
-        let rows = self.rows.bind(table, binding)?;
-        let filters = self
+        let mut rows = self.rows.bind(table, binding)?;
+        let mut filters = self
             .filters
             .iter()
             .map(|filter| filter.bind(table, binding))
@@ -114,17 +117,20 @@ impl SelectPlan {
         for probe in &self.probes {
             probes.extend(probe.bind(binding)?);
         }
+        // Where no row is named static columns are read all the same, if they are asked for or only the key is; and what is read so takes
+        // a row's place in pages.
+        let named_to = self.rows.named_to();
+        let names_all = table.clustering_count > 0 && named_to == table.partition_key_count + table.clustering_count;
+        let names_none = |filter: &BoundFilter| looks_for_nothing(filter, table.partition_key_count..named_to);
+        let is_none = rows.is_empty() && table.clustering_count > 0 || filters.iter().any(names_none);
+        let counts_static = is_none && names_all && reads_static(table, &selection, &filters);
+        if counts_static {
+            rows = BoundRows::Keys(Vec::new());
+            filters.retain(|filter| !names_none(filter));
+        }
         // Cassandra looks at a key only when it is about to read it.
         if let BoundPartitions::Keys(keys) = &mut partitions {
-            let no_value = |filter: &BoundFilter| filter.comparison == Comparison::In && filter.operands.is_empty();
-            // Where no row is named its static columns are read all the same.
-            let reads_statics = rows == BoundRows::Keys(Vec::new())
-                && selection.needed.iter().any(|place| {
-                    let column = table.columns.get(*place);
-                    column.is_some_and(|column| column.kind == ColumnKind::Static)
-                });
-            let reads_nothing = rows.is_empty() && table.clustering_count > 0 && !reads_statics;
-            if reads_nothing || filters.iter().any(no_value) {
+            if is_none && !counts_static {
                 keys.clear();
             }
             keys.iter().try_for_each(check_partition_key)?;
@@ -134,6 +140,7 @@ impl SelectPlan {
             selection,
             partitions,
             rows,
+            counts_static,
             filters,
             probes,
             reversed: self.reversed,
@@ -149,6 +156,33 @@ impl SelectPlan {
             per_partition_limit_rows,
         })
     }
+}
+
+/// Whether a filter of these columns lets nothing pass (`c IN ()`).
+fn looks_for_nothing(filter: &BoundFilter, columns: Range<usize>) -> bool {
+    let of_them = match &filter.target {
+        FilterTarget::Column(place) => columns.contains(place),
+        FilterTarget::Tuple(places) => places.iter().all(|place| columns.contains(place)),
+        _ => false,
+    };
+    of_them && filter.comparison == Comparison::In && filter.operands.is_empty()
+}
+
+/// Whether static columns are read where no row is: when some are selected or filter, or when nothing but key columns does.
+fn reads_static(table: &Table, selection: &Selection, filters: &[BoundFilter]) -> bool {
+    let filtered = filters.iter().filter_map(|filter| match &filter.target {
+        FilterTarget::Column(place)
+        | FilterTarget::Element(place, _)
+        | FilterTarget::Field(place, _)
+        | FilterTarget::Analysed(place, _) => Some(*place),
+        FilterTarget::Tuple(_) | FilterTarget::Token => None,
+    });
+    let of = |kind| {
+        let asked = selection.needed.iter().copied().chain(filtered.clone());
+        let columns = asked.filter_map(|place| table.columns.get(place));
+        columns.filter(|column| column.kind == kind).count()
+    };
+    table.has_static() && (of(ColumnKind::Static) > 0 || of(ColumnKind::Regular) == 0)
 }
 
 /// LIMIT and PER PARTITION LIMIT; unset is none.
@@ -293,15 +327,8 @@ fn is_met(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> bo
     else {
         return true;
     };
-    let mut looked_at = select.clone();
-    looked_at.selection = ast::Selection::Selectors(
-        selectors
-            .iter()
-            .take(first_static.max(first_of_rows) + 1)
-            .cloned()
-            .collect(),
-    );
-    selection::plan(typer, table, &looked_at).is_err_and(|error| is_of_lookup(&error))
+    let looked_at = first_static.max(first_of_rows) + 1;
+    selection::plan_first(typer, table, select, looked_at).is_err_and(|error| is_of_lookup(&error))
 }
 
 /// Whether a selection was refused because of a name in it, a column's or a function's.

@@ -12,12 +12,14 @@
 //!
 //! Deliberately absent: rows that two requests race for; schema changes within a round; several nodes.
 
+mod clauses;
 mod judge;
 mod pair;
 mod question;
 mod read;
 mod round;
 mod schema;
+mod second;
 mod select;
 mod shrink;
 mod spoil;
@@ -154,7 +156,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     });
     let tally = shared.tally();
     for (rule, count) in &tally.known {
-        let reason = judge::RULES.get(*rule).map_or("?", |rule| rule.reason);
+        let reason = reason_of(*rule);
         println!("known: {count:6} {reason}");
         if options.verbose {
             for ((_, look), count) in tally.looks.iter().filter(|((of, _), _)| of == rule) {
@@ -269,7 +271,25 @@ fn ask(
 ) -> Outcome<bool> {
     let (theirs, ours) = pair.ask(&question)?;
     let facts = judge::Facts::of(asked.iter());
-    let verdict = judge::judge(&question, &facts, &theirs, &ours);
+    let case = judge::Case {
+        question: &question,
+        facts: &facts,
+        theirs: &theirs,
+        ours: &ours,
+    };
+    let mut verdict = judge::judge(&case);
+    if verdict == Verdict::Different {
+        let mut elsewhere = Pair::new(shared.cassandra, &shared.options.target);
+        let mut room = second::Room {
+            pair: &mut *pair,
+            elsewhere: &mut elsewhere,
+            keyspace: &format!("gen_{}_{number}_w", shared.options.seed),
+            before: asked,
+        };
+        if let Some(rule) = second::judge(&mut room, &case)? {
+            verdict = Verdict::Known(judge::RULES.len() + rule);
+        }
+    }
     let parts_ways = judge::parts_ways(&question, &theirs, &ours);
     if shared.options.verbose {
         let shown = theirs.to_string().chars().take(300).collect::<String>();
@@ -335,6 +355,17 @@ fn ask(
     Ok(goes_on)
 }
 
+/// The reason of a rule: [`judge::RULES`] first, then [`second::RULES`].
+fn reason_of(rule: usize) -> &'static str {
+    let second = || {
+        second::RULES
+            .get(rule.checked_sub(judge::RULES.len())?)
+            .map(|rule| rule.reason)
+    };
+    let first = judge::RULES.get(rule).map(|rule| rule.reason);
+    first.or_else(second).unwrap_or("?")
+}
+
 /// What comes of asking a round again from its start.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Again {
@@ -344,8 +375,9 @@ enum Again {
     Vanished,
 }
 
-/// Asks the round again up to the statement whose answers differ, in a keyspace of its own, a few times. Cassandra's answers depend
-/// now and then on what else it does, above all on whether memtables have been written to disk: where it once gives the answer that
+/// Asks the round again up to the statement whose answers differ, in a keyspace of its own, a few times,
+/// while this program drops nothing. Cassandra's answers depend now and then on what else it does, above all on whether memtables have
+/// been written to disk: where it once gives the answer that
 /// we gave each time, it has given two to the same statements.
 fn again(shared: &Shared<'_>, asked: &[Question], number: u64, first: (&Value, &Value)) -> Outcome<Again> {
     let keyspace = format!("gen_{}_{number}", shared.options.seed);
@@ -353,11 +385,12 @@ fn again(shared: &Shared<'_>, asked: &[Question], number: u64, first: (&Value, &
     let mut pair = Pair::new(shared.cassandra, &shared.options.target);
     let mut outcome = Again::Came;
     for _ in 0..REPLAYS {
-        pair.enter(&other)?;
+        let quiet = pair.enter_quietly(&other)?;
         let mut last = None;
         for question in asked {
             last = Some(pair.ask(question)?);
         }
+        drop(quiet);
         let Some((theirs, ours)) = last else { break };
         // Columns tell their keyspace.
         let plain = |answer: &Value| answer.to_string().replace(&other, &keyspace);

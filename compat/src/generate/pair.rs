@@ -7,12 +7,17 @@ use crate::raw::Connection;
 use crate::raw::request::Params;
 use crate::{Error, Outcome, clock};
 use serde_json::{Value, json};
+use std::sync::{PoisonError, RwLock, RwLockWriteGuard};
 use std::time::Duration;
 
 /// Protocol version: the one that carries `now_in_seconds`.
 const VERSION: u8 = 5;
 /// Longest wait until an index is built.
 const BUILD_WAIT_MAX: Duration = Duration::from_secs(20);
+
+/// Held by who drops a keyspace: Cassandra then writes what it has in memory to disk, of every table, and its answers may depend
+/// on that. Held alone by who wants to see what it answers without.
+static DROPS: RwLock<()> = RwLock::new(());
 
 /// One server.
 #[derive(Debug)]
@@ -104,6 +109,21 @@ impl Pair {
     /// # Errors
     /// When a server is not there or refuses.
     pub(super) fn enter(&mut self, keyspace: &str) -> Outcome<()> {
+        let _held = DROPS.read().unwrap_or_else(PoisonError::into_inner);
+        self.make(keyspace)
+    }
+
+    /// The same, and as long as what is given back is kept no keyspace is dropped by this program.
+    ///
+    /// # Errors
+    /// As [`Pair::enter`].
+    pub(super) fn enter_quietly(&mut self, keyspace: &str) -> Outcome<RwLockWriteGuard<'static, ()>> {
+        let held = DROPS.write().unwrap_or_else(PoisonError::into_inner);
+        self.make(keyspace)?;
+        Ok(held)
+    }
+
+    fn make(&mut self, keyspace: &str) -> Outcome<()> {
         keyspace.clone_into(&mut self.keyspace);
         let Self { theirs, ours, .. } = self;
         let (a, b) = std::thread::scope(|scope| {
@@ -116,6 +136,7 @@ impl Pair {
 
     /// Drops the keyspace on both; what goes wrong is of no interest any more.
     pub(super) fn leave(&mut self) {
+        let _held = DROPS.read().unwrap_or_else(PoisonError::into_inner);
         let text = format!("DROP KEYSPACE IF EXISTS {}", self.keyspace);
         for side in [&mut self.theirs, &mut self.ours] {
             let _gone_is_gone = side.get("").and_then(|connection| connection.must(&text));

@@ -239,7 +239,7 @@ impl<'a> Sink<'a> {
 
     /// Whether the source must bring each partition's static row.
     pub(crate) fn wants_static(&self) -> bool {
-        self.shape.layout.needs_static || self.shows_static_only
+        self.shape.layout.needs_static || self.shows_static_only || self.select.counts_static
     }
 
     /// Whether nothing can be wanted at all (LIMIT used up by pages before).
@@ -366,9 +366,8 @@ impl<'a> Sink<'a> {
     /// Counts the static row of a partition of which no rows are asked for (`c IN ()`, the last clustering column): as in
     /// Cassandra it takes a row's place in the page and in LIMIT, and is not given.
     fn count_unseen(&mut self) -> Result<Step, Error> {
-        let asks_for_none = matches!(&self.select.rows, BoundRows::Keys(keys) if keys.is_empty());
         let is_one_group = self.select.group_by.is_none() && !self.select.selection.aggregates.is_empty();
-        if !asks_for_none || is_one_group || !self.shape.layout.needs_static {
+        if !self.select.counts_static || is_one_group {
             return Ok(Step::Continue);
         }
         for filter in &self.filters {

@@ -161,8 +161,9 @@ impl Judged {
 pub(crate) struct Staged {
     stores: Vec<StagedStore>,
     judged: Judged,
-    /// Rows that were read before written: what later members of a batch must see.
-    read_rows: Vec<(Vec<u8>, Row)>,
+    /// Rows of counters, and rows that are rewritten whole, as they are written: what later members of a batch add to. A list's element
+    /// is looked for in what was stored before the batch, as in Cassandra.
+    added_to: Vec<(Vec<u8>, Row)>,
     /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
     /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
     deletes_just_before: bool,
@@ -717,7 +718,7 @@ impl OnePartition<'_> {
         };
         let mut stored = stored;
         for (column, operation) in self.operations(of_static) {
-            // A list's element is looked for in what the operations before it have left.
+            // A list's element is looked for in what the operations of the same statement before it have left.
             if reads_before(operation) && !row.is_empty() {
                 stored = Some(Row::merge(stored.unwrap_or_default(), row.clone().canonical()));
             }
@@ -735,8 +736,8 @@ impl OnePartition<'_> {
         if let (true, Some(stored)) = (rewrites, &stored) {
             whole_row::carry(&mut row, stored, &self.stamp);
         }
-        if must_read {
-            staged.read_rows.push((key.clone(), row.clone().canonical()));
+        if rewrites || must_read && self.routed.table().is_counter {
+            staged.added_to.push((key.clone(), row.clone().canonical()));
         }
         if let Some(size) = &mut staged.size {
             let clustering = key.get(self.prefix().len() + 1..).filter(|_| !of_static);
@@ -781,7 +782,7 @@ impl OnePartition<'_> {
         Ok(())
     }
 
-    /// The row as it is stored, with what this batch has already said about it.
+    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.
     async fn read(
         &self,
         key: &[u8],
@@ -820,7 +821,7 @@ impl OnePartition<'_> {
             }
         }
         let said = staged
-            .read_rows
+            .added_to
             .iter()
             .filter(|(at, _)| at == key)
             .map(|(_, row)| row.clone());

@@ -214,6 +214,16 @@ struct Selecting<'a, 'b> {
 
 /// Plans the SELECT clause.
 pub(crate) fn plan(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> Result<SelectionPlan, Error> {
+    plan_first(typer, table, select, usize::MAX)
+}
+
+/// Plans the first selectors, as many as `count`. The tree is not cut for it: markers are known by their place in it.
+pub(crate) fn plan_first(
+    typer: &mut Typer<'_>,
+    table: &Arc<Table>,
+    select: &ast::Select,
+    count: usize,
+) -> Result<SelectionPlan, Error> {
     let mut reading = Selecting::new(typer, table);
     let mut columns = Vec::new();
     let mut expressions = Vec::new();
@@ -229,7 +239,7 @@ pub(crate) fn plan(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Sele
             }
         }
         ast::Selection::Selectors(selectors) => {
-            for item in selectors {
+            for item in selectors.iter().take(count) {
                 let selected = reading.select(&item.selector, None)?;
                 let name = item
                     .alias
