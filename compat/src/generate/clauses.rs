@@ -109,6 +109,42 @@ impl<'a> Clauses<'a> {
         words.get(1..).unwrap_or_default().concat().trim().to_owned()
     }
 
+    /// The same of each selector alone, in one page.
+    pub(super) fn each(&self) -> Vec<Question> {
+        let words = self.words_of(Clause::Selection).get(1..).unwrap_or_default();
+        let mut depth = 0_usize;
+        let selectors = words.split(|word| {
+            match *word {
+                "(" | "[" | "{" => depth += 1,
+                ")" | "]" | "}" => depth = depth.saturating_sub(1),
+                _ => {}
+            }
+            depth == 0 && *word == ","
+        });
+        let all = marks_in(words);
+        let (selected, others) = self.question.marks.split_at(all.min(self.question.marks.len()));
+        let rest = self.words.get(words.len() + 1..).unwrap_or_default().concat();
+        let mut from = 0;
+        selectors
+            .map(|selector| {
+                let count = marks_in(selector);
+                let mut marks = selected.get(from..from + count).unwrap_or_default().to_vec();
+                from += count;
+                marks.extend_from_slice(others);
+                Question {
+                    text: format!("SELECT {} {rest}", selector.concat().trim()),
+                    way: match self.question.way {
+                        Way::Values if marks.is_empty() => Way::Text,
+                        way => way,
+                    },
+                    marks,
+                    page: None,
+                    ..self.question.clone()
+                }
+            })
+            .collect()
+    }
+
     /// How many rows LIMIT allows; `None` without one, or with one that is no number.
     pub(super) fn limit(&self) -> Option<usize> {
         let word = *self
@@ -255,6 +291,15 @@ mod tests {
             "SELECT r[?], f(a), a, b FROM t WHERE p = ? AND c IN (1, ?) PER PARTITION LIMIT ?"
         );
         assert_eq!(wider.marks.len(), 4);
+        let each = clauses.each();
+        assert_eq!(
+            each.iter().map(|one| one.text.as_str()).collect::<Vec<_>>(),
+            [
+                "SELECT r[?] FROM t WHERE p = ? AND c IN (1, ?) PER PARTITION LIMIT ? LIMIT ?",
+                "SELECT f(a) FROM t WHERE p = ? AND c IN (1, ?) PER PARTITION LIMIT ? LIMIT ?",
+            ]
+        );
+        assert_eq!(each.iter().map(|one| one.marks.len()).collect::<Vec<_>>(), [5, 4]);
         let only = clauses.only(|restriction| restriction.starts_with("c "));
         assert_eq!(only.text, "SELECT * FROM t WHERE c IN (1, ?) ALLOW FILTERING");
         assert_eq!(only.marks, [Val::int(3)]);

@@ -282,10 +282,18 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not built: ANN queries; a vector of zeros under an index of vectors is kept, where Cassandra's write fails",
+        reason: "Differs: a vector that an index of vectors cannot keep (zeros, NaN, infinite) is refused as invalid, where Cassandra says that a \
+                 replica failed",
         holds: |case| {
+            let told = message_of(case.ours);
+            let starts = [
+                "non-finite value at vector[",
+                "Out-of-bounds value at vector[",
+                "Zero vectors cannot be indexed",
+            ];
             code_of(case.theirs) == Some("0x1500")
-                && code_of(case.ours).is_none()
+                && code_of(case.ours) == Some("0x2200")
+                && starts.iter().any(|start| told.starts_with(start))
                 && case.facts.attached_index
                 && !case.facts.vectors.is_empty()
         },
@@ -351,10 +359,6 @@ pub(super) const RULES: &[Rule] = &[
                     || (case.question.text.contains(" 0x") && ours.starts_with("Invalid list literal for "))
                     || (case.question.text.contains("(0x") && class(case.theirs, case.ours).starts_with("rows rows ")))
         },
-    },
-    Rule {
-        reason: "not built: ANN queries; a restriction of a vector with an index filters here, and Cassandra refuses it",
-        holds: |case| message_of(case.theirs) == "Vector indexes only support ANN queries",
     },
     Rule {
         reason: "not mended: a warning of an aggregation over an IN, which Cassandra leaves out beside token()",
@@ -539,10 +543,13 @@ pub(super) fn judge(case: &Case<'_>) -> Verdict {
         .map_or(Verdict::Different, Verdict::Known)
 }
 
-/// Whether the servers' tables may differ from here on: one of them took a write that the other refused.
+/// Whether the servers' tables may differ from here on: one of them took a write that the other refused, or Cassandra's failed while
+/// it was carried out.
 pub(super) fn parts_ways(question: &Question, theirs: &Value, ours: &Value) -> bool {
     question.kind != Kind::Read
-        && (code_of(theirs).is_none() != code_of(ours).is_none() || theirs.get("broken").is_some())
+        && (code_of(theirs).is_none() != code_of(ours).is_none()
+            || code_of(theirs) == Some("0x1500")
+            || theirs.get("broken").is_some())
 }
 
 /// What kind of difference it is: shrinking must not turn one into another.

@@ -59,6 +59,39 @@ pub(super) const RULES: &[Rule] = &[
         agrees: |room, case| shows_by_others(room, case, true),
     },
     Rule {
+        reason: "Cassandra leaves out values of elements where two selectors take overlapping elements of one column; of each selector alone \
+                 both have the same",
+        holds: |case| {
+            let Some(clauses) = Clauses::of(case.question) else {
+                return false;
+            };
+            let selection = clauses.selection();
+            class(case.theirs, case.ours) == "rows rows rows"
+                && row_count(case.theirs) == row_count(case.ours)
+                && !clauses.has(Clause::Group)
+                && !selection.starts_with("JSON ")
+                && case
+                    .facts
+                    .columns
+                    .iter()
+                    .any(|name| selection.matches(&format!("{name}[")).count() > 1)
+        },
+        agrees: |room, case| {
+            let Some(clauses) = Clauses::of(case.question) else {
+                return Ok(false);
+            };
+            for (place, question) in clauses.each().iter().enumerate() {
+                let (theirs, ours) = room.pair.ask(question)?;
+                let column = |row: &Value| Value::from(vec![row.get(place).cloned().unwrap_or_default()]);
+                let mine = rows_of(case.ours).iter().map(column).collect::<Vec<_>>();
+                if !is_same(&theirs, &ours) || rows_of(&ours) != mine {
+                    return Ok(false);
+                }
+            }
+            Ok(true)
+        },
+    },
+    Rule {
         reason: "Cassandra counts rows for LIMIT and pages that an index or an expired element finds and that are not there any more; it has \
                  ours without LIMIT and pages, or without indexes",
         holds: |case| {
