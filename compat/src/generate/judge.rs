@@ -252,16 +252,6 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: static rows take places in pages of a range of tokens too, where no row of a partition is asked for (IN ())",
-        holds: |case| {
-            case.question.page.is_some()
-                && row_count(case.theirs) == 0
-                && class(case.theirs, case.ours) == "rows rows "
-                && !case.facts.statics.is_empty()
-                && case.question.script().contains(" IN ")
-        },
-    },
-    Rule {
         reason: "which of two bad values in one JSON text is told first: Cassandra looks at columns in the order of a hash table",
         holds: |case| {
             let starts = |answer: &Value| message_of(answer).starts_with("Error decoding JSON value for ");
@@ -379,16 +369,6 @@ pub(super) const RULES: &[Rule] = &[
             (refuses(case.ours) && finds_none(case.theirs) || refuses(case.theirs) && finds_none(case.ours))
                 && (text.contains(" > ") || text.contains(" >= "))
                 && (text.contains(" < ") || text.contains(" <= "))
-        },
-    },
-    Rule {
-        reason: "not mended: a key without bytes is not refused where a selection of key columns alone asks for no row (IN ()) of a table with static columns",
-        holds: |case| {
-            message_of(case.theirs) == "Key may not be empty"
-                && code_of(case.ours).is_none()
-                && row_count(case.ours) <= 1
-                && !case.facts.statics.is_empty()
-                && case.question.script().contains(" IN ")
         },
     },
     Rule {

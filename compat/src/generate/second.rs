@@ -126,7 +126,10 @@ pub(super) const RULES: &[Rule] = &[
     Rule {
         reason: "Cassandra passes over a restriction of a vector beside a storage-attached index in use; it has our rows without",
         holds: |case| {
-            let restricts = |name: &String| case.question.text.contains(&format!("{name} = "));
+            let restricts = |name: &String| {
+                let mut operators = ["=", "<", ">"].iter();
+                operators.any(|operator| case.question.text.contains(&format!("{name} {operator}")))
+            };
             is_of_attached(case) && case.facts.vectors.iter().any(restricts)
         },
         agrees: is_ours_without_indexes,

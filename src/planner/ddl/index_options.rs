@@ -172,17 +172,29 @@ fn attached(given: &[(String, String)], table: &Table, targets: &[(IndexTargetKi
             _ => return Err(invalid!("Illegal value for boolean option '{option}': {value}")),
         }
     }
-    let Some(ty) = ty else { return Ok(()) };
+    let Some(ty) = ty else {
+        // Entries: of their keys and values each has to be one that can be kept.
+        return match column.ty.unfrozen() {
+            CqlType::Map(key, value) => [key, value].into_iter().try_for_each(|ty| can_be_kept(ty)),
+            _ => Ok(()),
+        };
+    };
     if let CqlType::Vector(element, dimension) = ty {
         return vector(element, *dimension, given);
     }
     if !is(VECTOR_OPTIONS).is_empty() {
         return Err(invalid!("CQL type {} cannot have vector options", ty.cql_name()));
     }
-    if let CqlType::Native(Native::Blob | Native::Duration | Native::Counter) = ty {
-        return Err(invalid!("Unsupported type: {}", ty.cql_name()));
+    can_be_kept(ty)
+}
+
+fn can_be_kept(ty: &CqlType) -> Result<(), DdlError> {
+    match ty {
+        CqlType::Native(Native::Blob | Native::Duration | Native::Counter) => {
+            Err(invalid!("Unsupported type: {}", ty.cql_name()))
+        }
+        _ => Ok(()),
     }
-    Ok(())
 }
 
 fn vector(element: &CqlType, dimension: u32, given: &[(String, String)]) -> Result<(), DdlError> {
