@@ -517,23 +517,30 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<BoundBatch, Error> {
         self.rules.batch(kind)?;
-        let mut plans = Vec::with_capacity(members.len());
-        let mut bound = Vec::with_capacity(members.len());
+        // As in Cassandra all are parsed and counted before one is looked at further, and all is judged before a value is.
+        let mut planned = Vec::with_capacity(members.len());
         for (member, values) in members {
-            let planned = match member {
+            let member = match member {
                 Member::Text(text) => self.plans.plan(request.keyspace.as_ref(), &text, &request.snapshot)?,
                 Member::Prepared(statement) => statement.at(&request.snapshot)?,
             };
-            let Plan::Modify(plan) = &planned.planned.plan else {
+            expect_values("There", member.planned.markers.len(), values.len())?;
+            planned.push((member, values));
+        }
+        let mut plans = Vec::with_capacity(planned.len());
+        for (member, _) in &planned {
+            let Plan::Modify(plan) = &member.planned.plan else {
                 return Err(Error::Invalid(
                     "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.".to_owned(),
                 ));
             };
-            expect_values("There", planned.planned.markers.len(), values.len())?;
-            bound.push(plan.bind(&values, &request.context)?);
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
+        let mut bound = Vec::with_capacity(plans.len());
+        for (plan, (_, values)) in plans.iter().zip(&planned) {
+            bound.push(plan.bind(values, &request.context)?);
+        }
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
