@@ -214,6 +214,16 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
+        reason: "Cassandra fails to read by a storage-attached index beside one of its first kind: an exception in its replica; it has our rows without",
+        holds: |case| {
+            code_of(case.theirs) == Some("0x1300")
+                && code_of(case.ours).is_none()
+                && case.facts.attached_index
+                && has(case, Clause::Allow)
+        },
+        agrees: is_ours_without_indexes,
+    },
+    Rule {
         reason: "Cassandra sorts SELECT JSON * over an IN by the JSON text, not by the column of ORDER BY; without LIMIT the rows are ours",
         holds: |case| {
             let text = &case.question.text;
