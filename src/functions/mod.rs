@@ -38,6 +38,7 @@ pub use context::{Context, Timeuuids};
 pub use error::Error;
 pub use resolve::{is_builtin, resolve, resolve_cast, resolve_negation, resolve_operation};
 pub use similarity::{Similarity, floats};
+pub use time::dropped;
 
 use crate::types::CqlType;
 use aggregate::Aggregate;

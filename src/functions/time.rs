@@ -56,10 +56,20 @@ const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
         millis,
         &[Native::Timeuuid, Native::Timestamp, Native::Date],
     ),
-    // Cassandra has dropped these two with 5.0, the profile cosmos calls them by these names.
-    (&["dateOf"], TIMESTAMP, millis, &[Native::Timeuuid]),
-    (&["unixTimestampOf"], BIGINT, millis, &[Native::Timeuuid]),
 ];
+
+/// Conversions that Cassandra has dropped with 5.0. The profile cosmos calls them by these names, so that nobody meets them elsewhere.
+const DROPPED: &[(&str, &str, CqlType)] = &[
+    ("dateof", "cosmos dateof", TIMESTAMP),
+    ("unixtimestampof", "cosmos unixtimestampof", BIGINT),
+];
+
+/// The name under which a function that Cassandra has dropped is still there, if it is.
+#[must_use]
+pub fn dropped(name: &str) -> Option<&'static str> {
+    let found = DROPPED.iter().find(|(written, ..)| *written == name);
+    found.map(|(_, kept, _)| *kept)
+}
 
 pub(super) fn find(name: &str) -> Option<Candidates> {
     let one = |function| Some(Candidates::Overloads(vec![function]));
@@ -77,6 +87,12 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
             )
         };
         return Some(Candidates::Overloads(from.iter().map(overload).collect()));
+    }
+    if let Some((written, _, returns)) = DROPPED.iter().find(|(_, kept, _)| *kept == name) {
+        let timeuuid = [CqlType::Native(Native::Timeuuid)];
+        return one(Function::scalar(*written, timeuuid, returns.clone(), |call| {
+            millis(unix_millis(Native::Timeuuid, call.bytes(0)))
+        }));
     }
     let bound: fn(i64) -> [u8; 16] = match name {
         "mintimeuuid" | "min_timeuuid" => types::min_timeuuid,

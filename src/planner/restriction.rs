@@ -222,15 +222,8 @@ impl Judge<'_, '_> {
 
     /// Judges restrictions that were made elsewhere: an INSERT's key columns.
     pub(crate) fn finish(&self, mut found: Restrictions, only_static: bool) -> Result<Restrictions, Error> {
-        match self.nearest {
-            Some(nearest) => nearest.refuse_restricted(&self.table, &found)?,
-            None if self.kind == Kind::Select => {
-                let mut others = found.others.iter();
-                if others.any(|restriction| index::is_vector(&self.table, restriction)) {
-                    return Err(Error::invalid("Vector indexes only support ANN queries"));
-                }
-            }
-            None => {}
+        if let Some(nearest) = self.nearest {
+            nearest.refuse_restricted(&self.table, &found)?;
         }
         self.custom_expression(&found.custom)?;
         let is_supported = |restriction: &Restriction| index::is_supported(&self.table, restriction);
@@ -258,8 +251,15 @@ impl Judge<'_, '_> {
         }
         self.clustering(&mut found, index, only_static)?;
         self.clustering_filters(&mut found, clustering_index);
-        if let Some(nearest) = self.nearest {
-            nearest.judge(&self.table, &found)?;
+        match self.nearest {
+            Some(nearest) => nearest.judge(&self.table, &found)?,
+            None if self.kind == Kind::Select => {
+                let mut others = found.others.iter();
+                if others.any(|restriction| index::is_vector(&self.table, restriction)) {
+                    return Err(Error::invalid("Vector indexes only support ANN queries"));
+                }
+            }
+            None => {}
         }
         if !found.others.is_empty() || self.nearest.is_some() {
             if self.kind != Kind::Select {

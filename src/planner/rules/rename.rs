@@ -1,17 +1,16 @@
-//! Functions that Cosmos has and Cassandra has dropped: `dateOf` and `unixTimestampOf`. Names of CQL are in lower case unless quoted, so that
-//! the function room keeps them under the names that Cosmos's documentation writes, which nobody meets by chance; here they are given them.
+//! Functions that Cosmos has and Cassandra has dropped: `dateOf` and `unixTimestampOf`. The function room keeps them under names that
+//! nobody writes; here they are called by them.
 
 use grammar::ast::{
     Assignment, Insert, InsertSource, Relation, RelationValue, Select, Selection, Selector, Term, Update,
 };
 
+use crate::functions;
 use crate::planner::ast::Name;
 
-const KEPT: &[(&str, &str)] = &[("dateof", "dateOf"), ("unixtimestampof", "unixTimestampOf")];
-
 fn name(called: &mut Name) {
-    if let Some((_, kept)) = KEPT.iter().find(|(written, _)| called.as_str() == *written) {
-        *called = Name((*kept).to_owned());
+    if let Some(kept) = functions::dropped(called.as_str()) {
+        *called = Name(kept.to_owned());
     }
 }
 

@@ -239,14 +239,25 @@ pub(crate) fn plan_first(
             }
         }
         ast::Selection::Selectors(selectors) => {
+            let mut of_key = None;
             for item in selectors.iter().take(count) {
-                let selected = reading.select(&item.selector, None)?;
+                let selected = match reading.select(&item.selector, None) {
+                    // Cassandra finds all functions first.
+                    Err(error) if is_metadata_of_key(table, &item.selector) => {
+                        of_key.get_or_insert(error);
+                        continue;
+                    }
+                    selected => selected?,
+                };
                 let name = item
                     .alias
                     .as_ref()
                     .map_or(selected.name, |alias| alias.as_str().to_owned());
                 columns.push(ResultColumn { name, ty: selected.ty });
                 expressions.push(selected.expression);
+            }
+            if let Some(error) = of_key {
+                return Err(error);
             }
         }
     }
@@ -274,6 +285,16 @@ pub(crate) fn plan_first(
         selected: reading.selected,
         late: reading.late,
     })
+}
+
+/// Whether a selector asks for the write time or the like of a column of the primary key, which has none.
+fn is_metadata_of_key(table: &Table, selector: &Selector) -> bool {
+    let Selector::Metadata { of, .. } = selector else {
+        return false;
+    };
+    let Selector::Column(name) = &**of else { return false };
+    let column = table.columns.iter().find(|column| column.name == name.as_str());
+    column.is_some_and(|column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering))
 }
 
 /// Plans a function in GROUP BY as the last thing of a plan; the place of the clustering column that it is called on.
