@@ -45,11 +45,15 @@ pub enum Mutant {
     KeepHeldAtCancel,
     /// The parts of one scan are read as of different moments.
     ScanAtManyMoments,
+    /// What is written to a physical partition while it is copied is not copied again.
+    NoteNothing,
+    /// The batch log is not read at start.
+    ForgetBatchLog,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 19] = [
+    pub const ALL: [Self; 21] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -69,6 +73,8 @@ impl Mutant {
         Self::StaleRouteIsFree,
         Self::KeepHeldAtCancel,
         Self::ScanAtManyMoments,
+        Self::NoteNothing,
+        Self::ForgetBatchLog,
     ];
 }
 

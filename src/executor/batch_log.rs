@@ -92,9 +92,30 @@ pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
             if let Err(store::Error::Closed) = catalog.main().commit(Batch::new()).await {
                 return;
             }
+            let main = catalog.main().clone();
             drop(catalog);
             tracing::warn!(%error, "a logged batch waits to be written");
-            tokio::time::sleep(pause).await;
+            main.pause(pause).await;
+            pause = (pause * 2).min(PAUSE_MAX);
+        }
+    });
+}
+
+/// Removes the record of a batch of which nothing was written, until that is done or the catalog is gone: whoever could not make the
+/// record durable does not know that it is not, and the next start would write a batch that was answered as failed long before.
+pub(super) fn forget_behind(catalog: &Arc<Catalog>, key: Vec<u8>) {
+    let (main, catalog) = (catalog.main().clone(), Arc::downgrade(catalog));
+    tokio::spawn(async move {
+        let mut pause = PAUSE_MIN;
+        loop {
+            let mut batch = Batch::new();
+            batch.delete(Space::Catalog, key.clone());
+            match main.commit(batch).await {
+                Ok(_) | Err(store::Error::Closed) => return,
+                Err(_) if catalog.strong_count() == 0 => return,
+                Err(error) => tracing::warn!(%error, "the record of a batch that was not written stays for a while"),
+            }
+            main.pause(pause).await;
             pause = (pause * 2).min(PAUSE_MAX);
         }
     });

@@ -19,6 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
 use super::store::{KeyRange, Space};
+use crate::mutant::{self, Mutant};
 
 const HELD: usize = 1;
 const SUPERSEDED: usize = 2;
@@ -114,15 +115,12 @@ impl WriteGate {
         }
     }
 
-    /// Waits until it is not held.
+    /// Waits until it is not held, or whoever holds it has something to tell.
     pub async fn wait(&self) {
-        loop {
-            let opened = self.opened.notified();
-            tokio::pin!(opened);
-            opened.as_mut().enable();
-            if self.state.load(Ordering::SeqCst) & HELD == 0 {
-                return;
-            }
+        let opened = self.opened.notified();
+        tokio::pin!(opened);
+        opened.as_mut().enable();
+        if self.state.load(Ordering::SeqCst) & HELD != 0 {
             opened.await;
         }
     }
@@ -165,6 +163,9 @@ impl WriteGate {
 
     /// Notes keys that a writer inside has changed; others than those of the copied range are left out.
     pub fn note<'a>(&self, keys: impl Iterator<Item = (Space, &'a [u8])>) {
+        if mutant::is_on(Mutant::NoteNothing) {
+            return;
+        }
         let mut noted = self.noted();
         let Some(range) = noted.range.take() else { return };
         for (space, key) in keys {
@@ -225,6 +226,13 @@ pub struct Hold {
 }
 
 impl Hold {
+    /// Lets whoever waits look again at what is known; they wait again if that is the same.
+    pub fn tell(&self) {
+        for gate in &self.gates {
+            gate.opened.notify_waiters();
+        }
+    }
+
     /// The partition is elsewhere from now on: whoever comes or waits goes by a newer list.
     pub fn supersede(self) {
         for gate in &self.gates {

@@ -4,7 +4,7 @@
 
 use std::sync::{Arc, Weak};
 
-use tokio::sync::watch;
+use tokio::sync::Semaphore;
 
 use super::gate::WriteGate;
 use super::heat::Heat;
@@ -101,6 +101,22 @@ pub enum MapError {
     Damaged,
 }
 
+/// What a list and its copies share: who waits until it is not in use any more waits for the semaphore to be closed, in order.
+#[derive(Debug)]
+struct InUse(Arc<Semaphore>);
+
+impl Default for InUse {
+    fn default() -> Self {
+        Self(Arc::new(Semaphore::new(0)))
+    }
+}
+
+impl Drop for InUse {
+    fn drop(&mut self) {
+        self.0.close();
+    }
+}
+
 /// A table's physical partitions: sorted, without gap or overlap, from −2^63 to 2^63−1.
 ///
 /// ```text
@@ -116,9 +132,9 @@ pub struct TablePartitions {
     /// What the table may spend; `None`: anything. The list that a change makes has its parent's until it gets its own.
     budget: Option<Arc<TableBudget>>,
     /// Lives as long as anybody goes by this list.
-    in_use: Arc<watch::Sender<()>>,
+    in_use: Arc<InUse>,
     /// The same of the lists before it.
-    older: Vec<Weak<watch::Sender<()>>>,
+    older: Vec<Weak<InUse>>,
 }
 
 impl TablePartitions {
@@ -337,6 +353,28 @@ impl TablePartitions {
         Ok(next)
     }
 
+    /// This list as one that was read from its record while another was in force: who still goes by that one is inside its gates, and
+    /// whoever holds a gate of this one waits for them.
+    #[must_use]
+    pub fn after(&self, before: &Self) -> Self {
+        let partitions = self.partitions.iter().map(|partition| {
+            let reaches = |old: &&Arc<PhysicalPartition>| old.lower <= partition.upper && partition.lower <= old.upper;
+            let gates = before.partitions.iter().filter(reaches).map(|old| &old.gate);
+            Arc::new(PhysicalPartition {
+                gate: Arc::new(WriteGate::after(gates)),
+                ..PhysicalPartition::clone(partition)
+            })
+        });
+        let mut after = Self {
+            partitions: partitions.collect(),
+            ..self.clone()
+        };
+        after.older = before.older.clone();
+        after.older.retain(|older| older.strong_count() > 0);
+        after.older.push(Arc::downgrade(&before.in_use));
+        after
+    }
+
     /// The stores that it lies in, each once, with one partition there.
     pub fn stores(&self) -> impl Iterator<Item = (StoreId, &Store)> {
         let mut seen: Vec<StoreId> = Vec::with_capacity(1);
@@ -400,12 +438,13 @@ impl TablePartitions {
         let older = list.older.iter().filter_map(Weak::upgrade);
         let in_use: Vec<_> = older
             .chain([Arc::clone(&list.in_use)])
-            .map(|in_use| in_use.subscribe())
+            .map(|in_use| Arc::clone(&in_use.0))
             .collect();
         drop(list);
         async move {
-            for mut in_use in in_use {
-                while in_use.changed().await.is_ok() {}
+            for in_use in in_use {
+                // It never has any: this waits until it is closed.
+                drop(in_use.acquire().await);
             }
         }
     }

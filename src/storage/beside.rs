@@ -8,6 +8,7 @@
 //! Who uses them keeps a record of each before it is made and until it is removed: what is here cannot be found without it.
 
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 use super::engine::{fjall, io_error, memory};
 use super::{Error, KeyRange, Options, Result, Store, Url};
@@ -75,6 +76,15 @@ impl Store {
             }
             _ => Ok(false),
         }
+    }
+
+    /// Waits before something that failed is tried again; on a simulated medium until whoever runs it says so.
+    pub async fn pause(&self, length: Duration) {
+        #[cfg(feature = "simulation")]
+        if let Self::Simulated(store) = self {
+            return store.pause().await;
+        }
+        tokio::time::sleep(length).await;
     }
 
     /// Removes all of a closed store beside this one; nothing if it is not there.

@@ -84,7 +84,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
     if world.is_narrow && world.chance(700) {
         return ask_register(world, server).await;
     }
-    match world.below(118) {
+    match world.below(124) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
         29..31 => delete(world, server, Extent::Partition).await,
@@ -103,6 +103,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
         107..108 => truncate(world, server).await,
         108..114 => split_or_merge(world, server).await,
         114..116 => repartition(world, server).await,
+        116..122 => lift_or_lower(world, server).await,
         _ => create_or_drop(world, server).await,
     }
 }
@@ -445,6 +446,18 @@ async fn write_pair(world: &Rc<World>, server: &Server) {
     let in_work = world.enter("write");
     let outcome = server.ask(world, &text, at(number)).await;
     drop(in_work);
+    if world.pairs_apart.get() {
+        let places = world.places(&server.database, "p");
+        if outcome.is_done() && places.iter().any(|place| place.1 != places[0].1) {
+            world.mark(Mark::BatchWhileApart);
+        }
+        // What one store refuses is in the batch log of the other.
+        if let Outcome::Refused(text) = &outcome
+            && text.contains("takes no writes since")
+        {
+            return;
+        }
+    }
     settle(world.pairs.borrow_mut().get_mut(pair), number, &outcome);
 }
 
@@ -456,11 +469,12 @@ async fn read_pairs(world: &Rc<World>, server: &Server) {
         .map(super::model::RowVersions::floor)
         .collect();
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
-        judge_pairs(world, &floors, &lines);
+        judge_pairs(world, &floors, &lines, world.pairs_apart.get());
     }
 }
 
-fn judge_pairs(world: &World, floors: &[i64], lines: &[Line]) -> Vec<Option<i64>> {
+/// `apart`: a batch may be seen in part, since it is written to several stores one after the other.
+fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Vec<Option<i64>> {
     let values: BTreeMap<i64, i64> = lines.iter().filter_map(|line| Some((line[0]?, line[1]?))).collect();
     if values.len() != lines.len() {
         world.fail("p", format!("a row stands twice, or is not whole: {lines:?}"));
@@ -469,6 +483,15 @@ fn judge_pairs(world: &World, floors: &[i64], lines: &[Line]) -> Vec<Option<i64>
     for (pair, floor) in floors.iter().enumerate() {
         let key = i64::try_from(2 * pair).unwrap();
         let (one, other) = (values.get(&key).copied(), values.get(&(key + 1)).copied());
+        if apart {
+            // What is seen of one row is not certain of the other.
+            for value in [one, other] {
+                let judged = world.pairs.borrow()[pair].clone().judge(*floor, value);
+                world.judge("p", judged.map_err(|what| format!("pair {pair}: {what}")));
+            }
+            seen.push(one);
+            continue;
+        }
         if one != other {
             world.fail(
                 "p",
@@ -734,6 +757,31 @@ async fn split_or_merge(world: &Rc<World>, server: &Server) {
     world.check_maps(&server.database);
 }
 
+async fn lift_or_lower(world: &Rc<World>, server: &Server) {
+    let table = ["t", "t", "p", "p", "p", "r", "n", "x"][usize::try_from(world.below(8)).unwrap()];
+    let places = world.places(&server.database, table);
+    let (id, store) = places[usize::try_from(world.below(places.len() as u64)).unwrap()];
+    let lifts = store == 0 || world.chance(200);
+    let action = if lifts { "lift" } else { "lower" };
+    world.moved.borrow_mut().insert(table.to_owned());
+    if table == "p" {
+        world.pairs_apart.set(true);
+    }
+    let in_work = world.enter("lift");
+    let outcome = server
+        .ask(
+            world,
+            &format!("ALTER TABLE {table} WITH helenus_{action} = {id}"),
+            plain(),
+        )
+        .await;
+    drop(in_work);
+    if outcome.is_done() {
+        world.mark(if lifts { Mark::Lifted } else { Mark::Lowered });
+    }
+    world.check_maps(&server.database);
+}
+
 async fn repartition(world: &Rc<World>, server: &Server) {
     let limits = PartitionLimits {
         bytes_max: [400, 1500, 100_000][usize::try_from(world.below(3)).unwrap()],
@@ -796,6 +844,7 @@ pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server
 async fn check(world: &Rc<World>, server: &Server) {
     // A commit brings to light what was done late.
     drop(server.database.probe().await);
+    world.medium.show_late_beside();
     world.check_maps(&server.database);
     let is_settled = !world.medium.is_dead();
     let certain = floors(world);
@@ -865,7 +914,7 @@ async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
         .map(super::model::RowVersions::floor)
         .collect();
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
-        let seen = judge_pairs(world, &certain, &lines);
+        let seen = judge_pairs(world, &certain, &lines, world.pairs_apart.get() && !is_settled);
         if is_settled {
             for (versions, seen) in world.pairs.borrow_mut().iter_mut().zip(seen) {
                 versions.rest(seen);

@@ -10,7 +10,8 @@
 //! A seed is two to five lives of a database on one medium. In each, three to six clients ask at random; which task, or the medium,
 //! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed (to be seen at once, or when the
 //! next one comes, as on a disk that was full), the medium dies, replicas are down, the clock is set back and forth, and at the end,
-//! or in the middle, power is lost. After every step the maps are judged; every answer is judged when it comes; at rest everything is.
+//! or in the middle, power is lost. Physical partitions are split, merged, and moved to stores of their own and back, media of which
+//! fail each by itself; the rows of one batch may lie in several. After every step the maps are judged; every answer is judged when it comes; at rest everything is.
 //! Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! What it cannot see: the `file:` and `slate:` engines (they have threads; kills of the real server, `compat crash`, are theirs), the

@@ -31,10 +31,14 @@ pub(crate) enum Mark {
     DebtCarried,
     SpentByOldList,
     ReplicasMissed,
+    Lifted,
+    Lowered,
+    CrashInLift,
+    BatchWhileApart,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 26] = [
+    pub(crate) const ALL: [Self; 30] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -61,6 +65,10 @@ impl Mark {
         Self::DebtCarried,
         Self::SpentByOldList,
         Self::ReplicasMissed,
+        Self::Lifted,
+        Self::Lowered,
+        Self::CrashInLift,
+        Self::BatchWhileApart,
     ];
 }
 

@@ -1,7 +1,7 @@
 //! One seed: a database that lives, dies and lives again on one medium, its clients, and what they may be answered.
 
 use std::cell::{Cell, RefCell};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
@@ -47,8 +47,8 @@ pub(crate) struct Scan {
     pub(crate) is_busy: bool,
 }
 
-/// A physical partition as it was served: id, epoch, lower, upper.
-type Range = (u64, u64, i64, i64);
+/// A physical partition as it was served: id, epoch, lower, upper, store.
+type Range = (u64, u64, i64, i64, u32);
 
 /// What was seen of a table's map.
 #[derive(Default)]
@@ -94,6 +94,10 @@ pub(crate) struct World {
     /// Operations in work: what each does, its client, and the epoch of `t` when it began.
     pub(crate) in_work: RefCell<BTreeMap<u64, (&'static str, u64)>>,
     pub(crate) sizes: RefCell<PartitionSizes>,
+    /// Tables of which a physical partition may have been moved to another store.
+    pub(crate) moved: RefCell<BTreeSet<String>>,
+    /// Whether the rows of a batch may lie in several stores in this life; then they are seen together only at rest.
+    pub(crate) pairs_apart: Cell<bool>,
 }
 
 /// One open database and a session with it.
@@ -160,6 +164,8 @@ impl World {
             maps: RefCell::default(),
             in_work: RefCell::default(),
             sizes: RefCell::default(),
+            moved: RefCell::default(),
+            pairs_apart: Cell::new(false),
         })
     }
 
@@ -221,14 +227,14 @@ impl World {
         let mut tables: BTreeMap<String, Vec<Range>> = BTreeMap::new();
         for part in database.partitions().into_iter().filter(|part| part.keyspace == "ks") {
             let list = tables.entry(part.table).or_default();
-            list.push((part.id, part.epoch, part.lower, part.upper));
+            list.push((part.id, part.epoch, part.lower, part.upper, part.store));
         }
         let mut maps = self.maps.borrow_mut();
         for (table, mut list) in tables {
-            list.sort_by_key(|(_, _, lower, _)| *lower);
+            list.sort_by_key(|range| range.2);
             let ends = (list[0].2, list[list.len() - 1].3);
             let meet = list.windows(2).all(|pair| pair[0].3.checked_add(1) == Some(pair[1].2));
-            if ends != (i64::MIN, i64::MAX) || !meet || list.iter().any(|(_, _, lower, upper)| lower > upper) {
+            if ends != (i64::MIN, i64::MAX) || !meet || list.iter().any(|range| range.2 > range.3) {
                 self.fail(&table, format!("a token has no owner, or several: {list:?}"));
             }
             if table.starts_with('d') {
@@ -244,7 +250,12 @@ impl World {
             }
             for range in &list {
                 let before = seen.ranges.insert(range.0, *range);
-                if before.is_some_and(|before| before != *range) {
+                // A move leaves its number and range, and begins an epoch.
+                let is_same = |before: &Range| {
+                    let is_moved = before.1 < range.1 && self.moved.borrow().contains(&table);
+                    *before == *range || (is_moved && (before.2, before.3) == (range.2, range.3))
+                };
+                if before.is_some_and(|before| !is_same(&before)) {
                     self.fail(&table, format!("partition {} was {before:?} and is {range:?}", range.0));
                 }
             }
@@ -277,6 +288,23 @@ impl World {
             .collect();
         parts.sort_by_key(|part| part.1);
         parts
+    }
+
+    /// The physical partitions of a table: (id, store).
+    pub(crate) fn places(&self, database: &Database, table: &str) -> Vec<(u64, u32)> {
+        let of_table = database.partitions().into_iter();
+        let of_table = of_table.filter(|part| part.keyspace == "ks" && part.table == table);
+        of_table.map(|part| (part.id, part.store)).collect()
+    }
+
+    /// Judges the stores of a database that has just been opened and is at rest: those that lists name are there, and no others.
+    fn check_stores(&self, database: &Database) {
+        let named: BTreeSet<u32> = database.partitions().iter().map(|part| part.store).collect();
+        let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).collect();
+        let there = self.medium.numbers_beside();
+        if named != there {
+            self.fail("stores", format!("lists name {named:?}, there are {there:?}"));
+        }
     }
 
     fn options(&self) -> Options {
@@ -498,6 +526,9 @@ async fn live(world: &Rc<World>, is_last: bool) {
     } else {
         server
     };
+    world.check_stores(&server.database);
+    let places = world.places(&server.database, "p");
+    world.pairs_apart.set(places.iter().any(|place| place.1 != places[0].1));
     super::clients::check_at_rest(world, &mut runner, &server).await;
     if world.failure().is_some() {
         return;
@@ -542,6 +573,10 @@ async fn live(world: &Rc<World>, is_last: bool) {
                 super::clients::spawn(world, &mut runner, &server, world.below(1000) + 10);
             }
         }
+        if world.chance(20) {
+            let ended = world.medium.end_pauses();
+            world.log.borrow_mut().note(format!("{ended} pauses end"));
+        }
         if world.chance(6) {
             disturb(world, &server.database);
         }
@@ -569,6 +604,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
                 "split" => world.mark(Mark::CrashInSplit),
                 "write" => world.mark(Mark::CrashInWrite),
                 "truncate" => world.mark(Mark::CrashInTruncate),
+                "lift" => world.mark(Mark::CrashInLift),
                 _ => {}
             }
         }
@@ -618,7 +654,18 @@ async fn turn(world: &Rc<World>, runner: &mut Runner) -> Turn {
 pub(crate) async fn rest(world: &Rc<World>, runner: &mut Runner) {
     for _ in 0..TURNS_TO_REST_MAX {
         if turn(world, runner).await == Turn::Idle {
-            if runner.len() > 0 {
+            let is_dead = world.medium.is_dead();
+            if !is_dead && world.medium.end_pauses() > 0 {
+                continue;
+            }
+            // What has to be removed first stays on a dead medium until the next start.
+            let moves = world
+                .in_work
+                .borrow()
+                .values()
+                .filter(|(what, _)| *what == "lift")
+                .count();
+            if runner.len() > if is_dead { moves } else { 0 } {
                 world.fail("liveness", format!("{} requests wait for ever", runner.len()));
             }
             return;

@@ -364,13 +364,15 @@ impl Catalog {
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
         if let Err(error) = self.commit_change(batch).await {
+            // Whoever waits at the gate is to be told that nobody knows.
+            hold.tell();
             changing.unsure_move = Some(UnsureMove { of, hold });
             drop(changing);
             // Writers wait at the gate, so somebody must find out even if nobody asks.
-            let catalog = Arc::downgrade(self);
+            let (catalog, main) = (Arc::downgrade(self), self.main().clone());
             tokio::spawn(async move {
                 loop {
-                    tokio::time::sleep(PAUSE).await;
+                    main.pause(PAUSE).await;
                     let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_unsure()) else {
                         return;
                     };
@@ -482,7 +484,7 @@ impl Catalog {
                         Err(_) if alive.strong_count() == 0 => return,
                         Err(error) => {
                             tracing::warn!(store = moved.store.0, %error, "rows that were moved stay for a while");
-                            tokio::time::sleep(PAUSE).await;
+                            stores.main().pause(PAUSE).await;
                         }
                     }
                 }
@@ -495,7 +497,7 @@ impl Catalog {
                     Ok(_) => break,
                     Err(store::Error::Closed) => return,
                     Err(_) if alive.strong_count() == 0 => return,
-                    Err(_) => tokio::time::sleep(PAUSE).await,
+                    Err(_) => stores.main().pause(PAUSE).await,
                 }
             }
             leftovers.send_modify(|leftovers| {

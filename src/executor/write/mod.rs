@@ -315,7 +315,10 @@ impl Staged {
         let mut batch = Batch::new();
         batch.put(Space::Catalog, logged.0.clone(), logged.1.clone());
         let recorded = catalog.main().commit(batch).await;
-        recorded.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+        if let Err(error) = recorded {
+            batch_log::forget_behind(catalog, logged.0);
+            return Err(storage_write(&error, request.consistency, request.write_type));
+        }
         // The main store's part comes last, and with it the record goes.
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
@@ -325,9 +328,12 @@ impl Staged {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, logged.0.clone());
                 let forgotten = catalog.main().commit(batch).await;
-                forgotten
+                if forgotten.is_err() {
+                    batch_log::forget_behind(catalog, logged.0);
+                }
+                return forgotten
                     .map(|_| false)
-                    .map_err(|error| storage_write(&error, request.consistency, request.write_type))
+                    .map_err(|error| storage_write(&error, request.consistency, request.write_type));
             }
             committed => committed,
         };

@@ -11,7 +11,7 @@
 //! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
 //! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
 
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
 use std::io;
 use std::path::PathBuf;
@@ -61,6 +61,8 @@ struct Inner {
     life: u64,
     /// Where stores beside this one are: they lose power together.
     beside: BTreeMap<u32, Medium>,
+    /// Who waits before something is tried again.
+    pauses: Vec<oneshot::Sender<()>>,
 }
 
 type Answer = oneshot::Sender<Result<Committed>>;
@@ -101,6 +103,7 @@ impl Medium {
             openings: 0,
             life: 0,
             beside: BTreeMap::new(),
+            pauses: Vec::new(),
         })))
     }
 
@@ -184,6 +187,7 @@ impl Medium {
         let mut inner = self.inner();
         inner.life += 1;
         inner.answers.clear();
+        inner.pauses.clear();
         let late = inner.late.take();
         let dead = inner.dead.take();
         let mut state = dead.or(late).unwrap_or_else(|| Arc::clone(&inner.durable));
@@ -199,6 +203,30 @@ impl Medium {
         for medium in self.beside() {
             medium.crash();
         }
+    }
+
+    /// The numbers of the stores beside this one that are there.
+    #[must_use]
+    pub fn numbers_beside(&self) -> BTreeSet<u32> {
+        self.inner().beside.keys().copied().collect()
+    }
+
+    /// Brings to light what was done late in the stores beside this one, as their next commits would.
+    pub fn show_late_beside(&self) {
+        for medium in self.beside() {
+            let mut inner = medium.inner();
+            if let Some(late) = inner.late.take() {
+                inner.openings += 1;
+                inner.before = std::mem::replace(&mut inner.durable, late);
+            }
+        }
+    }
+
+    /// Lets everybody go on who waits before something that failed is tried again; how many.
+    pub fn end_pauses(&self) -> usize {
+        let pauses = std::mem::take(&mut self.inner().pauses);
+        // Those of whoever is gone are not counted.
+        pauses.into_iter().filter_map(|pause| pause.send(()).ok()).count()
     }
 
     /// A checksum of everything that is durable.
@@ -359,6 +387,21 @@ impl Store {
                 Poll::Pending
             })
             .await;
+        }
+    }
+
+    /// Waits until [`Medium::end_pauses`]; not at all when power was lost since.
+    pub(in crate::storage) async fn pause(&self) {
+        let (end, ended) = oneshot::channel();
+        let is_alive = {
+            let mut inner = self.medium.inner();
+            if inner.life == self.life {
+                inner.pauses.push(end);
+            }
+            inner.life == self.life
+        };
+        if is_alive {
+            drop(ended.await);
         }
     }
 
