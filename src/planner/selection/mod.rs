@@ -239,12 +239,11 @@ pub(crate) fn plan_first(
             }
         }
         ast::Selection::Selectors(selectors) => {
-            let mut of_key = None;
+            let mut late = None;
             for item in selectors.iter().take(count) {
                 let selected = match reading.select(&item.selector, None) {
-                    // Cassandra finds all functions first.
-                    Err(error) if is_metadata_of_key(table, &item.selector) => {
-                        of_key.get_or_insert(error);
+                    Err(error) if is_judged_late(&item.selector) => {
+                        late.get_or_insert(error);
                         continue;
                     }
                     selected => selected?,
@@ -256,7 +255,7 @@ pub(crate) fn plan_first(
                 columns.push(ResultColumn { name, ty: selected.ty });
                 expressions.push(selected.expression);
             }
-            if let Some(error) = of_key {
+            if let Some(error) = late {
                 return Err(error);
             }
         }
@@ -287,14 +286,13 @@ pub(crate) fn plan_first(
     })
 }
 
-/// Whether a selector asks for the write time or the like of a column of the primary key, which has none.
-fn is_metadata_of_key(table: &Table, selector: &Selector) -> bool {
-    let Selector::Metadata { of, .. } = selector else {
-        return false;
-    };
-    let Selector::Column(name) = &**of else { return false };
-    let column = table.columns.iter().find(|column| column.name == name.as_str());
-    column.is_some_and(|column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering))
+/// Whether Cassandra finds what is wrong with a selector only after it has found the functions of all: a cast, and the write time or the
+/// like, of a column.
+fn is_judged_late(selector: &Selector) -> bool {
+    match selector {
+        Selector::Metadata { of, .. } | Selector::Cast { selector: of, .. } => matches!(**of, Selector::Column(_)),
+        _ => false,
+    }
 }
 
 /// Plans a function in GROUP BY as the last thing of a plan; the place of the clustering column that it is called on.
