@@ -426,19 +426,28 @@ impl RowsPlan {
 
     /// The keys or ranges.
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundRows, Error> {
+        Ok(self.bind_judged(table, binding)?.0)
+    }
+
+    /// The keys or ranges, and whether Cassandra sees that no row can be among them: it does where nothing is named or between
+    /// two bounds, not where nothing can be beyond a single one (`c < ''`).
+    pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(BoundRows, bool), Error> {
         if self.parts.is_empty() && !self.full {
-            return Ok(BoundRows::All);
+            return Ok((BoundRows::All, false));
         }
         let (prefixes, slice) = self.prefixes(table, binding)?;
-        if let Some(ranges) = slice {
-            return Ok(BoundRows::Ranges(ranges));
-        }
-        if self.full {
-            return Ok(BoundRows::Keys(prefixes));
-        }
-        Ok(BoundRows::Ranges(
-            prefixes.into_iter().map(range::with_prefix).collect(),
-        ))
+        let names_none = prefixes.is_empty();
+        let rows = match slice {
+            Some(ranges) => BoundRows::Ranges(ranges),
+            None if self.full => BoundRows::Keys(prefixes),
+            None => BoundRows::Ranges(prefixes.into_iter().map(range::with_prefix).collect()),
+        };
+        let has_one_bound = matches!(
+            self.parts.last(),
+            Some(RowPart::Slice { lower: None, .. } | RowPart::Slice { upper: None, .. })
+        );
+        let is_none = names_none || rows.is_empty() && !has_one_bound;
+        Ok((rows, is_none))
     }
 
     /// The full keys of a modification's rows.

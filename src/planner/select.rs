@@ -107,7 +107,7 @@ impl SelectPlan {
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = self.selection.bind(binding)?;
         let mut partitions = self.partitions.bind(table, binding)?;
-        let mut rows = self.rows.bind(table, binding)?;
+        let (mut rows, is_none) = self.rows.bind_judged(table, binding)?;
         let mut filters = self
             .filters
             .iter()
@@ -122,7 +122,7 @@ impl SelectPlan {
         let named_to = self.rows.named_to();
         let names_all = table.clustering_count > 0 && named_to == table.partition_key_count + table.clustering_count;
         let names_none = |filter: &BoundFilter| looks_for_nothing(filter, table.partition_key_count..named_to);
-        let is_none = rows.is_empty() && table.clustering_count > 0 || filters.iter().any(names_none);
+        let is_none = is_none && table.clustering_count > 0 || filters.iter().any(names_none);
         let counts_static = is_none && names_all && reads_static(table, &selection, &filters);
         if counts_static {
             rows = BoundRows::Keys(Vec::new());

@@ -45,6 +45,24 @@ pub(super) struct Clauses<'a> {
     spans: Vec<(Clause, Range<usize>)>,
 }
 
+/// How many brackets are open behind a word, if `depth` were before it.
+fn depth_behind(depth: usize, word: &str) -> usize {
+    match word {
+        "(" | "[" | "{" => depth + 1,
+        ")" | "]" | "}" => depth.saturating_sub(1),
+        _ => depth,
+    }
+}
+
+/// What stands between separators outside of brackets.
+fn split_at<'b>(words: &'b [&'b str], separator: &'static str) -> impl Iterator<Item = &'b [&'b str]> {
+    let mut depth = 0;
+    words.split(move |word| {
+        depth = depth_behind(depth, word);
+        depth == 0 && *word == separator
+    })
+}
+
 impl<'a> Clauses<'a> {
     /// `None`: no SELECT.
     pub(super) fn of(question: &'a Question) -> Option<Self> {
@@ -55,11 +73,7 @@ impl<'a> Clauses<'a> {
         let mut spans: Vec<(Clause, Range<usize>)> = vec![(Clause::Selection, 0..0)];
         let mut depth = 0_usize;
         for (at, word) in words.iter().enumerate() {
-            match *word {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
+            depth = depth_behind(depth, word);
             let begun = match *word {
                 _ if depth > 0 => None,
                 "FROM" => Some(Clause::From),
@@ -112,15 +126,7 @@ impl<'a> Clauses<'a> {
     /// The same of each selector alone, in one page.
     pub(super) fn each(&self) -> Vec<Question> {
         let words = self.words_of(Clause::Selection).get(1..).unwrap_or_default();
-        let mut depth = 0_usize;
-        let selectors = words.split(|word| {
-            match *word {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0 && *word == ","
-        });
+        let selectors = split_at(words, ",");
         let all = marks_in(words);
         let (selected, others) = self.question.marks.split_at(all.min(self.question.marks.len()));
         let rest = self.words.get(words.len() + 1..).unwrap_or_default().concat();
@@ -169,15 +175,7 @@ impl<'a> Clauses<'a> {
             .map(|(clause, _)| marks_in(self.words_of(*clause)))
             .sum::<usize>();
         let words = self.words_of(Clause::Where).get(1..).unwrap_or_default();
-        let mut depth = 0_usize;
-        let restrictions = words.split(|word| {
-            match *word {
-                "(" | "[" | "{" => depth += 1,
-                ")" | "]" | "}" => depth = depth.saturating_sub(1),
-                _ => {}
-            }
-            depth == 0 && *word == "AND"
-        });
+        let restrictions = split_at(words, "AND");
         let mut texts = Vec::new();
         let mut marks = Vec::new();
         for restriction in restrictions {

@@ -41,16 +41,7 @@ impl Database {
             ));
         }
         let mut warnings = Vec::new();
-        self.guardrails
-            .modification(modification, request.at_micros, &mut warnings)?;
-        let asked = request.params.consistency.name();
-        self.guardrails.level(asked, true, &mut warnings)?;
-        let told_after = if self.nodes.is_quiet() {
-            None
-        } else {
-            Box::pin(self.disturb_write(request, &routed, &write)).await?
-        };
-        self.admit_writes(request, &routed, write_type).await?;
+        let told_after = self.ask_before(request, &routed, &write, &mut warnings).await?;
         let mut answer = if is_conditional {
             let writes = &self.writes;
             writes
@@ -99,18 +90,7 @@ impl Database {
         let mut write = self.write_request(request, write_type, table)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let mut warnings = Vec::new();
-        for modification in &batch.modifications {
-            self.guardrails
-                .modification(modification, request.at_micros, &mut warnings)?;
-        }
-        let asked = request.params.consistency.name();
-        self.guardrails.level(asked, true, &mut warnings)?;
-        let told_after = if self.nodes.is_quiet() {
-            None
-        } else {
-            Box::pin(self.disturb_write(request, &routed, &write)).await?
-        };
-        self.admit_writes(request, &routed, write_type).await?;
+        let told_after = self.ask_before(request, &routed, &write, &mut warnings).await?;
         let mut answer = if batch.conditional {
             let writes = &self.writes;
             writes
@@ -133,6 +113,29 @@ impl Database {
         told_after.map_or(Ok(()), Err)?;
         answer.warnings.extend(warnings);
         Ok(answer)
+    }
+
+    /// Asks everybody who may refuse a write: guardrails, the fault plan, budgets. What it is to be answered with although it is carried out.
+    async fn ask_before(
+        &self,
+        request: &Request<'_>,
+        routed: &[Routed<'_>],
+        write: &WriteRequest,
+        warnings: &mut Vec<String>,
+    ) -> Result<Option<Error>, Error> {
+        for one in routed {
+            self.guardrails
+                .modification(one.modification, request.at_micros, warnings)?;
+        }
+        self.guardrails
+            .level(request.params.consistency.name(), true, warnings)?;
+        let told_after = if self.nodes.is_quiet() {
+            None
+        } else {
+            Box::pin(self.disturb_write(request, routed, write)).await?
+        };
+        self.admit_writes(request, routed, write.write_type).await?;
+        Ok(told_after)
     }
 
     /// Asks for the request units of all physical partitions that are written to.

@@ -461,8 +461,10 @@ impl<'a, 'b> Selecting<'a, 'b> {
 
     /// A term that is part of a selector: a constant, or a number of `late`.
     fn late(&mut self, typed: Typed) -> Expression {
+        let names_part = matches!(self.place, Place::Element(_) | Place::Slice(_));
         match typed {
-            Typed::Constant(value) => Expression::Constant(value),
+            // Null names no part; like Cassandra we say so when the statement is run, behind all that is wrong with its restrictions.
+            Typed::Constant(value) if value.is_some() || !names_part => Expression::Constant(value),
             term => {
                 let place = self.place.clone();
                 self.late.push(Late { term, place });
