@@ -48,13 +48,13 @@ pub(super) struct Meter {
 struct Place {
     partition: PartitionRef,
     heat: Option<Arc<Heat>>,
-    /// Millionths of a unit.
+    /// Millionths of a unit, but those that the heat has not been told of.
     micros: u64,
-    /// Units of statements that asked for keys, not yet told to the heat, and the token of the last of them.
-    asked: RequestUnits,
+    /// Millionths of statements that asked for keys, not yet told to the heat, and the token of the last of them.
+    asked: u64,
     token: i64,
-    /// Units of scans.
-    scanned: RequestUnits,
+    /// Millionths of scans, not yet told to the heat.
+    scanned: u64,
 }
 
 /// What was charged in a turn.
@@ -62,7 +62,8 @@ struct Place {
 struct Sheet {
     /// The address of the meter that is told when the turn settles; 0: nothing stands here.
     whose: usize,
-    micros: u64,
+    /// What nobody's partition was charged, millionths.
+    metadata: u64,
     places: Vec<Place>,
     page: Page,
 }
@@ -120,12 +121,8 @@ impl Meter {
         outcome: &Result<Answer, Error>,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
-            if sheet.whose != self.address() {
-                if !turn::keep_back(self) {
-                    return false;
-                }
-                // Whoever was told before has been told, since one turn tells one.
-                sheet.whose = self.address();
+            if sheet.whose != self.address() && !self.begin(sheet) {
+                return false;
             }
             self.note_on(sheet, request, done, charges, sum, outcome);
             true
@@ -135,6 +132,17 @@ impl Meter {
             self.note_on(&mut sheet, request, done, charges, sum, outcome);
             self.tell(&mut sheet, self.clock.monotonic());
         }
+    }
+
+    /// Takes the thread's sheet for the turn that goes on, if one does.
+    #[inline(never)]
+    fn begin(self: &Arc<Self>, sheet: &mut Sheet) -> bool {
+        let is_kept = turn::keep_back(self);
+        if is_kept {
+            // Whoever was told before has been told, since one turn tells one.
+            sheet.whose = self.address();
+        }
+        is_kept
     }
 
     fn address(&self) -> usize {
@@ -152,21 +160,27 @@ impl Meter {
         outcome: &Result<Answer, Error>,
     ) {
         let (micros, told) = sum;
-        sheet.micros = sheet.micros.saturating_add(micros);
-        let key_weight = charges.key_weight();
+        let has_keys = charges.key_weight() > 0;
         // Nearly every statement has one charge, at the place where the one before it had its own.
         match (charges.only(), sheet.places.last_mut()) {
-            (Some(only), Some(place)) if key_weight == 0 && place.partition == only.partition => place.add(only),
-            _ => {
-                for charge in charges.partitions() {
-                    self.note_charge(sheet, request, charge, key_weight);
-                }
-            }
+            (Some(only), Some(place)) if !has_keys && place.partition == only.partition => place.add(only),
+            _ => self.note_charges(sheet, request, charges, micros),
         }
         if self.log.is_on() {
             let ended = || self.clock.monotonic();
             self.log.note(&mut sheet.page, request, done, told, outcome, ended);
         }
+    }
+
+    #[inline(never)]
+    fn note_charges(&self, sheet: &mut Sheet, request: &Request<'_>, charges: &mut Charges, micros: u64) {
+        let key_weight = charges.key_weight();
+        let mut metadata = micros;
+        for charge in charges.partitions() {
+            metadata = metadata.saturating_sub(charge.micros());
+            self.note_charge(sheet, request, charge, key_weight);
+        }
+        sheet.metadata = sheet.metadata.saturating_add(metadata);
     }
 
     fn note_charge(&self, sheet: &mut Sheet, request: &Request<'_>, charge: &Charge, key_weight: u64) {
@@ -197,15 +211,17 @@ impl Meter {
     }
 
     fn tell_charges(&self, sheet: &mut Sheet) {
-        let micros = std::mem::take(&mut sheet.micros);
-        if micros > 0 {
-            let places = sheet.places.iter();
-            self.spent
-                .add(micros, places.map(|place| (place.partition, place.micros)));
+        sheet.places.iter_mut().for_each(Place::tell_heat);
+        let places = sheet.places.iter();
+        let charged = places.map(|place| (place.partition, place.micros));
+        let metadata = std::mem::take(&mut sheet.metadata);
+        let all = charged
+            .clone()
+            .fold(metadata, |sum, (_, micros)| sum.saturating_add(micros));
+        if all > 0 {
+            self.spent.add(all, charged);
         }
-        for mut place in sheet.places.drain(..) {
-            place.tell_heat();
-        }
+        sheet.places.clear();
     }
 
     /// Tells everybody what this thread has charged so far in its turn.
@@ -241,34 +257,36 @@ impl Place {
             partition: charge.partition,
             heat: heat.cloned(),
             micros: 0,
-            asked: RequestUnits::ZERO,
+            asked: 0,
             token: 0,
-            scanned: RequestUnits::ZERO,
+            scanned: 0,
         }
     }
 
+    #[inline]
     fn add(&mut self, charge: &Charge) {
-        self.micros = self.micros.saturating_add(charge.micros());
         let Some(token) = charge.token else {
             // A scan has no token of its own; it adds to what is asked and says nothing of where.
-            self.scanned += charge.units();
+            self.scanned = self.scanned.saturating_add(charge.micros());
             return;
         };
-        self.asked += charge.units();
+        self.asked = self.asked.saturating_add(charge.micros());
         self.token = token;
-        if self.asked >= Heat::TOGETHER {
+        if self.asked >= Heat::TOGETHER.in_micros() {
             self.tell_heat();
         }
     }
 
+    #[inline(never)]
     fn tell_heat(&mut self) {
         let (asked, scanned) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.scanned));
+        self.micros = self.micros.saturating_add(asked).saturating_add(scanned);
         let Some(heat) = &self.heat else { return };
-        if asked > RequestUnits::ZERO {
-            heat.note(self.token, asked);
+        if asked > 0 {
+            heat.note(self.token, RequestUnits::rounded(asked));
         }
-        if scanned > RequestUnits::ZERO {
-            heat.note_scan(scanned);
+        if scanned > 0 {
+            heat.note_scan(RequestUnits::rounded(scanned));
         }
     }
 }

@@ -12,6 +12,7 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -45,20 +46,25 @@ enum Asked {
     Batch(Option<Arc<Table>>, usize),
 }
 
-/// A statement.
+/// A statement. Small, since every statement writes one and throws another out.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    /// Which of its heading's.
-    asked: usize,
     at_micros: i64,
-    began: Duration,
-    error_code: i32,
+    /// By the monotonic clock.
+    began_nanos: u64,
     charge: RequestUnits,
-    request_bytes: usize,
-    response_bytes: usize,
-    /// How long it waited in the server for its units, if it had to.
-    delay: Option<Duration>,
+    request_bytes: u32,
+    response_bytes: u32,
+    /// How long it waited in the server for its units, if it had to; of no use beyond an hour.
+    delay_micros: Option<NonZeroU32>,
+    /// [`NO_ERROR`]: none.
+    error_code: u16,
+    /// Which of its heading's.
+    asked: u8,
 }
+
+/// In place of an error's code: no error has this one.
+const NO_ERROR: u16 = u16::MAX;
 
 /// What the statements of a turn have in common.
 #[derive(Debug, Default)]
@@ -83,6 +89,8 @@ pub(super) struct Page {
     entries: Vec<Entry>,
     /// The address of the session that asked last: a turn has one, so it is rarely compared further.
     session: usize,
+    /// The address of the plan at place 0 of what was asked for; 0: there is none.
+    plan: usize,
 }
 
 #[derive(Debug)]
@@ -130,6 +138,7 @@ impl RequestLog {
             return;
         }
         let heading = std::mem::take(&mut page.heading);
+        page.plan = 0;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let count = page.entries.len();
         let turn = Turn {
@@ -170,8 +179,16 @@ impl Kept {
 }
 
 impl Page {
-    /// Whether a statement of this client must go onto another page.
+    /// Whether this is what the first of the page asked for, by the same session, and there is room: then it stands at 0.
     #[inline]
+    fn goes_on_with(&self, session: &SessionState, done: Done<'_>) -> bool {
+        let Done::Statement(planned) = done else { return false };
+        self.plan == Arc::as_ptr(planned).addr()
+            && self.session == std::ptr::from_ref(session).addr()
+            && self.entries.len() < ENTRIES_MAX
+    }
+
+    /// Whether a statement of this client must go onto another page.
     fn is_full_for(&mut self, session: &SessionState) -> bool {
         if self.entries.len() >= ENTRIES_MAX || self.heading.asked_more.len() + 1 >= ASKED_MAX {
             return true;
@@ -184,39 +201,33 @@ impl Page {
     }
 
     /// The place of what was asked for; `None`: nothing that the log is for.
-    #[inline]
-    fn asked(&mut self, done: Done<'_>) -> Option<usize> {
-        if let (Done::Statement(planned), Some(Asked::Plan(plan))) = (done, &self.heading.asked)
-            && Arc::ptr_eq(plan, planned)
-        {
-            return Some(0);
-        }
-        self.other_asked(done)
-    }
-
-    fn other_asked(&mut self, done: Done<'_>) -> Option<usize> {
+    fn asked(&mut self, done: Done<'_>) -> Option<u8> {
         let heading = &mut self.heading;
         if let Done::Statement(planned) = done {
             let is_it = |asked: &Asked| matches!(asked, Asked::Plan(plan) if Arc::ptr_eq(plan, planned));
-            if let Some(place) = heading.asked_more.iter().position(is_it) {
-                return Some(place + 1);
+            let mut all = heading.asked.iter().chain(&heading.asked_more);
+            if let Some(place) = all.position(is_it) {
+                return u8::try_from(place).ok();
             }
         }
         let asked = asked(done)?;
         if heading.asked.is_none() {
+            if let Asked::Plan(plan) = &asked {
+                self.plan = Arc::as_ptr(plan).addr();
+            }
             heading.asked = Some(asked);
             return Some(0);
         }
         heading.asked_more.push(asked);
-        Some(heading.asked_more.len())
+        u8::try_from(heading.asked_more.len()).ok()
     }
 }
 
 impl Heading {
-    fn asked(&self, place: usize) -> Option<&Asked> {
+    fn asked(&self, place: u8) -> Option<&Asked> {
         match place.checked_sub(1) {
             None => self.asked.as_ref(),
-            Some(place) => self.asked_more.get(place),
+            Some(place) => self.asked_more.get(usize::from(place)),
         }
     }
 }
@@ -278,6 +289,7 @@ impl Asked {
 
 impl RequestLog {
     /// Writes a statement onto a page, which goes into the log before if it is full.
+    #[inline]
     pub(super) fn note(
         &self,
         page: &mut Page,
@@ -287,32 +299,51 @@ impl RequestLog {
         outcome: &Result<Answer, Error>,
         ended: impl FnOnce() -> Duration,
     ) {
-        let session = request.session();
+        let mut asked = 0;
+        // Nearly every statement of a turn asks for what the one before has asked for.
+        if !page.goes_on_with(request.session(), done) {
+            let Some(place) = self.turn_over(page, request.session(), done, ended) else {
+                return;
+            };
+            asked = place;
+        }
+        let (error_code, response_bytes) = match outcome {
+            Ok(answer) => match &answer.kind {
+                AnswerKind::Rows(rows) => (NO_ERROR, rows.content.len()),
+                _ => (NO_ERROR, 0),
+            },
+            Err(error) => (error.code(), 0),
+        };
+        page.entries.push(Entry {
+            at_micros: request.at_micros(),
+            began_nanos: nanos(request.began()),
+            charge,
+            request_bytes: u32::try_from(request.params().request_bytes).unwrap_or(u32::MAX),
+            response_bytes: u32::try_from(response_bytes).unwrap_or(u32::MAX),
+            delay_micros: request.asked.get().and_then(Waited::delay).map(rounded_up),
+            error_code,
+            asked,
+        });
+    }
+
+    /// Makes a page ready for a statement unlike the one before; gives the place of what it asks for, if the log is for it.
+    #[inline(never)]
+    fn turn_over(
+        &self,
+        page: &mut Page,
+        session: &SessionState,
+        done: Done<'_>,
+        ended: impl FnOnce() -> Duration,
+    ) -> Option<u8> {
         if page.is_full_for(session) {
             self.put(page, ended());
         }
-        let Some(asked) = page.asked(done) else { return };
-        let (error_code, response_bytes) = match outcome {
-            Ok(answer) => match &answer.kind {
-                AnswerKind::Rows(rows) => (-1, rows.content.len()),
-                _ => (-1, 0),
-            },
-            Err(error) => (i32::from(error.code()), 0),
-        };
+        let place = page.asked(done)?;
         if page.entries.is_empty() {
             page.heading.client = session.client;
             page.heading.user.clone_from(&session.user);
         }
-        page.entries.push(Entry {
-            asked,
-            at_micros: request.at_micros(),
-            began: request.began(),
-            error_code,
-            charge,
-            request_bytes: request.params().request_bytes,
-            response_bytes,
-            delay: request.asked.get().and_then(Waited::delay),
-        });
+        Some(place)
     }
 }
 
@@ -332,18 +363,36 @@ impl Database {
                 table: asked.table().map(|table| (table.keyspace.clone(), table.name.clone())),
                 operation: asked.kind().name(),
                 command: asked.shape(),
-                duration_ms: turn.ended.saturating_sub(entry.began).as_secs_f64() * 1000.0,
-                error_code: entry.error_code,
+                duration_ms: turn
+                    .ended
+                    .saturating_sub(Duration::from_nanos(entry.began_nanos))
+                    .as_secs_f64()
+                    * 1000.0,
+                error_code: match entry.error_code {
+                    NO_ERROR => -1,
+                    code => i32::from(code),
+                },
                 request_charge: entry.charge.as_f64(),
-                request_bytes: entry.request_bytes as u64,
-                response_bytes: entry.response_bytes as u64,
+                request_bytes: u64::from(entry.request_bytes),
+                response_bytes: u64::from(entry.response_bytes),
                 user: heading.user.as_deref().map(str::to_owned),
                 at_millis: entry.at_micros.div_euclid(1000),
-                delay_ms: entry.delay.map(|delay| delay.as_secs_f64() * 1000.0),
+                delay_ms: entry.delay_micros.map(|micros| f64::from(micros.get()) / 1000.0),
             })
         };
         numbered.zip(&kept.entries).filter_map(shown).collect()
     }
+}
+
+/// Time since the clock's beginning; comes round after 584 years.
+fn nanos(time: Duration) -> u64 {
+    let seconds = time.as_secs().wrapping_mul(1_000_000_000);
+    seconds.wrapping_add(u64::from(time.subsec_nanos()))
+}
+
+/// In microseconds, at least one.
+fn rounded_up(delay: Duration) -> NonZeroU32 {
+    NonZeroU32::new(u32::try_from(delay.as_micros()).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN)
 }
 
 /// A uuid of an entry, the same whenever it is asked for.

@@ -28,22 +28,27 @@ pub(super) enum Done<'a> {
 
 impl Database {
     /// Charges that a statement gathers, empty yet.
+    #[inline]
     pub(super) fn charges(&self, consistency: Consistency) -> Charges {
         let meter = self.meter();
         if !meter.is_on() {
             return Charges::new(*self.prices(), 0);
         }
-        let mut charges = self.estimated(consistency);
-        charges.keep_keys(meter.key_weight());
-        charges
+        Charges::with_keys(*self.prices(), self.read_factor(consistency), meter.key_weight())
     }
 
-    /// Charges that are empty yet, at this database's prices. Reads of an account of Cosmos whose consistency is strong or bounded
-    /// ask two replicas unless they ask for one, and cost twice as much.
+    /// Charges that are empty yet, at this database's prices, for who only wants to know.
     pub(super) fn estimated(&self, consistency: Consistency) -> Charges {
-        let asks_one = matches!(consistency, Consistency::One | Consistency::LocalOne);
-        let asks_two = self.profile().is_cosmos() && self.rules().account.consistency.reads_two() && !asks_one;
-        Charges::new(*self.prices(), if asks_two { 2 } else { 1 })
+        Charges::new(*self.prices(), self.read_factor(consistency))
+    }
+
+    /// How many replicas a read asks: those of an account of Cosmos whose consistency is strong or bounded ask two unless they
+    /// ask for one, and cost twice as much.
+    fn read_factor(&self, consistency: Consistency) -> u32 {
+        let asks_two = self.profile().is_cosmos()
+            && self.rules().account.consistency.reads_two()
+            && !matches!(consistency, Consistency::One | Consistency::LocalOne);
+        if asks_two { 2 } else { 1 }
     }
 
     /// Settles a statement that has been carried out, successful or not. The only place that is told what a statement has cost.

@@ -22,7 +22,7 @@ const SHARDS: usize = 8;
 const COUNTERS: usize = 32;
 
 /// Of so many requests one is counted when there are many.
-const SAMPLE: u64 = 16;
+const SAMPLE: u64 = 64;
 
 /// Requests of a shard in a window that are counted one by one.
 const COUNTED_EACH: u64 = 2048;
@@ -80,7 +80,21 @@ impl Default for HotKeys {
 }
 
 thread_local! {
-    static TURN: Cell<u64> = const { Cell::new(0) };
+    static CHANCE: Cell<u64> = const { Cell::new(0) };
+    /// Requests of this thread to be left out before one is counted again.
+    static LEFT_OUT: Cell<u64> = const { Cell::new(0) };
+}
+
+/// Says how many requests are left out now, [`SAMPLE`] − 1 in the mean: not always as many, since requests often come in rounds.
+#[inline(never)]
+fn choose() -> u64 {
+    let chance = CHANCE
+        .get()
+        .wrapping_mul(6_364_136_223_846_793_005)
+        .wrapping_add(1_442_695_040_888_963_407);
+    CHANCE.set(chance);
+    LEFT_OUT.set((chance >> 33) % (2 * SAMPLE - 1));
+    SAMPLE
 }
 
 impl Sketch {
@@ -138,17 +152,18 @@ fn window_of(now: Duration) -> u64 {
 
 impl HotKeys {
     /// How often a request that begins now is to be counted; 0: not at all.
+    #[inline]
     pub fn weight(&self) -> u64 {
         if !self.is_busy.load(Ordering::Relaxed) {
             return 1;
         }
-        // Not every sixteenth: requests often come in rounds.
-        let turn = TURN
-            .get()
-            .wrapping_mul(6_364_136_223_846_793_005)
-            .wrapping_add(1_442_695_040_888_963_407);
-        TURN.set(turn);
-        if (turn >> 33).is_multiple_of(SAMPLE) { SAMPLE } else { 0 }
+        match LEFT_OUT.get().checked_sub(1) {
+            Some(left) => {
+                LEFT_OUT.set(left);
+                0
+            }
+            None => choose(),
+        }
     }
 
     /// Counts a request for a logical partition, and what it was charged, so many times: its [`HotKeys::weight`].

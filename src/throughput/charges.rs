@@ -9,15 +9,14 @@
 //! state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of the same read in one piece, exactly.
 //!
 //! **Cost.** Every statement pays for being charged, and a page is charged row by row: rows of ranges are only added up, in one number,
-//! until something else is charged or asked for. Keys are kept only where somebody wants them ([`Charges::keep_keys`]).
+//! until something else is charged or asked for. Keys are kept only where somebody wants them ([`Charges::with_keys`]).
 
 use bytes::Bytes;
 
 use super::coefficients::Coefficients;
 use super::units::RequestUnits;
 
-/// Millionths of a unit in a hundredth.
-const MICROS_IN_HUNDREDTH: u64 = 10_000;
+const MICROS_IN_HUNDREDTH: u64 = RequestUnits::MICROS_IN_HUNDREDTH;
 
 /// A physical partition, by the number of its table in the store and its own among its table's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -106,7 +105,7 @@ impl Charge {
     /// Rounded to hundredths.
     #[must_use]
     pub const fn units(&self) -> RequestUnits {
-        rounded(self.micros)
+        RequestUnits::rounded(self.micros)
     }
 
     /// Exactly, in millionths of a unit.
@@ -130,6 +129,8 @@ pub struct Charges {
     last: Option<Charge>,
     before: Vec<Charge>,
     stages: [u64; Stage::ALL.len()],
+    /// Of all stages.
+    sum_micros: u64,
     /// The fraction of a hundredth that the page before left.
     carried_micros: u64,
     /// More pages follow: what is left of a hundredth is theirs.
@@ -144,30 +145,28 @@ pub struct Mark {
     stages: [u64; Stage::ALL.len()],
 }
 
-const fn rounded(micros: u64) -> RequestUnits {
-    RequestUnits::hundredths(micros.saturating_add(MICROS_IN_HUNDREDTH / 2) / MICROS_IN_HUNDREDTH)
-}
-
 impl Charges {
     /// Nothing yet. `read_factor` is how many replicas a read asks, each at the full price; 0: nothing is ever charged.
     #[must_use]
     pub const fn new(prices: Coefficients, read_factor: u32) -> Self {
+        Self::with_keys(prices, read_factor, 0)
+    }
+
+    /// Nothing yet; partition keys are to be kept with what is charged for them, for somebody who counts each for so many. 0: none is.
+    #[must_use]
+    pub const fn with_keys(prices: Coefficients, read_factor: u32, key_weight: u64) -> Self {
         Self {
             prices,
             read_factor,
-            key_weight: 0,
+            key_weight,
             scanned_micros: 0,
             last: None,
             before: Vec::new(),
             stages: [0; Stage::ALL.len()],
+            sum_micros: 0,
             carried_micros: 0,
             goes_on: false,
         }
-    }
-
-    /// Keeps partition keys with what is charged for them, for somebody who counts each for so many; 0: keeps none.
-    pub const fn keep_keys(&mut self, weight: u64) {
-        self.key_weight = weight;
     }
 
     /// What each key counts for; 0: none was kept.
@@ -183,17 +182,14 @@ impl Charges {
     }
 
     /// What follows is charged to this physical partition, and to the logical one of this token and key if it is known.
+    #[inline]
     pub fn enter(&mut self, partition: PartitionRef, key: Option<(i64, &Bytes)>) {
         if !self.is_on() {
             return;
         }
-        self.fold();
         let token = key.map(|(token, _)| token);
-        if let Some(last) = &self.last {
-            if last.partition == partition && last.token == token {
-                return;
-            }
-            self.before.extend(self.last.take());
+        if self.last.is_some() && !self.leave(partition, token) {
+            return;
         }
         self.last = Some(Charge {
             partition,
@@ -201,6 +197,18 @@ impl Charges {
             key: key.filter(|_| self.key_weight > 0).map(|(_, key)| key.clone()),
             micros: 0,
         });
+    }
+
+    /// Puts the charge entered last to the others, unless it is of this partition.
+    #[inline(never)]
+    fn leave(&mut self, partition: PartitionRef, token: Option<i64>) -> bool {
+        self.fold();
+        let is_here = |last: &Charge| last.partition == partition && last.token == token;
+        if self.last.as_ref().is_some_and(is_here) {
+            return false;
+        }
+        self.before.extend(self.last.take());
+        true
     }
 
     /// Puts the rows looked at into the sums.
@@ -211,10 +219,12 @@ impl Charges {
         }
     }
 
+    #[inline]
     fn add(&mut self, stage: Stage, micros: u64) {
         if !self.is_on() {
             return;
         }
+        self.sum_micros = self.sum_micros.saturating_add(micros);
         if let Some(sum) = self.stages.get_mut(stage as usize) {
             *sum = sum.saturating_add(micros);
         }
@@ -223,6 +233,7 @@ impl Charges {
         }
     }
 
+    #[inline]
     fn add_read(&mut self, stage: Stage, micros: u64) {
         self.add(stage, micros);
         if self.read_factor > 1 {
@@ -232,6 +243,7 @@ impl Charges {
     }
 
     /// A row looked up by its whole key; 0 bytes where there is none.
+    #[inline]
     pub fn lookup(&mut self, row_bytes: usize) {
         self.add_read(Stage::Lookup, self.prices.lookup_micros(row_bytes));
     }
@@ -248,6 +260,7 @@ impl Charges {
     }
 
     /// A row given back.
+    #[inline]
     pub fn give_back(&mut self, result_bytes: usize) {
         self.add(Stage::Return, self.prices.return_micros(result_bytes));
     }
@@ -295,6 +308,7 @@ impl Charges {
             last.micros = mark.last_micros;
         }
         self.stages = mark.stages;
+        self.sum_micros = self.stages.iter().fold(0, |sum, stage| sum.saturating_add(*stage));
         let is_last = |current: &Charge| {
             let last = self.last.as_ref();
             last.is_some_and(|last| last.partition == current.partition && last.token == current.token)
@@ -310,17 +324,19 @@ impl Charges {
     pub fn end_page(&mut self, carried_micros: u16, goes_on: bool) -> u16 {
         self.carried_micros = u64::from(carried_micros);
         self.goes_on = goes_on;
+        if !goes_on {
+            return 0;
+        }
         let left = self.micros().saturating_add(self.carried_micros) % MICROS_IN_HUNDREDTH;
-        if goes_on { u16::try_from(left).unwrap_or(0) } else { 0 }
+        u16::try_from(left).unwrap_or(0)
     }
 
     /// All of it, exactly, in millionths of a unit; what a page before has left is not in it.
     #[must_use]
+    #[inline]
     pub fn micros(&self) -> u64 {
         let scanned = self.scanned_micros.saturating_mul(u64::from(self.read_factor));
-        self.stages
-            .iter()
-            .fold(scanned, |sum, stage| sum.saturating_add(*stage))
+        self.sum_micros.saturating_add(scanned)
     }
 
     /// All of it, as clients are told: in hundredths, rounded by the last page.
@@ -331,12 +347,13 @@ impl Charges {
 
     /// As [`Charges::total`], for who has asked for [`Charges::micros`] already.
     #[must_use]
+    #[inline]
     pub const fn total_of(&self, micros: u64) -> RequestUnits {
         let micros = micros.saturating_add(self.carried_micros);
         if self.goes_on {
             RequestUnits::hundredths(micros / MICROS_IN_HUNDREDTH)
         } else {
-            rounded(micros)
+            RequestUnits::rounded(micros)
         }
     }
 
@@ -350,7 +367,7 @@ impl Charges {
                 .saturating_mul(u64::from(self.read_factor).saturating_sub(1)),
             _ => 0,
         };
-        rounded(
+        RequestUnits::rounded(
             self.stages
                 .get(stage as usize)
                 .map_or(0, |sum| sum.saturating_add(scanned)),
@@ -377,7 +394,7 @@ impl Charges {
     /// The price of a look at a row of up to 1 KiB by its whole key.
     #[must_use]
     pub fn price_of_lookup(&self) -> RequestUnits {
-        rounded(
+        RequestUnits::rounded(
             self.prices
                 .lookup_micros(0)
                 .saturating_mul(u64::from(self.read_factor.max(1))),
@@ -387,7 +404,7 @@ impl Charges {
     /// The price of an indexed column that is written.
     #[must_use]
     pub fn price_of_index(&self) -> RequestUnits {
-        rounded(self.prices.index_micros(1))
+        RequestUnits::rounded(self.prices.index_micros(1))
     }
 }
 
@@ -489,8 +506,7 @@ mod tests {
     fn keys_are_kept_for_those_who_count_them() {
         let key = Bytes::from_static(b"k");
         for (weight, kept) in [(0, None), (16, Some(key.clone()))] {
-            let mut charges = Charges::new(Coefficients::default(), 1);
-            charges.keep_keys(weight);
+            let mut charges = Charges::with_keys(Coefficients::default(), 1, weight);
             charges.enter(HERE, Some((5, &key)));
             charges.lookup(KIB);
             let charge = charges.partitions().next().unwrap();

@@ -87,6 +87,9 @@ const fn by_kib(micros_per_kib: u64, bytes: u64) -> u64 {
 
 /// The first KiB at one price, what is above it by another.
 const fn line(first: u64, per_kib: u64, bytes: u64) -> u64 {
+    if bytes <= KIB {
+        return first;
+    }
     first.saturating_add(by_kib(per_kib, bytes.saturating_sub(KIB)))
 }
 

@@ -18,6 +18,21 @@ impl RequestUnits {
         Self(count)
     }
 
+    /// Millionths in a hundredth.
+    pub const MICROS_IN_HUNDREDTH: u64 = 10_000;
+
+    /// So many millionths of a unit, rounded to hundredths.
+    #[must_use]
+    pub const fn rounded(micros: u64) -> Self {
+        Self(micros.saturating_add(Self::MICROS_IN_HUNDREDTH / 2) / Self::MICROS_IN_HUNDREDTH)
+    }
+
+    /// The amount in millionths.
+    #[must_use]
+    pub const fn in_micros(self) -> u64 {
+        self.0.saturating_mul(Self::MICROS_IN_HUNDREDTH)
+    }
+
     /// So many whole units.
     #[must_use]
     pub const fn whole(count: u64) -> Self {
