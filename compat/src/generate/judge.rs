@@ -19,6 +19,8 @@ pub(super) struct Facts {
     pub(super) descending: bool,
     /// It has clustering columns.
     pub(super) clustered: bool,
+    /// It has an index of any kind.
+    pub(super) indexed: bool,
     /// It has a storage-attached index.
     pub(super) attached_index: bool,
     /// Rows have been deleted in ranges, or may have been.
@@ -41,6 +43,7 @@ impl Facts {
         let mut facts = Self {
             descending: false,
             clustered: false,
+            indexed: false,
             attached_index: false,
             deleted_ranges: false,
             columns: Vec::new(),
@@ -56,6 +59,7 @@ impl Facts {
                 continue;
             }
             facts.descending |= text.contains(" DESC");
+            facts.indexed |= text.contains(" INDEX ");
             facts.attached_index |= text.contains(" INDEX ") && !super::schema::is_of_the_first_kind(text);
             if let Some((_, columns)) = text.split_once('(').filter(|_| text.starts_with("CREATE TABLE")) {
                 facts.clustered = text.contains(" c0 ") || text.contains("\"C 0\" ");
