@@ -151,15 +151,18 @@ enum Command {
         #[arg(long, default_value_t = 1)]
         seed: u64,
     },
-    /// Splits and merges physical partitions of a table under load, with kills: is anything lost, doubled or slow?
+    /// Splits, merges, lifts and lowers physical partitions of a table under load, with kills: is anything lost, doubled or slow?
     Partitions {
         /// Rows of the table.
         #[arg(long, default_value_t = 200_000)]
         rows: u32,
-        /// Splits and merges.
+        /// Splits, merges, lifts and lowers.
         #[arg(long, default_value_t = 200)]
         changes: u32,
-        /// How many of them the server is killed in.
+        /// How many of them move a partition into a store of its own or back; a twentieth if not given.
+        #[arg(long)]
+        lifts: Option<u32>,
+        /// How many changes the server is killed in.
         #[arg(long, default_value_t = 20)]
         kills: u32,
         /// Clients that write, 16 requests in flight each.
@@ -366,6 +369,7 @@ pub fn run() -> Outcome<bool> {
         Command::Partitions {
             rows,
             changes,
+            lifts,
             kills,
             writers,
             full_every,
@@ -374,6 +378,7 @@ pub fn run() -> Outcome<bool> {
         } => partitions::run(&partitions::Options {
             rows,
             changes,
+            lifts: lifts.unwrap_or(changes / 20),
             kills,
             writers: writers.max(1),
             full_every: full_every.max(1),

@@ -1,5 +1,6 @@
-//! Physical partitions split and merged under load, with kills: a table of rows whose every version is known, over 16 physical
-//! partitions, changed hundreds of times while clients write, read and scan it, some of the changes cut by SIGKILL.
+//! Physical partitions split, merged, lifted into stores of their own and lowered again under load, with kills: a table of rows whose
+//! every version is known, over 16 physical partitions, changed hundreds of times while clients write, read and scan it, some of the
+//! changes cut by SIGKILL.
 //!
 //! ```text
 //! model: what was acknowledged of each row ──► writers (change it as answers come) ──► after a kill: rows in doubt are looked up
@@ -12,17 +13,21 @@
 //!   a part compared row by row); the whole table after each change if it is small, else now and then and at the end;
 //! - **paging states** taken before the change and finished after it, also by a server that was killed between;
 //! - **the index**: answers against the model; after kills and at the end `helenus check-indexes`;
-//! - **the list**: the ring covered without gap or overlap; an acknowledged change is in it.
+//! - **the list**: the ring covered without gap or overlap; an acknowledged change is in it, and nothing else is changed;
+//! - **stores**: neighbours in two stores are not merged, and the refusal says what to do; after a start there are those of the list in
+//!   the folder and no others, whatever was being copied or removed when the server was killed.
 //!
 //! While writers run, the scanner goes by rows that nobody touches: each exactly once. Every value is written once, so that an old one
 //! that comes back is seen.
 //!
 //! The **write pause** of a change is the longest time without an acknowledged write of any writer from its beginning on that touches
-//! it or the 20 ms behind it. The same is measured in a stretch of the same length without a change, which begins 160 ms earlier, since
-//! a busy machine pauses by itself.
+//! it or the 20 ms behind it. The same is measured in a stretch of the same length without a change, which begins 160 ms earlier (of a
+//! lift, as much earlier as the last took, up to 2 s), since a busy machine pauses by itself. Lifts and lowers, which copy rows, are
+//! measured apart.
 //!
-//! Deliberately absent: splits by size and heat, which the server's own tests drive; tables in several stores.
+//! Deliberately absent: splits by size and heat, which the server's own tests drive; SlateDB, which lifts without copying.
 
+mod change;
 mod check;
 mod load;
 mod model;
@@ -31,6 +36,7 @@ mod pause;
 use crate::raw::Connection;
 use crate::server::{self, Server};
 use crate::{Error, Outcome, clock};
+use change::Change;
 use check::{Findings, Part};
 use model::Model;
 use pause::Pauses;
@@ -45,15 +51,17 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// Rows of the table, about.
     pub rows: u32,
-    /// Splits and merges.
+    /// Splits, merges, lifts and lowers.
     pub changes: u32,
-    /// How many of them the server is killed in.
+    /// How many of them are lifts and lowers.
+    pub lifts: u32,
+    /// How many changes the server is killed in; of the lifts and lowers every third at least, if there are so many kills.
     pub kills: u32,
     /// Clients that write, each with 16 requests in flight.
     pub writers: u32,
     /// Changes between two readings of the whole table, if it is not small.
     pub full_every: u32,
-    /// Longest write pause of 99 in a hundred changes.
+    /// Longest write pause of 99 in a hundred changes; of lifts and lowers, if their stretches without one have none half as long.
     pub pause_max: Duration,
     /// Of everything random.
     pub seed: u64,
@@ -61,21 +69,31 @@ pub struct Options {
 
 /// A table of so many rows is read as a whole after each change.
 const SMALL_ROWS: u32 = 500_000;
-/// Physical partitions at first, fewest and most.
+/// Physical partitions at first.
 const PARTITIONS: usize = 16;
-const PARTITIONS_MIN: usize = 12;
-const PARTITIONS_MAX: usize = 20;
 /// Load before and after each change.
 const AROUND: Duration = Duration::from_millis(80);
-/// Longest time between the moment a change is sent and the kill: some hit it before, some within, some after.
-const KILL_MICROS_MAX: u64 = 6_000;
+/// Longest time between the moment a split or merge is sent and the kill: some hit it before, some within, some after.
+const KILL_WITHIN: Duration = Duration::from_millis(6);
+/// What a lift is thought to take before one was measured, for each row of the partition.
+const LIFT_BY_ROW: Duration = Duration::from_micros(4);
+/// Longest stretch without a change that a lift is compared with.
+const CONTROL_MAX: Duration = Duration::from_secs(2);
 
 /// What was done, for the report.
 #[derive(Debug, Default)]
 struct Done {
     splits: u32,
     merges: u32,
+    lifts: u32,
+    lowers: u32,
+    /// Merges over two stores that were refused.
+    refusals: u32,
+    /// Stores beside the main one at once, most.
+    stores: usize,
     kills: u32,
+    /// Of these in lifts and lowers.
+    kills_in_moves: u32,
     /// Kills that left the change unanswered, and of these how often it had happened nevertheless.
     cut: u32,
     cut_done: u32,
@@ -100,19 +118,21 @@ pub fn run(options: &Options) -> Outcome<bool> {
         found: Findings::default(),
         done: Done::default(),
         pauses: Pauses::default(),
+        move_pauses: Pauses::default(),
+        move_took: None,
         load: load::Totals::default(),
     };
     let mut server = Some(run.start()?);
     run.fill(server.as_ref())?;
-    let cuts = kills_at(options, &mut random);
+    let plan = plan(options, &mut random);
     let started = clock::now();
-    for number in 1..=options.changes {
+    for (number, planned) in (1..).zip(plan) {
         let Some(running) = server.take() else { break };
-        server = Some(run.change(running, number, cuts.contains(&number), &mut random)?);
+        server = Some(run.change(running, number, planned, &mut random)?);
         if !run.found.faults.is_empty() {
             break;
         }
-        if number.is_multiple_of(20) {
+        if u32::is_multiple_of(number, 20) {
             println!(
                 "partitions: {number} changes, {} writes acknowledged, {} rows compared, {:.0} s",
                 run.load.acknowledged,
@@ -131,79 +151,33 @@ pub fn run(options: &Options) -> Outcome<bool> {
     run.report(started)
 }
 
-/// In which changes the server is killed.
-fn kills_at(options: &Options, random: &mut fastrand::Rng) -> Vec<u32> {
-    let mut all: Vec<u32> = (1..=options.changes).collect();
+/// What a change is to be.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Planned {
+    is_move: bool,
+    is_killed: bool,
+}
+
+/// What the changes are to be, in order.
+fn plan(options: &Options, random: &mut fastrand::Rng) -> Vec<Planned> {
+    let moves = options.lifts.min(options.changes);
+    let kills = options.kills.min(options.changes);
+    // A third of the moves; what is left over when all else is killed too.
+    let kills_in_moves = moves
+        .div_ceil(3)
+        .min(kills)
+        .max(kills.saturating_sub(options.changes - moves));
+    let of = |is_move, count: u32, kills: u32| {
+        (0..count).map(move |place| Planned {
+            is_move,
+            is_killed: place < kills,
+        })
+    };
+    let mut all: Vec<Planned> = of(true, moves, kills_in_moves)
+        .chain(of(false, options.changes - moves, kills - kills_in_moves))
+        .collect();
     random.shuffle(&mut all);
-    all.truncate(usize::try_from(options.kills).unwrap_or(usize::MAX));
     all
-}
-
-/// A change that is to be made.
-#[derive(Debug, Clone, Copy)]
-enum Change {
-    Split { at: i64, of: Part },
-    Merge { left: Part, right: Part },
-}
-
-impl Change {
-    /// A split at a token that some partition key has or near it, or a merge of neighbours.
-    fn choose(parts: &[Part], model: &Model, random: &mut fastrand::Rng) -> Outcome<Self> {
-        let may_split = parts.len() < PARTITIONS_MAX;
-        let may_merge = parts.len() > PARTITIONS_MIN;
-        if may_split && (!may_merge || random.bool()) {
-            for _ in 0..1000 {
-                let at = model.some_token(random);
-                let of = parts.iter().find(|part| part.lower < at && at <= part.upper);
-                if let Some(of) = of {
-                    return Ok(Self::Split { at, of: *of });
-                }
-            }
-        }
-        let left = random.usize(..parts.len().saturating_sub(1).max(1));
-        match (parts.get(left), parts.get(left + 1)) {
-            (Some(left), Some(right)) => Ok(Self::Merge {
-                left: *left,
-                right: *right,
-            }),
-            _ => Err(Error::failed("there is nothing to split or merge")),
-        }
-    }
-
-    fn statement(self) -> String {
-        match self {
-            Self::Split { at, .. } => format!("ALTER TABLE parts.t WITH helenus_split_at = {at}"),
-            Self::Merge { left, right } => format!(
-                "ALTER TABLE parts.t WITH helenus_merge = {{'left': {}, 'right': {}}}",
-                left.id, right.id
-            ),
-        }
-    }
-
-    /// Lowest and highest token that it concerns.
-    fn range(self) -> (i64, i64) {
-        match self {
-            Self::Split { of, .. } => (of.lower, of.upper),
-            Self::Merge { left, right } => (left.lower, right.upper),
-        }
-    }
-
-    /// The token between the two.
-    fn border(self) -> i64 {
-        match self {
-            Self::Split { at, .. } => at,
-            Self::Merge { right, .. } => right.lower,
-        }
-    }
-
-    /// Whether the list has it.
-    fn is_in(self, parts: &[Part]) -> bool {
-        let begins = |token| parts.iter().any(|part| part.lower == token);
-        match self {
-            Self::Split { at, .. } => begins(at),
-            Self::Merge { right, .. } => !begins(right.lower),
-        }
-    }
 }
 
 struct Run<'r> {
@@ -214,6 +188,10 @@ struct Run<'r> {
     found: Findings,
     done: Done,
     pauses: Pauses,
+    /// Of lifts and lowers.
+    move_pauses: Pauses,
+    /// How long the last uncut lift or lower took.
+    move_took: Option<Duration>,
     load: load::Totals,
 }
 
@@ -250,19 +228,27 @@ impl Run<'_> {
     }
 
     /// One change with all that is checked after it; the server that runs then.
-    fn change(&mut self, server: Server, number: u32, kills: bool, random: &mut fastrand::Rng) -> Outcome<Server> {
+    fn change(&mut self, server: Server, number: u32, planned: Planned, random: &mut fastrand::Rng) -> Outcome<Server> {
         let mut connection = server.connect()?;
         let before = check::parts(&mut connection)?;
-        let change = Change::choose(&before, self.model, random)?;
+        let change = if planned.is_move {
+            Change::lift_or_lower(&before, self.model, random)?
+        } else {
+            self.merge_apart(&mut connection, &before, random)?;
+            Change::split_or_merge(&before, self.model, random)?
+        };
         let mut pages = check::Pages::begin(&mut connection, self.model, change.border())?;
 
         let stop = Arc::new(AtomicBool::new(false));
         let load = load::Load::start(server.address(), self.model, change.range(), &stop, random);
         std::thread::sleep(AROUND);
         let control = clock::now();
-        std::thread::sleep(2 * AROUND);
+        std::thread::sleep(match self.move_took {
+            Some(took) if planned.is_move => took.clamp(2 * AROUND, CONTROL_MAX),
+            _ => 2 * AROUND,
+        });
         let begun = clock::now();
-        let (server, answered) = if kills {
+        let (server, answered) = if planned.is_killed {
             (None, self.kill_in(server, connection, change, random)?)
         } else {
             connection.must(&change.statement())?;
@@ -275,7 +261,7 @@ impl Run<'_> {
         stop.store(true, Ordering::Relaxed);
         let worked = load.join()?;
         if server.is_some() {
-            self.measure(&worked, control, begun, ended);
+            self.measure(&worked, change, control, begun, ended);
         }
         self.found.faults.extend(worked.faults.iter().cloned());
         self.load.add(&worked);
@@ -288,6 +274,9 @@ impl Run<'_> {
         self.found.settle(&mut connection, self.model, &worked.doubts)?;
         let after = check::parts(&mut connection)?;
         self.count(change, answered, &before, &after);
+        if planned.is_killed {
+            self.folders(&after)?;
+        }
         let what = format!("change {number} ({})", change.statement());
         self.found.pages(&mut connection, self.model, &mut pages, &what)?;
         if self.options.rows <= SMALL_ROWS || number.is_multiple_of(self.options.full_every) {
@@ -308,10 +297,17 @@ impl Run<'_> {
         change: Change,
         random: &mut fastrand::Rng,
     ) -> Outcome<bool> {
+        let within = if change.is_move() {
+            self.move_within(change)
+        } else {
+            KILL_WITHIN
+        };
+        let within = u64::try_from(within.as_micros()).unwrap_or(u64::MAX).max(1);
         let changer = std::thread::spawn(move || connection.must(&change.statement()).map(|_| ()));
-        std::thread::sleep(Duration::from_micros(random.u64(..KILL_MICROS_MAX)));
+        std::thread::sleep(Duration::from_micros(random.u64(..within)));
         server.kill()?;
         self.done.kills += 1;
+        self.done.kills_in_moves += u32::from(change.is_move());
         match changer.join().map_err(|_| Error::failed("the changer panicked"))? {
             Ok(()) => Ok(true),
             Err(Error::Io { .. }) => Ok(false),
@@ -319,13 +315,65 @@ impl Run<'_> {
         }
     }
 
-    fn measure(&mut self, worked: &load::Worked, control: Instant, begun: Instant, ended: Instant) {
+    /// How long after a lift or lower was sent the server may be killed: some hit the copy, some what is removed behind it.
+    fn move_within(&self, change: Change) -> Duration {
+        let (lower, upper) = change.range();
+        let keys = u32::try_from(self.model.keys_in(lower, upper).len()).unwrap_or(u32::MAX);
+        let took = self
+            .move_took
+            .unwrap_or(LIFT_BY_ROW * keys.saturating_mul(model::FILLED_PER_KEY));
+        (took + took / 2).max(KILL_WITHIN)
+    }
+
+    /// Tries to merge neighbours in two stores, if there are any: refused, and nothing happens.
+    fn merge_apart(&mut self, connection: &mut Connection, parts: &[Part], random: &mut fastrand::Rng) -> Outcome<()> {
+        let Some((left, right)) = change::one_of(&change::apart(parts), random) else {
+            return Ok(());
+        };
+        let statement = change::merge(left, right);
+        match connection.must(&statement) {
+            Err(error) if error.to_string().contains("helenus_lower") => self.done.refusals += 1,
+            answer => self.found.fault(format!(
+                "{statement}: over stores {} and {}: {answer:?}",
+                left.store, right.store
+            )),
+        }
+        Ok(())
+    }
+
+    /// Compares the folders of stores with the list, after a start.
+    fn folders(&mut self, parts: &[Part]) -> Outcome<()> {
+        let folder = self.folder.join("data").join("stores");
+        let mut found = Vec::new();
+        if folder.exists() {
+            for entry in std::fs::read_dir(&folder)? {
+                found.push(entry?.file_name().to_string_lossy().into_owned());
+            }
+        }
+        let mut expected: Vec<String> = change::stores(parts).iter().map(i32::to_string).collect();
+        found.sort_unstable();
+        expected.sort_unstable();
+        if found != expected {
+            self.found.fault(format!(
+                "after a start there are the stores {found:?}, the list has {expected:?}"
+            ));
+        }
+        Ok(())
+    }
+
+    fn measure(&mut self, worked: &load::Worked, change: Change, control: Instant, begun: Instant, ended: Instant) {
         // A stretch as long as the change's own, which ends before it begins.
         let length = ended.saturating_duration_since(begun);
-        self.pauses.change(&worked.acknowledged, begun, begun + length);
-        self.pauses
-            .control(&worked.acknowledged, control, (control + length).min(begun));
-        self.pauses.longest_write(&worked.acknowledged, begun, ended);
+        let pauses = if change.is_move() {
+            self.move_took = Some(length);
+            &mut self.move_pauses
+        } else {
+            &mut self.pauses
+        };
+        pauses.change(&worked.acknowledged, begun, begun + length);
+        pauses.control(&worked.acknowledged, control, (control + length).min(begun));
+        pauses.longest_write(&worked.acknowledged, begun, ended);
+        pauses.took(length);
     }
 
     fn count(&mut self, change: Change, answered: bool, before: &[Part], after: &[Part]) {
@@ -335,18 +383,16 @@ impl Run<'_> {
             self.found
                 .fault(format!("{} was acknowledged, and is lost", change.statement()));
         }
-        let expected = match (change, happened) {
-            (Change::Split { .. }, true) => before.len() + 1,
-            (Change::Merge { .. }, true) => before.len() - 1,
-            (_, false) => before.len(),
-        };
-        if after.len() != expected {
+        let (count, keeps_others) = change.leaves(before, after);
+        let expected = if happened { count } else { before.len() };
+        if after.len() != expected || !keeps_others {
             self.found.fault(format!(
-                "{}: there are {} partitions in place of {expected}",
+                "{}: there are {} partitions in place of {expected}; was {before:?}, is {after:?}",
                 change.statement(),
                 after.len()
             ));
         }
+        self.done.stores = self.done.stores.max(change::stores(after).len());
         if !answered {
             self.done.cut += 1;
             self.done.cut_done += u32::from(happened);
@@ -354,6 +400,8 @@ impl Run<'_> {
         match change {
             Change::Split { .. } => self.done.splits += u32::from(happened),
             Change::Merge { .. } => self.done.merges += u32::from(happened),
+            Change::Lift { .. } => self.done.lifts += u32::from(happened),
+            Change::Lower { .. } => self.done.lowers += u32::from(happened),
         }
     }
 
@@ -376,14 +424,20 @@ impl Run<'_> {
         }
         let (done, load, found) = (&self.done, &self.load, &self.found);
         println!(
-            "partitions: {} rows; {} splits, {} merges, {} kills of which {} left a change unanswered ({} of these had happened); \
-             slowest start {:.0} ms; {:.0} s",
+            "partitions: {} rows; {} splits, {} merges, {} lifts, {} lowers; {} kills ({} in lifts and lowers) of which {} left a change \
+             unanswered ({} of these had happened); {} stores beside the main one at once, {} merges over two stores refused; slowest \
+             start {:.0} ms; {:.0} s",
             self.model.live(),
             done.splits,
             done.merges,
+            done.lifts,
+            done.lowers,
             done.kills,
+            done.kills_in_moves,
             done.cut,
             done.cut_done,
+            done.stores,
+            done.refusals,
             done.slowest_start_millis,
             started.elapsed().as_secs_f64()
         );
@@ -401,15 +455,55 @@ impl Run<'_> {
             found.answers,
             done.checks.join(", ")
         );
-        println!("partitions: {}", self.pauses);
+        println!("partitions: splits and merges: {}", self.pauses);
+        println!("partitions: lifts and lowers: {}", self.move_pauses);
         println!("partitions: {} lost, doubled or wrong", found.faults.len());
-        let short = self.pauses.p99() <= self.options.pause_max;
+        let limit = self.options.pause_max;
+        // Of a few long changes the longest pause is judged, on a machine that may be busy: it must be the changes' and not the machine's.
+        let short =
+            self.pauses.p99() <= limit && self.move_pauses.p99() <= limit.max(2 * self.move_pauses.control_p99());
         if !short {
-            println!(
-                "partitions: the write pause is longer than {} ms",
-                self.options.pause_max.as_millis()
-            );
+            println!("partitions: the write pause is longer than {} ms", limit.as_millis());
         }
         Ok(found.faults.is_empty() && short)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn moves_are_killed_too() {
+        let options = |changes, lifts, kills| Options {
+            rows: 1,
+            changes,
+            lifts,
+            kills,
+            writers: 1,
+            full_every: 1,
+            pause_max: Duration::ZERO,
+            seed: 1,
+        };
+        for (changes, lifts, kills, of_each) in [
+            (60, 8, 10, [3, 5, 7, 45]),
+            (10, 20, 4, [4, 6, 0, 0]),
+            (10, 9, 10, [9, 0, 1, 0]),
+            (10, 0, 3, [0, 0, 3, 7]),
+            (0, 3, 3, [0; 4]),
+        ] {
+            let plan = plan(&options(changes, lifts, kills), &mut fastrand::Rng::with_seed(5));
+            let count = |is_move, is_killed| {
+                let planned = Planned { is_move, is_killed };
+                plan.iter().filter(|one| **one == planned).count()
+            };
+            let found = [
+                count(true, true),
+                count(true, false),
+                count(false, true),
+                count(false, false),
+            ];
+            assert_eq!(found, of_each, "{changes}, {lifts}, {kills}");
+        }
     }
 }

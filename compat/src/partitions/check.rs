@@ -28,12 +28,13 @@ pub(super) struct Part {
     pub(super) id: i64,
     pub(super) lower: i64,
     pub(super) upper: i64,
+    /// Number of the store that it is in; 0 is the main one.
+    pub(super) store: i32,
 }
 
 /// The table's physical partitions, in order.
 pub(super) fn parts(connection: &mut Connection) -> Outcome<Vec<Part>> {
-    let text =
-        "SELECT id, lower, upper FROM system_cosmos.partitions WHERE keyspace_name = 'parts' AND table_name = 't'";
+    let text = "SELECT id, lower, upper, store FROM system_cosmos.partitions WHERE keyspace_name = 'parts' AND table_name = 't'";
     let rows = all_rows(connection, text)?;
     let number = |row: &Value, place: usize| {
         let bytes = unhex(row.get(place)?.as_str()?)?;
@@ -46,6 +47,7 @@ pub(super) fn parts(connection: &mut Connection) -> Outcome<Vec<Part>> {
                 id: number(row, 0)?,
                 lower: number(row, 1)?,
                 upper: number(row, 2)?,
+                store: i32::from_be_bytes(unhex(row.get(3)?.as_str()?)?.try_into().ok()?),
             })
         })
         .collect();

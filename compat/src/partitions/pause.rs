@@ -18,6 +18,8 @@ pub(super) struct Pauses {
     changes: Vec<Duration>,
     controls: Vec<Duration>,
     longest_writes: Vec<Duration>,
+    /// How long the changes took, from asking to the answer.
+    took: Vec<Duration>,
 }
 
 /// The longest time without an acknowledgement that touches a stretch of time, as far as it lies behind the stretch's beginning.
@@ -49,8 +51,17 @@ impl Pauses {
         self.longest_writes.extend(over.map(|(sent, at)| *at - *sent).max());
     }
 
+    pub(super) fn took(&mut self, length: Duration) {
+        self.took.push(length);
+    }
+
     pub(super) fn p99(&self) -> Duration {
         quantile(&self.changes, 99)
+    }
+
+    /// Of the stretches without a change.
+    pub(super) fn control_p99(&self) -> Duration {
+        quantile(&self.controls, 99)
     }
 }
 
@@ -71,11 +82,12 @@ impl fmt::Display for Pauses {
         };
         write!(
             out,
-            "write pause p50, p99, max: {} ms over {} changes; without a change {} ms; slowest write in flight {} ms",
+            "write pause p50, p99, max: {} ms over {} changes; without a change {} ms; slowest write in flight {} ms; the changes took {} ms",
             millis(&self.changes),
             self.changes.len(),
             millis(&self.controls),
-            millis(&self.longest_writes)
+            millis(&self.longest_writes),
+            millis(&self.took)
         )
     }
 }
