@@ -6,14 +6,11 @@
 #[expect(dead_code, reason = "these tests need less of it than others")]
 mod support;
 
-use std::net::{IpAddr, Ipv4Addr};
-
 use helenus::clock::Clock;
 use helenus::executor::{Database, Error, Options, QueryParams, SessionState};
-use helenus::partition::{Consistency, store};
+use helenus::partition::Consistency;
 use helenus::planner::guardrails::{Listed, Names, Switches};
 use helenus::planner::{Guardrails, Threshold};
-use helenus::schema::node::NodeInfo;
 use support::Client;
 
 const ON: Threshold = Threshold::new(2, 3);
@@ -23,30 +20,15 @@ async fn client(change: impl FnOnce(&mut Guardrails)) -> Client {
     change(&mut guardrails);
     let clock = Clock::manual(1_700_000_000_000_000);
     let options = Options {
-        url: "memory:".parse().unwrap(),
-        store: store::Options::default(),
-        clock: clock.clone(),
-        seed: 1,
-        node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
-        page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails,
-        prices: helenus::throughput::Coefficients::default(),
-        limits: helenus::executor::SizeLimits::default(),
-        request_log_max: 100,
-        profile: helenus::profile::Profile::default(),
-        throughput: helenus::executor::ThroughputRules::default(),
-        account: helenus::planner::rules::Account::default(),
+        ..Client::options("memory:", clock.clone())
     };
-    let mut client = Client {
+    let client = Client {
         database: Database::open(options).await.unwrap(),
         session: SessionState::default(),
         clock,
     };
-    client
-        .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
-        .await;
-    client.session.keyspace = Some("ks".into());
-    client
+    client.in_keyspace().await
 }
 
 impl Client {

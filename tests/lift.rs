@@ -6,6 +6,8 @@
     reason = "a test says no better what went wrong"
 )]
 
+#[path = "support/parts.rs"]
+mod parts;
 mod support;
 
 use std::path::Path;
@@ -18,35 +20,7 @@ use helenus::executor::{Database, Error, QueryParams, SessionState};
 use helenus::partition::store;
 use support::{Client, printed};
 
-/// A physical partition, as `system_cosmos.partitions` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
-    id: u64,
-    epoch: u64,
-    lower: i64,
-    store: u32,
-    rows: u64,
-}
-
 impl Client {
-    async fn parts(&self, table: &str) -> Vec<Part> {
-        let text = format!(
-            "SELECT id, epoch, lower, store, rows FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = '{table}'"
-        );
-        let rows = printed(&self.ok(&text).await);
-        let part = |row: &String| {
-            let fields: Vec<&str> = row.split(' ').collect();
-            Part {
-                id: fields[0].parse().unwrap(),
-                epoch: fields[1].parse().unwrap(),
-                lower: fields[2].parse().unwrap(),
-                store: fields[3].parse().unwrap(),
-                rows: fields[4].parse().unwrap(),
-            }
-        };
-        rows.iter().map(part).collect()
-    }
-
     async fn stores(&self, table: &str) -> Vec<u32> {
         self.parts(table).await.iter().map(|part| part.store).collect()
     }

@@ -6,6 +6,8 @@
     reason = "a test says no better what went wrong"
 )]
 
+#[path = "support/parts.rs"]
+mod parts;
 mod support;
 
 use std::collections::BTreeSet;
@@ -14,40 +16,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::time::Duration;
 
 use helenus::executor::{AnswerKind, PartitionLimits, PartitionSizes, QueryParams, Repartitioned};
+use parts::Part;
 use support::{Client, printed};
 
-/// A physical partition, as `system_cosmos.partitions` shows it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Part {
-    id: u64,
-    epoch: u64,
-    lower: i64,
-    upper: i64,
-    rows: u64,
-}
-
 impl Client {
-    async fn parts(&self, table: &str) -> Vec<Part> {
-        let text = format!(
-            "SELECT id, epoch, lower, upper, rows FROM system_cosmos.partitions WHERE keyspace_name = 'ks' AND table_name = '{table}'"
-        );
-        let rows = printed(&self.ok(&text).await);
-        let part = |row: &String| {
-            let fields: Vec<&str> = row.split(' ').collect();
-            Part {
-                id: fields[0].parse().unwrap(),
-                epoch: fields[1].parse().unwrap(),
-                lower: fields[2].parse().unwrap(),
-                upper: fields[3].parse().unwrap(),
-                rows: fields[4].parse().unwrap(),
-            }
-        };
-        let parts: Vec<Part> = rows.iter().map(part).collect();
-        assert_eq!((parts[0].lower, parts[parts.len() - 1].upper), (i64::MIN, i64::MAX));
-        assert!(parts.windows(2).all(|pair| pair[0].upper + 1 == pair[1].lower));
-        parts
-    }
-
     async fn refused(&self, text: &str) -> String {
         self.run(text, QueryParams::default()).await.unwrap_err().to_string()
     }

@@ -229,18 +229,21 @@ async fn a_hot_partition_is_refused_while_others_are_idle() {
     assert_eq!(told(&server, &update(right)).await, None);
 }
 
+/// The keyspace `pool` of 400 RU/s, in it the table `a`, which shares them, and `own`, which has 400 of its own.
+async fn with_pool() -> TestServer {
+    let (server, _client) = with_tables(&[]).await;
+    let pool = "CREATE KEYSPACE pool WITH cosmosdb_provisioned_throughput = 400";
+    ok(&server, pool).await;
+    ok(&server, "CREATE TABLE pool.a (a int PRIMARY KEY)").await;
+    table(&server, "pool.own", "cosmosdb_provisioned_throughput = 400").await;
+    server
+}
+
 #[tokio::test]
 async fn tables_of_a_keyspace_share_its_throughput() {
     // Source: set-throughput, "shared throughput": no guarantee for one table.
-    let (server, _client) = with_tables(&[]).await;
-    ok(
-        &server,
-        "CREATE KEYSPACE pool WITH cosmosdb_provisioned_throughput = 400",
-    )
-    .await;
-    ok(&server, "CREATE TABLE pool.a (a int PRIMARY KEY)").await;
+    let server = with_pool().await;
     ok(&server, "CREATE TABLE pool.b (a int PRIMARY KEY)").await;
-    table(&server, "pool.own", "cosmosdb_provisioned_throughput = 400").await;
     assert_eq!(fill(&server, "pool.a", 0).await, 80);
     assert_eq!(fill(&server, "pool.b", 0).await, 0);
     assert_eq!(fill(&server, "pool.own", 0).await, 80);
@@ -249,14 +252,7 @@ async fn tables_of_a_keyspace_share_its_throughput() {
 #[tokio::test]
 async fn more_for_a_keyspace_is_more_for_its_tables() {
     // Source: scaling-provisioned-throughput-best-practices.md: partitions for what is asked for, 10,000 RU/s each.
-    let (server, _client) = with_tables(&[]).await;
-    ok(
-        &server,
-        "CREATE KEYSPACE pool WITH cosmosdb_provisioned_throughput = 400",
-    )
-    .await;
-    ok(&server, "CREATE TABLE pool.a (a int PRIMARY KEY)").await;
-    table(&server, "pool.own", "cosmosdb_provisioned_throughput = 400").await;
+    let server = with_pool().await;
     ok(
         &server,
         "ALTER KEYSPACE pool WITH cosmosdb_provisioned_throughput = 35000",
