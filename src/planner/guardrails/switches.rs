@@ -251,36 +251,34 @@ impl Guardrails {
         let now = now_micros - now_micros.rem_euclid(1000);
         let micros =
             |seconds: u64| i64::try_from(seconds).map_or(i64::MAX, |seconds| seconds.saturating_mul(1_000_000));
-        // Whole seconds that it is off by, rounded up, so that an amount above a threshold is above it here.
-        let off = |by: i64| u64::try_from(by).unwrap_or(0).div_ceil(1_000_000);
-        guard(
+        let future = (
             "maximum_timestamp",
             &self.maximum_timestamp_seconds,
-            off(timestamp.saturating_sub(now)),
-            warnings,
-            |is_warning, threshold| {
-                format!(
-                    "The modification to table {table} has a timestamp {timestamp} after the maximum allowable {} threshold {}. \
-                     Timestamps too far in the future can lead to data that can't be easily overwritten",
-                    grade(is_warning),
-                    now.saturating_add(micros(threshold))
-                )
-            },
-        )?;
-        guard(
+            1,
+            "after the maximum",
+            "future can lead to data that can't be easily overwritten",
+        );
+        let past = (
             "minimum_timestamp",
             &self.minimum_timestamp_seconds,
-            off(now.saturating_sub(timestamp)),
-            warnings,
-            |is_warning, threshold| {
+            -1,
+            "before the minimum",
+            "past can cause writes can be unexpectedly lost",
+        );
+        for (name, threshold, sign, where_it_is, danger) in [future, past] {
+            // Whole seconds that it is off by, rounded up, so that an amount above a threshold is above it here.
+            let off = timestamp.saturating_sub(now).saturating_mul(sign);
+            let off = u64::try_from(off).unwrap_or(0).div_ceil(1_000_000);
+            guard(name, threshold, off, warnings, |is_warning, threshold| {
+                let bound = now.saturating_add(micros(threshold).saturating_mul(sign));
                 format!(
-                    "The modification to table {table} has a timestamp {timestamp} before the minimum allowable {} threshold {}. \
-                     Timestamps too far in the past can cause writes can be unexpectedly lost",
+                    "The modification to table {table} has a timestamp {timestamp} {where_it_is} allowable {} threshold {bound}. \
+                     Timestamps too far in the {danger}",
                     grade(is_warning),
-                    now.saturating_sub(micros(threshold))
                 )
-            },
-        )
+            })?;
+        }
+        Ok(())
     }
 
     /// Looks at a TRUNCATE.
