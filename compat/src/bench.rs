@@ -11,6 +11,7 @@ use crate::Outcome;
 use crate::cassandra::Cassandra;
 use crate::raw::Connection;
 use crate::server::{self, Server};
+use clap::Args;
 use std::process::Command;
 use std::time::Duration;
 
@@ -21,20 +22,39 @@ pub struct Options {
     pub phase: Duration,
     /// Length of the same before measuring, for Cassandra's compiler and everybody's caches.
     pub warmup: Duration,
-    /// Connections.
-    pub connections: usize,
-    /// Requests in flight on each.
-    pub in_flight: usize,
-    /// Partitions of a thousand rows for slices; rows for point reads are a hundred times as many.
-    pub partitions: i32,
+    /// What is asked, and of how much.
+    pub load: Load,
     /// Operations of each measured phase, in place of its length.
     pub operations: Option<u64>,
-    /// Names of the phases to run; all when there is none.
-    pub only: Vec<String>,
     /// Whether Cassandra takes part when it can be started.
     pub cassandra: bool,
     /// Least ratios to Cassandra, operations by server processor second: insert, point read, slice.
     pub ratios: Option<(f64, f64, f64)>,
+}
+
+/// The load that is made. What is told of the fields is what the command line's help says.
+#[derive(Debug, Args)]
+pub struct Load {
+    /// Connections.
+    #[arg(long, default_value_t = 4)]
+    pub connections: usize,
+    /// Requests in flight on each.
+    #[arg(long, default_value_t = 64)]
+    pub in_flight: usize,
+    // Rows for point reads are a hundred times as many.
+    /// Partitions of a thousand rows.
+    #[arg(long, default_value_t = 100)]
+    pub partitions: i32,
+    /// Kinds of operations to run; all when none is named.
+    #[arg(long)]
+    pub only: Vec<String>,
+}
+
+impl Load {
+    /// Whether this kind of operation is to run.
+    pub(crate) fn asks_for(&self, name: &str) -> bool {
+        self.only.is_empty() || self.only.iter().any(|only| only == name)
+    }
 }
 
 /// A kind of operation.
@@ -56,8 +76,8 @@ impl Kind {
     ///
     /// # Errors
     /// When the server refuses.
-    pub(crate) fn load(self, address: &str, options: &Options, length: Duration, round: u64) -> Outcome<u64> {
-        Ok(load::run(address, self.0, options, load::Until::Elapsed(length), round)?.operations)
+    pub(crate) fn load(self, address: &str, load: &Load, length: Duration, round: u64) -> Outcome<u64> {
+        Ok(load::run(address, self.0, load, load::Until::Elapsed(length), round)?.operations)
     }
 }
 
@@ -65,12 +85,12 @@ impl Kind {
 ///
 /// # Errors
 /// When the server refuses.
-pub(crate) fn prepare(address: &str, options: &Options) -> Outcome<()> {
+pub(crate) fn prepare(address: &str, load: &Load) -> Outcome<()> {
     let mut connection = Connection::open(address, 4)?;
     for statement in load::SCHEMA {
         connection.must(statement)?;
     }
-    load::fill(address, options)
+    load::fill(address, load)
 }
 
 /// What a server did in one phase.
@@ -139,21 +159,21 @@ pub fn run(options: &Options) -> Outcome<bool> {
 
 /// The phases asked for.
 fn phases(options: &Options) -> impl Iterator<Item = &'static load::Phase> {
-    let asked = |phase: &&load::Phase| options.only.is_empty() || options.only.iter().any(|name| name == phase.name);
+    let asked = |phase: &&load::Phase| options.load.asks_for(phase.name);
     load::PHASES.iter().filter(asked)
 }
 
 fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Vec<Figures>> {
-    prepare(address, options)?;
+    prepare(address, &options.load)?;
     let mut all = Vec::new();
     for phase in phases(options) {
-        load::run(address, phase, options, load::Until::Elapsed(options.warmup), 0)?;
+        load::run(address, phase, &options.load, load::Until::Elapsed(options.warmup), 0)?;
         let until = match options.operations {
             Some(operations) => load::Until::Operations(operations),
             None => load::Until::Elapsed(options.phase),
         };
         let before = server::cpu_micros(pid)?;
-        let mut figures = load::run(address, phase, options, until, 1)?;
+        let mut figures = load::run(address, phase, &options.load, until, 1)?;
         figures.cpu_micros = server::cpu_micros(pid)?.saturating_sub(before);
         println!(
             "{name:10} {:8} {:9.0} op/s  p50 {:6} µs  p99 {:7} µs  server CPU {:8.1} µs/op",

@@ -93,21 +93,11 @@ enum Command {
         /// Seconds of the same before measuring.
         #[arg(long, default_value_t = 5)]
         warmup: u64,
-        /// Connections.
-        #[arg(long, default_value_t = 4)]
-        connections: usize,
-        /// Requests in flight on each.
-        #[arg(long, default_value_t = 64)]
-        in_flight: usize,
-        /// Partitions of a thousand rows.
-        #[arg(long, default_value_t = 100)]
-        partitions: i32,
+        #[command(flatten)]
+        load: bench::Load,
         /// Operations of each measured phase, in place of seconds: the same work however fast the machine is.
         #[arg(long)]
         operations: Option<u64>,
-        /// Phases to run; all when none is named.
-        #[arg(long)]
-        only: Vec<String>,
         /// Leave Cassandra out.
         #[arg(long)]
         without_cassandra: bool,
@@ -201,18 +191,8 @@ enum Command {
         /// Fail when the ratio of processor time with metering to that without is surely above.
         #[arg(long)]
         ratio_max: Option<f64>,
-        /// Connections.
-        #[arg(long, default_value_t = 4)]
-        connections: usize,
-        /// Requests in flight on each.
-        #[arg(long, default_value_t = 64)]
-        in_flight: usize,
-        /// Partitions of a thousand rows.
-        #[arg(long, default_value_t = 100)]
-        partitions: i32,
-        /// Kinds of operations to run; all when none is named.
-        #[arg(long)]
-        only: Vec<String>,
+        #[command(flatten)]
+        load: bench::Load,
     },
     /// Measures the time to the first answer, and memory when idle.
     Startup {
@@ -328,21 +308,15 @@ pub fn run() -> Outcome<bool> {
         Command::Bench {
             seconds,
             warmup,
-            connections,
-            in_flight,
-            partitions,
+            load,
             operations,
-            only,
             without_cassandra,
             strict,
         } => bench::run(&bench::Options {
             phase: Duration::from_secs(seconds),
             warmup: Duration::from_secs(warmup),
-            connections,
-            in_flight,
-            partitions,
+            load,
             operations,
-            only,
             cassandra: !without_cassandra,
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
@@ -391,27 +365,13 @@ pub fn run() -> Outcome<bool> {
             fours,
             round_millis,
             ratio_max,
-            connections,
-            in_flight,
-            partitions,
-            only,
+            load,
         } => metering::run(&metering::Options {
             starts,
             fours,
             round: Duration::from_millis(round_millis),
-            only,
             ratio_max,
-            load: bench::Options {
-                phase: Duration::ZERO,
-                warmup: Duration::ZERO,
-                connections,
-                in_flight,
-                partitions,
-                operations: None,
-                only: Vec::new(),
-                cassandra: false,
-                ratios: None,
-            },
+            load,
         }),
         Command::Startup { runs } => startup::run(runs),
         Command::Tables { count } => tables::run(count),

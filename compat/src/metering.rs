@@ -24,12 +24,10 @@ pub struct Options {
     pub fours: usize,
     /// Length of a round.
     pub round: Duration,
-    /// Kinds to run; all when there is none.
-    pub only: Vec<String>,
     /// Largest ratio of processor time with metering to that without; `None`: any.
     pub ratio_max: Option<f64>,
-    /// How the load is made; lengths and ratios of a bench are not looked at.
-    pub load: bench::Options,
+    /// How the load is made.
+    pub load: bench::Load,
 }
 
 /// Between two looks at whether a server rests.
@@ -53,7 +51,7 @@ struct Measured {
 /// When a server does not start or refuses.
 pub fn run(options: &Options) -> Outcome<bool> {
     let mut kinds: Vec<Kind> = bench::kinds()
-        .filter(|kind| options.only.is_empty() || options.only.iter().any(|name| name == kind.name()))
+        .filter(|kind| options.load.asks_for(kind.name()))
         .collect();
     if kinds.is_empty() {
         return Err(Error::failed("there is no such kind of operation"));

@@ -1,6 +1,6 @@
 //! The load itself.
 
-use super::{Figures, Options};
+use super::{Figures, Load};
 use crate::raw::request::{self, Bound, Params, Prepared};
 use crate::raw::{Connection, opcode};
 use crate::{Error, Outcome, clock};
@@ -100,15 +100,15 @@ fn update_values(random: &mut fastrand::Rng, partitions: i32) -> Vec<Bound> {
 }
 
 /// Writes what the phases read.
-pub(super) fn fill(address: &str, options: &Options) -> Outcome<()> {
+pub(super) fn fill(address: &str, load: &Load) -> Outcome<()> {
     let mut connection = Connection::open(address, 4)?;
     let mut random = fastrand::Rng::with_seed(1);
     let (narrow, _) = connection.prepare("INSERT INTO bench.narrow (k, v) VALUES (?, ?)")?;
-    let rows = (0..i64::from(options.partitions) * 100).map(|k| vec![bigint(k), blob(&mut random)]);
+    let rows = (0..i64::from(load.partitions) * 100).map(|k| vec![bigint(k), blob(&mut random)]);
     write_all(&mut connection, &narrow, rows)?;
     let (wide, _) = connection.prepare("INSERT INTO bench.wide (k, c, v) VALUES (?, ?, ?)")?;
     let mut random = fastrand::Rng::with_seed(2);
-    let keys = (0..options.partitions).flat_map(|k| (0..ROWS_PER_PARTITION).map(move |c| (k, c)));
+    let keys = (0..load.partitions).flat_map(|k| (0..ROWS_PER_PARTITION).map(move |c| (k, c)));
     let rows = keys.map(|(k, c)| vec![int(k), int(c), blob(&mut random)]);
     write_all(&mut connection, &wide, rows)
 }
@@ -144,16 +144,16 @@ fn write_all(connection: &mut Connection, prepared: &Prepared, rows: impl Iterat
 }
 
 /// Runs a phase on all connections at once. Rounds use keys of their own, so that what one has inserted is new again in the next.
-pub(super) fn run(address: &str, phase: &Phase, options: &Options, until: Until, round: u64) -> Outcome<Figures> {
+pub(super) fn run(address: &str, phase: &Phase, load: &Load, until: Until, round: u64) -> Outcome<Figures> {
     let start = clock::now();
     let until = match until {
-        Until::Operations(all) => Until::Operations(all.div_ceil(options.connections.max(1) as u64)),
+        Until::Operations(all) => Until::Operations(all.div_ceil(load.connections.max(1) as u64)),
         Until::Elapsed(_) => until,
     };
-    let threads = (0..options.connections)
+    let threads = (0..load.connections)
         .map(|seed| {
             let address = address.to_owned();
-            let (phase, in_flight, partitions) = (*phase, options.in_flight, options.partitions);
+            let (phase, in_flight, partitions) = (*phase, load.in_flight, load.partitions);
             let seed = seed_of(u64::try_from(seed).unwrap_or(0), round);
             std::thread::spawn(move || one(&address, phase, in_flight, partitions, until, seed))
         })
