@@ -56,4 +56,5 @@ pub use limits::SizeLimits;
 pub use offers::ThroughputRules;
 pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
 pub use plans::Statement;
+pub use probe::{Probe, StoreProbe, Took};
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};

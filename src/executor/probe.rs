@@ -1,36 +1,91 @@
-//! Whether the database answers: a real durable write, and a real read of it.
+//! Whether the database answers: in each open store a real durable write, and a real read of it.
 
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::stream::{self, StreamExt};
 
 use super::{Database, Error};
-use crate::partition::store::{Batch, Space};
+use crate::clock::Clock;
+use crate::partition::StoreId;
+use crate::partition::store::{Batch, Space, Store};
 
-/// The catalog's record that probes write: the wall time, µs as i64. It means nothing to anybody.
+/// The catalog's record that probes write, in each store: the wall time, µs as i64. It means nothing to anybody.
 pub(super) const PROBE: &[u8] = b"!probe";
 
+/// Stores that one probe asks at once.
+const STORES_AT_ONCE: usize = 32;
+
+/// How long a store took.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Took {
+    /// The durable write.
+    pub write: Duration,
+    /// The read of what was written.
+    pub read: Duration,
+}
+
+/// What is known of a store that is probed.
+#[derive(Debug)]
+pub struct StoreProbe {
+    /// Its number; 0 is the main store.
+    pub store: u32,
+    /// How long it took, or what failed; `None`: not finished.
+    pub outcome: Option<Result<Took, Error>>,
+}
+
+/// A probe of all stores, filled as they answer: whoever gives up waiting sees in it which did.
+#[derive(Debug, Default)]
+pub struct Probe {
+    /// The open stores, the main one first. Empty as long as another probe runs.
+    pub stores: Vec<StoreProbe>,
+}
+
 impl Database {
-    /// Writes a record, durably, and reads it back. Gives how long the two took. Probes that run at once may disturb each other, so
-    /// one runs after the other.
-    ///
-    /// # Errors
-    /// When the store refuses, fails, or does not hold what it was given.
-    pub async fn probe(&self) -> Result<(Duration, Duration), Error> {
+    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. A store beside
+    /// the main one that is removed meanwhile is left out. Probes that run at once may disturb each other, so one runs after the other.
+    /// Takes as long as the slowest store: the caller sets the limit, by dropping it.
+    pub async fn probe(&self, probe: &mut Probe) {
         let _one_at_a_time = self.probing().lock().await;
-        let (store, clock) = self.store_and_clock();
-        let failed = |error: &dyn std::fmt::Display| Error::Server(error.to_string());
-        let began = clock.monotonic();
-        let value = Bytes::copy_from_slice(&clock.wall_micros().to_be_bytes());
-        let mut batch = Batch::new();
-        batch.put(Space::Catalog, PROBE.to_vec(), value.clone());
-        store.commit(batch).await.map_err(|error| failed(&error))?;
-        let written = clock.monotonic();
-        let found = store.get(Space::Catalog, PROBE, &store.snapshot()).await;
-        if found.map_err(|error| failed(&error))? != Some(value) {
-            return Err(Error::Server("the store does not hold what it was given".to_owned()));
+        let stores = self.stores().all();
+        let of = |(id, _): &(StoreId, Store)| StoreProbe {
+            store: id.0,
+            outcome: None,
+        };
+        probe.stores = stores.iter().map(of).collect();
+        let (_, clock) = self.store_and_clock();
+        let asked = stores
+            .into_iter()
+            .map(async |(id, store)| (id, write_and_read(&store, clock).await));
+        let mut answers = stream::iter(asked).buffer_unordered(STORES_AT_ONCE);
+        while let Some((id, outcome)) = answers.next().await {
+            let place = probe.stores.iter().position(|store| store.store == id.0);
+            if outcome.is_err() && self.stores().get(id).is_none() {
+                place.map(|place| probe.stores.remove(place));
+            } else if let Some(store) = place.and_then(|place| probe.stores.get_mut(place)) {
+                store.outcome = Some(outcome);
+            }
         }
-        let read = clock.monotonic();
-        Ok((written.saturating_sub(began), read.saturating_sub(written)))
     }
+}
+
+/// # Errors
+/// When the store refuses, fails, or does not hold what it was given.
+async fn write_and_read(store: &Store, clock: &Clock) -> Result<Took, Error> {
+    let failed = |error: &dyn std::fmt::Display| Error::Server(error.to_string());
+    let began = clock.monotonic();
+    let value = Bytes::copy_from_slice(&clock.wall_micros().to_be_bytes());
+    let mut batch = Batch::new();
+    batch.put(Space::Catalog, PROBE.to_vec(), value.clone());
+    store.commit(batch).await.map_err(|error| failed(&error))?;
+    let written = clock.monotonic();
+    let found = store.get(Space::Catalog, PROBE, &store.snapshot()).await;
+    if found.map_err(|error| failed(&error))? != Some(value) {
+        return Err(Error::Server("the store does not hold what it was given".to_owned()));
+    }
+    let read = clock.monotonic();
+    Ok(Took {
+        write: written.saturating_sub(began),
+        read: read.saturating_sub(written),
+    })
 }

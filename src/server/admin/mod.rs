@@ -2,7 +2,7 @@
 //!
 //! ```text
 //! GET /livez            200 «ok»: the process answers
-//! GET /readyz           200 or 503, JSON: a record was written durably and read back within READY_WITHIN
+//! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
 //! GET /metrics          Prometheus's text format (prometheus.rs)
 //! GET /api/status       the whole server in one object (report.rs)
 //! GET /api/statements   by kind, and errors by code
@@ -54,6 +54,7 @@ use gather::Gatherer;
 pub use gather::Source;
 
 use super::StartError;
+use crate::executor::Probe;
 use crate::metrics;
 use crate::metrics::exposition;
 
@@ -66,7 +67,7 @@ pub const REQUEST_BYTES_MAX: usize = 16 * 1024;
 /// From accepting a connection to having answered it.
 pub const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
 
-/// How long the write and the read of `/readyz` may take together.
+/// How long the writes and the reads of `/readyz` may take together, of all stores.
 pub const READY_WITHIN: Duration = Duration::from_secs(3);
 
 /// After an error of accept, how long nothing is accepted.
@@ -261,14 +262,19 @@ async fn ready(State(shared): Shape) -> Response {
     let readiness = if shared.stopping.load(Ordering::Relaxed) {
         report::Readiness::not("the server stops")
     } else {
-        match timeout(READY_WITHIN, shared.gatherer.database().probe()).await {
-            Ok(Ok((write, read))) => report::Readiness::new(write, read),
-            Ok(Err(error)) => {
-                tracing::error!(%error, "the server is not ready");
-                report::Readiness::not("a write or its read failed; the server's log says why")
+        let mut probe = Probe::default();
+        // One limit for all stores: the probe holds which have answered by then.
+        let is_late = timeout(READY_WITHIN, shared.gatherer.database().probe(&mut probe))
+            .await
+            .is_err();
+        for store in &probe.stores {
+            match &store.outcome {
+                Some(Ok(_)) => {}
+                Some(Err(error)) => tracing::error!(store = store.store, %error, "the server is not ready"),
+                None => tracing::error!(store = store.store, is_late, "the server is not ready"),
             }
-            Err(_) => report::Readiness::not("a write and its read took too long"),
         }
+        report::Readiness::of(&probe)
     };
     let mut response = json(&readiness);
     if !readiness.ready {

@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::executor::{Probe, StoreProbe};
 use crate::metrics::Distribution;
 
 /// `/readyz`.
@@ -15,21 +16,56 @@ pub struct Readiness {
     pub ready: bool,
     /// Why not; `None` if they are.
     pub why: Option<String>,
-    /// How long a durable write took; `None` if it did not work.
+    /// How long a durable write took, in the store where it took longest; `None` if it did not work in all.
+    pub write_micros: Option<u64>,
+    /// How long its read took, likewise.
+    pub read_micros: Option<u64>,
+    /// Each open store, the main one first; empty when none was asked.
+    #[serde(default)]
+    pub stores: Vec<StoreReadiness>,
+}
+
+/// A store of `/readyz`.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct StoreReadiness {
+    /// Its number as in `system_cosmos.partitions`; 0 is the main one.
+    pub store: u32,
+    /// Whether what was written was read back in time.
+    pub ready: bool,
+    /// How long the write took; `None` if it did not work.
     pub write_micros: Option<u64>,
     /// How long its read took.
     pub read_micros: Option<u64>,
 }
 
 impl Readiness {
-    /// Requests are answered.
+    /// As the stores answered. What failed within is left to the log: it may name files.
     #[must_use]
-    pub fn new(write: Duration, read: Duration) -> Self {
+    pub fn of(probe: &Probe) -> Self {
+        let took = |store: &StoreProbe| store.outcome.as_ref()?.as_ref().ok().copied();
+        let store = |probed: &StoreProbe| StoreReadiness {
+            store: probed.store,
+            ready: took(probed).is_some(),
+            write_micros: took(probed).map(|took| micros(took.write)),
+            read_micros: took(probed).map(|took| micros(took.read)),
+        };
+        let faults: Vec<String> = probe.stores.iter().filter_map(fault).collect();
+        if probe.stores.is_empty() {
+            return Self::not("another probe of the stores took too long");
+        }
+        let stores: Vec<StoreReadiness> = probe.stores.iter().map(store).collect();
+        if !faults.is_empty() {
+            return Self {
+                stores,
+                ..Self::not(&faults.join("; "))
+            };
+        }
         Self {
             ready: true,
             why: None,
-            write_micros: Some(micros(write)),
-            read_micros: Some(micros(read)),
+            write_micros: stores.iter().filter_map(|store| store.write_micros).max(),
+            read_micros: stores.iter().filter_map(|store| store.read_micros).max(),
+            stores,
         }
     }
 
@@ -41,8 +77,21 @@ impl Readiness {
             why: Some(why.to_owned()),
             write_micros: None,
             read_micros: None,
+            stores: Vec::new(),
         }
     }
+}
+
+fn fault(probed: &StoreProbe) -> Option<String> {
+    let what = match probed.outcome {
+        None => "a write and its read took too long",
+        Some(Err(_)) => "a write or its read failed; the server's log says why",
+        Some(Ok(_)) => return None,
+    };
+    Some(match probed.store {
+        0 => format!("in the main store {what}"),
+        number => format!("in store {number} {what}"),
+    })
 }
 
 fn micros(time: Duration) -> u64 {
