@@ -1,16 +1,23 @@
 //! Guardrails that are off by default: texts of Cassandra 5.0's `db.guardrails.Guardrails`, with `Guardrail#decorateMessage`'s
 //! beginning. Those that are on by default are recorded from Cassandra (`compat/oracle/scripts/guardrails_*.cql`).
 
-#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test says no better what went wrong"
+)]
 
 #[expect(dead_code, reason = "these tests need less of it than others")]
 mod support;
+
+use std::sync::{Arc, Mutex};
 
 use helenus::clock::Clock;
 use helenus::executor::{Database, Error, Options, QueryParams, SessionState};
 use helenus::partition::Consistency;
 use helenus::planner::guardrails::{Listed, Names, Switches};
 use helenus::planner::{Guardrails, Threshold};
+use serde_json::Value;
 use support::Client;
 
 const ON: Threshold = Threshold::new(2, 3);
@@ -407,4 +414,98 @@ async fn levels_and_properties_on_lists() {
         );
         assert_eq!(error, Error::Invalid(said), "{text}");
     }
+}
+
+/// What is logged on the thread of a test, a JSON object a line.
+#[derive(Clone, Default)]
+struct Log(Arc<Mutex<Vec<u8>>>);
+
+impl std::io::Write for Log {
+    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
+        self.0.lock().unwrap().extend_from_slice(bytes);
+        Ok(bytes.len())
+    }
+
+    fn flush(&mut self) -> std::io::Result<()> {
+        Ok(())
+    }
+}
+
+impl Log {
+    /// Takes what is logged until the guard is dropped.
+    fn begin() -> (Self, tracing::subscriber::DefaultGuard) {
+        let log = Self::default();
+        let writer = log.clone();
+        let subscriber = tracing_subscriber::fmt().json().with_writer(move || writer.clone());
+        (log, tracing::subscriber::set_default(subscriber.finish()))
+    }
+
+    /// What a guardrail said since this was asked last: level, partition, amount and threshold.
+    fn said(&self, guardrail: &str) -> Vec<(String, String, u64, u64)> {
+        let lines = std::mem::take(&mut *self.0.lock().unwrap());
+        let lines = String::from_utf8(lines).unwrap();
+        let mut said = Vec::new();
+        for line in lines.lines() {
+            let line: Value = serde_json::from_str(line).unwrap();
+            let fields = &line["fields"];
+            if fields["guardrail"] == guardrail {
+                said.push((
+                    line["level"].as_str().unwrap().to_owned(),
+                    fields["partition"].as_str().unwrap().to_owned(),
+                    fields["amount"].as_u64().unwrap(),
+                    fields["threshold"].as_u64().unwrap(),
+                ));
+            }
+        }
+        said
+    }
+}
+
+/// Writes to the partitions 1 and 2 of `ks.t`, to the first alone until the guardrail has warned and then failed; only the log says so.
+async fn is_logged(guardrail: &str, client: &Client, write: impl Fn(i32, i32) -> String, thresholds: [u64; 2]) {
+    client
+        .ok("CREATE TABLE t (k int, c int, v text, PRIMARY KEY (k, c))")
+        .await;
+    let (log, _guard) = Log::begin();
+    for c in 0..4 {
+        assert!(client.ok(&write(2, c)).await.warnings.is_empty());
+    }
+    assert_eq!(log.said(guardrail), []);
+    let mut levels = Vec::new();
+    for c in 0..200 {
+        assert!(client.ok(&write(1, c)).await.warnings.is_empty());
+        for (level, partition, amount, threshold) in log.said(guardrail) {
+            assert_eq!(partition, "ks.t:1");
+            let [warn, fail] = thresholds;
+            let expected = if amount > fail { ("ERROR", fail) } else { ("WARN", warn) };
+            assert_eq!((level.as_str(), threshold), expected, "{amount}");
+            assert!(amount > warn && amount < 2 * fail, "{amount}");
+            levels.push(level);
+        }
+        if levels.last().is_some_and(|level| level == "ERROR") {
+            assert_eq!(levels[0], "WARN");
+            return;
+        }
+    }
+    panic!("{guardrail}: {levels:?}");
+}
+
+#[tokio::test]
+async fn the_size_of_a_stored_partition_is_logged() {
+    let client = client(|guardrails| guardrails.partition_bytes = Threshold::new(4_000, 8_000)).await;
+    let value = "v".repeat(200);
+    let insert = |k, c| format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, '{value}')");
+    is_logged("partition_size", &client, insert, [4_000, 8_000]).await;
+}
+
+#[tokio::test]
+async fn the_tombstones_of_a_stored_partition_are_logged() {
+    let client = client(|guardrails| guardrails.partition_tombstones = Threshold::new(20, 40)).await;
+    // A deleted cell, a deleted row, a deleted range: one, one, and one at each end.
+    let delete = |k, c| match c % 3 {
+        0 => format!("DELETE v FROM t WHERE k = {k} AND c = {c}"),
+        1 => format!("DELETE FROM t WHERE k = {k} AND c = {c}"),
+        _ => format!("DELETE FROM t WHERE k = {k} AND c > {c}000 AND c < {c}999"),
+    };
+    is_logged("partition_tombstones", &client, delete, [20, 40]).await;
 }
