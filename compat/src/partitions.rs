@@ -61,7 +61,8 @@ pub struct Options {
     pub writers: u32,
     /// Changes between two readings of the whole table, if it is not small.
     pub full_every: u32,
-    /// Longest write pause of 99 in a hundred changes; of lifts and lowers, if their stretches without one have none half as long.
+    /// Longest write pause of 99 in a hundred changes; of lifts and lowers of half of them, if stretches without one have
+    /// none half as long.
     pub pause_max: Duration,
     /// Of everything random.
     pub seed: u64,
@@ -459,9 +460,9 @@ impl Run<'_> {
         println!("partitions: lifts and lowers: {}", self.move_pauses);
         println!("partitions: {} lost, doubled or wrong", found.faults.len());
         let limit = self.options.pause_max;
-        // Of a few long changes the longest pause is judged, on a machine that may be busy: it must be the changes' and not the machine's.
-        let short =
-            self.pauses.p99() <= limit && self.move_pauses.p99() <= limit.max(2 * self.move_pauses.control_p99());
+        // Lifts are few and take long: on a busy machine the longest pause of such would be the machine's own.
+        let (lifts, without) = self.move_pauses.p50();
+        let short = self.pauses.p99() <= limit && lifts <= limit.max(2 * without);
         if !short {
             println!("partitions: the write pause is longer than {} ms", limit.as_millis());
         }

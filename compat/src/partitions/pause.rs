@@ -59,9 +59,9 @@ impl Pauses {
         quantile(&self.changes, 99)
     }
 
-    /// Of the stretches without a change.
-    pub(super) fn control_p99(&self) -> Duration {
-        quantile(&self.controls, 99)
+    /// Of the changes, and of the stretches without one.
+    pub(super) fn p50(&self) -> (Duration, Duration) {
+        (quantile(&self.changes, 50), quantile(&self.controls, 50))
     }
 }
 
