@@ -28,6 +28,9 @@ mod clients;
 mod marks;
 mod model;
 mod runner;
+#[expect(dead_code, reason = "other tests use more of it")]
+#[path = "../support/mod.rs"]
+mod support;
 mod world;
 
 use std::sync::Mutex;

@@ -2,7 +2,6 @@
 
 use std::cell::{Cell, RefCell};
 use std::collections::{BTreeMap, BTreeSet};
-use std::net::{IpAddr, Ipv4Addr};
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,12 +10,12 @@ use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::executor::{AnswerKind, Database, Error, Options, PartitionSizes, QueryParams, SessionState};
 use helenus::partition::store::{self, Medium, MediumFaults};
-use helenus::schema::node::NodeInfo;
 use helenus::token::Token;
 
 use super::marks::{Mark, Marks};
 use super::model::{Counter, Register, RowVersions, Truncated};
 use super::runner::{Log, Runner, Turn};
+use super::support::Client;
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
@@ -313,22 +312,13 @@ impl World {
 
     pub(crate) fn options_on(&self, medium: &Medium) -> Options {
         Options {
-            url: store::Url::Memory,
             store: store::Options {
                 medium: Some(medium.clone()),
                 ..store::Options::default()
             },
-            clock: self.clock.clone(),
             seed: self.below(u64::MAX),
-            node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
-            page_bytes_max: Options::PAGE_BYTES_MAX,
-            guardrails: helenus::planner::Guardrails::default(),
-            prices: helenus::throughput::Coefficients::default(),
             request_log_max: 0,
-            limits: helenus::executor::SizeLimits::default(),
-            profile: helenus::profile::Profile::default(),
-            throughput: helenus::executor::ThroughputRules::default(),
-            account: helenus::planner::rules::Account::default(),
+            ..Client::options("memory:", self.clock.clone())
         }
     }
 }
@@ -533,16 +523,18 @@ async fn live(world: &Rc<World>, is_last: bool) {
     if world.failure().is_some() {
         return;
     }
+    // In a narrow world what comes next is likely to follow from what was done though it failed.
+    let done_but_failed_per_mille = |usually| if world.is_narrow { 200 } else { usually };
     world.medium.set_faults(match faults {
         0 => MediumFaults::default(),
         1 => MediumFaults {
             failed_per_mille: 30,
-            done_but_failed_per_mille: 30,
+            done_but_failed_per_mille: done_but_failed_per_mille(30),
             dead_per_mille: 0,
         },
         _ => MediumFaults {
             failed_per_mille: 5,
-            done_but_failed_per_mille: 20,
+            done_but_failed_per_mille: done_but_failed_per_mille(20),
             dead_per_mille: 8,
         },
     });
