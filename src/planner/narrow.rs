@@ -64,6 +64,15 @@ pub(crate) struct RowsPlan {
     full: bool,
     /// The first clustering column that has none, not even to filter with: its place in the table.
     named_to: usize,
+    between: Option<Between>,
+}
+
+/// Two bounds of the columns behind those that have values, whether they narrow or filter: Cassandra sees when nothing is between.
+#[derive(Clone, Debug)]
+struct Between {
+    columns: Vec<usize>,
+    lower: SliceBound,
+    upper: SliceBound,
 }
 
 /// A test on each row, before binding.
@@ -395,7 +404,27 @@ impl RowsPlan {
             .clone()
             .find(|column| !names(*column))
             .unwrap_or(clustering.end);
-        (Self { parts, full, named_to }, left)
+        let between = found.clustering.iter().find_map(|restriction| {
+            let columns = &restriction.columns;
+            match &restriction.test {
+                Test::Slice {
+                    lower: Some(lower),
+                    upper: Some(upper),
+                } if columns.first() == Some(&named_to) => Some(Between {
+                    columns: columns.clone(),
+                    lower: lower.clone(),
+                    upper: upper.clone(),
+                }),
+                _ => None,
+            }
+        });
+        let plan = Self {
+            parts,
+            full,
+            named_to,
+            between,
+        };
+        (plan, left)
     }
 
     /// Whether every clustering column has values.
@@ -429,8 +458,8 @@ impl RowsPlan {
         Ok(self.bind_judged(table, binding)?.0)
     }
 
-    /// The keys or ranges, and whether Cassandra sees that no row can be among them: it does where nothing is named or between
-    /// two bounds, not where nothing can be beyond a single one (`c < ''`).
+    /// The keys or ranges, and whether Cassandra sees that no row can be among them: it does where nothing is named, or a lower
+    /// bound is not below the upper one; not where nothing can be beyond a single one (`c < ''`) or between two (`c > 1 AND c < 2`).
     pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(BoundRows, bool), Error> {
         if self.parts.is_empty() && !self.full {
             return Ok((BoundRows::All, false));
@@ -442,11 +471,10 @@ impl RowsPlan {
             None if self.full => BoundRows::Keys(prefixes),
             None => BoundRows::Ranges(prefixes.into_iter().map(range::with_prefix).collect()),
         };
-        let has_one_bound = matches!(
-            self.parts.last(),
-            Some(RowPart::Slice { lower: None, .. } | RowPart::Slice { upper: None, .. })
-        );
-        let is_none = names_none || rows.is_empty() && !has_one_bound;
+        let is_none = match &self.between {
+            Some(between) => names_none || between.is_none(table, binding),
+            None => names_none,
+        };
         Ok((rows, is_none))
     }
 
@@ -568,6 +596,33 @@ impl RowsPlan {
     }
 }
 
+impl Between {
+    /// Whether the lower bound is not below the upper one (Cassandra's `Slice.isEmpty`), whether or not there are values between, and
+    /// in whichever order the columns are. What cannot be bound is refused elsewhere.
+    fn is_none(&self, table: &Table, binding: &Binding<'_>) -> bool {
+        let values = |bound| bound_values(table, &self.columns, bound, binding);
+        let (Ok(lower), Ok(upper)) = (values(&self.lower), values(&self.upper)) else {
+            return false;
+        };
+        for ((column, lower), upper) in self.columns.iter().zip(&lower).zip(&upper) {
+            let (Value::Bytes(lower), Value::Bytes(upper)) = (lower, upper) else {
+                return false;
+            };
+            match at(table, *column).ty.compare(lower, upper) {
+                Ordering::Less => return false,
+                Ordering::Greater => return true,
+                Ordering::Equal => {}
+            }
+        }
+        // What begins alike is within the bound of fewer columns, or beyond it.
+        !match lower.len().cmp(&upper.len()) {
+            Ordering::Less => self.lower.inclusive,
+            Ordering::Greater => self.upper.inclusive,
+            Ordering::Equal => self.lower.inclusive && self.upper.inclusive,
+        }
+    }
+}
+
 /// Each prefix with each value behind it.
 fn product<T>(
     prefixes: &[Vec<u8>],
@@ -673,14 +728,13 @@ fn whole_tuple(table: &Table, columns: &[usize], values: Vec<Value>, several: bo
     Ok(whole)
 }
 
-/// One end of a slice, column by column.
-fn bound_parts(
+/// The values of one end of a slice, one for each column that it is of.
+fn bound_values(
     table: &Table,
     columns: &[usize],
-    multi: bool,
     bound: &SliceBound,
     binding: &Binding<'_>,
-) -> Result<(Vec<BoundPart>, bool), Error> {
+) -> Result<Vec<Value>, Error> {
     // Of two bounds one may be of fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
     let width = match &bound.operand {
         Operand::Tuple(Typed::Marker(_, ty)) => match ty.unfrozen() {
@@ -691,6 +745,18 @@ fn bound_parts(
     };
     let mut values = tuple_values(table, columns, &bound.operand, binding)?;
     values.truncate(width);
+    Ok(values)
+}
+
+/// One end of a slice, column by column.
+fn bound_parts(
+    table: &Table,
+    columns: &[usize],
+    multi: bool,
+    bound: &SliceBound,
+    binding: &Binding<'_>,
+) -> Result<(Vec<BoundPart>, bool), Error> {
+    let values = bound_values(table, columns, bound, binding)?;
     let mut parts = Vec::with_capacity(values.len());
     for (column, value) in columns.iter().zip(values) {
         let column = at(table, *column);

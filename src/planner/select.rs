@@ -246,12 +246,15 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     check_filters(table, &restrictions)?;
     let nearest = asked.map(|asked| asked.plan(table)).transpose()?;
     let restricted = |test: &Test| matches!(test, Test::In(_) | Test::InMarker(_));
+    // Cassandra looks at no IN where a range of tokens is read and keys only filter.
+    let names_keys = restrictions.token.is_none() || partitions.names_keys();
     let aggregate_warning = if restrictions.partition.is_empty() && restrictions.token.is_none() {
         Some("Aggregation query used without partition key")
-    } else if restrictions
-        .partition
-        .iter()
-        .any(|restriction| restricted(&restriction.test))
+    } else if names_keys
+        && restrictions
+            .partition
+            .iter()
+            .any(|restriction| restricted(&restriction.test))
     {
         Some("Aggregation query used on multiple partition keys (IN restriction)")
     } else {

@@ -355,27 +355,6 @@ pub(super) const RULES: &[Rule] = &[
         },
     },
     Rule {
-        reason: "not mended: a warning of an aggregation over an IN, which Cassandra leaves out beside token()",
-        holds: |case| {
-            let class = class(case.theirs, case.ours);
-            case.question.text.contains("token(")
-                && (class == "rows rows warnings"
-                    || (class == "rows rows columns,warnings" && columns_of(case.theirs) == columns_of(case.ours)))
-        },
-    },
-    Rule {
-        reason: "not mended: between which two bounds nothing can be is seen a little sooner or later, and so a key without bytes refused",
-        holds: |case| {
-            let text = &case.question.text;
-            let refuses = |answer: &Value| message_of(answer) == "Key may not be empty";
-            // An aggregation of no rows is a row.
-            let finds_none = |answer: &Value| code_of(answer).is_none() && row_count(answer) <= 1;
-            (refuses(case.ours) && finds_none(case.theirs) || refuses(case.theirs) && finds_none(case.ours))
-                && (text.contains(" > ") || text.contains(" >= "))
-                && (text.contains(" < ") || text.contains(" <= "))
-        },
-    },
-    Rule {
         reason: "not mended: paging of ORDER BY over an IN whose rows cannot be is refused; Cassandra answers no rows",
         holds: |case| {
             message_of(case.ours).starts_with("Cannot page queries with both ORDER BY")
