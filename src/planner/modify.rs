@@ -133,13 +133,17 @@ impl ModifyPlan {
         let mut operations = Vec::with_capacity(self.operations.len());
         for (column, operation) in &self.operations {
             if let Some(bound) = operation.bind(binding)? {
-                if let BoundOperation::Set(Value::Bytes(bytes)) = &bound
-                    && let Some(column) = table.columns.get(*column)
-                {
-                    nearest::refuse_value(table, column, bytes)?;
+                if let Some(column) = table.columns.get(*column) {
+                    nearest::refuse_written(table, column, &bound)?;
                 }
                 operations.push((*column, bound));
             }
+        }
+        let writes = |operation: &BoundOperation| !matches!(operation, BoundOperation::Set(Value::Null));
+        let makes_row = self.kind == ModificationKind::Insert
+            || self.kind == ModificationKind::Update && operations.iter().any(|(_, operation)| writes(operation));
+        if makes_row && let TargetPlan::Rows(rows) = &self.target {
+            rows.refuse_vectors(table, binding)?;
         }
         Ok(BoundModification {
             table: Arc::clone(table),

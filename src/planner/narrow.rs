@@ -7,11 +7,11 @@ use bytes::{BufMut, Bytes, BytesMut};
 
 use super::bound::{BoundFilter, BoundPartitions, BoundRows, ClusteringRange, Comparison, FilterTarget, Like, Value};
 use super::error::{Error, invalid};
-use super::index;
 use super::range::{self, BoundPart};
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction, slice_comparison};
 use super::term::{Binding, Typed};
 use super::value;
+use super::{index, nearest};
 use crate::schema::{Column, Table};
 use crate::token::Token;
 use crate::types::CqlType;
@@ -478,6 +478,21 @@ impl RowsPlan {
         Ok((rows, is_none))
     }
 
+    /// Refuses vectors among the clustering values of rows that are written and that an index of theirs cannot keep.
+    pub(crate) fn refuse_vectors(&self, table: &Table, binding: &Binding<'_>) -> Result<(), Error> {
+        for part in &self.parts {
+            if let RowPart::Values { column, given, .. } = part
+                && matches!(at(table, *column).ty, CqlType::Vector(..))
+            {
+                let values = given.values(table, *column, binding)?;
+                values
+                    .iter()
+                    .try_for_each(|value| nearest::refuse_value(table, at(table, *column), value))?;
+            }
+        }
+        Ok(())
+    }
+
     /// The full keys of a modification's rows.
     pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Vec<u8>>, Error> {
         Ok(self.prefixes(table, binding)?.0)
@@ -492,6 +507,8 @@ impl RowsPlan {
     ) -> Result<(Vec<Vec<u8>>, Option<Vec<ClusteringRange>>), Error> {
         let mut prefixes: Vec<Vec<u8>> = vec![Vec::new()];
         let mut many = false;
+        // Cassandra takes no bytes in one of several tuples for an unset value, and says so at the next column.
+        let mut is_unset = false;
         for part in &self.parts {
             match part {
                 RowPart::Values {
@@ -502,6 +519,7 @@ impl RowsPlan {
                     let value = key_value(table, *column, term, binding)?;
                     check_clustering(&value)?;
                     let column = at(table, *column);
+                    refuse_unset(is_unset, column)?;
                     for prefix in &mut prefixes {
                         encode(column, &value, *loose, prefix);
                     }
@@ -509,6 +527,7 @@ impl RowsPlan {
                 RowPart::Values { column, given, loose } => {
                     let values = given.values(table, *column, binding)?;
                     let column = at(table, *column);
+                    refuse_unset(is_unset, column)?;
                     prefixes = product(&prefixes, &values, |value, prefix| {
                         check_clustering(value)?;
                         encode(column, value, *loose, prefix);
@@ -525,6 +544,7 @@ impl RowsPlan {
                             whole_tuple(table, columns, values, several)
                         })
                         .collect::<Result<Vec<_>, _>>()?;
+                    is_unset |= several && !prefixes.is_empty() && has_empty(&values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
                         encode_tuple(table, columns, values, prefix)
                     })?;
@@ -547,6 +567,7 @@ impl RowsPlan {
                             whole_tuple(table, columns, fields, true)
                         })
                         .collect::<Result<Vec<_>, _>>()?;
+                    is_unset |= !prefixes.is_empty() && has_empty(&values);
                     prefixes = product(&prefixes, &values, |values, prefix| {
                         encode_tuple(table, columns, values, prefix)
                     })?;
@@ -621,6 +642,17 @@ impl Between {
             Ordering::Equal => self.lower.inclusive && self.upper.inclusive,
         }
     }
+}
+
+fn has_empty(tuples: &[Vec<Bytes>]) -> bool {
+    tuples.iter().flatten().any(Bytes::is_empty)
+}
+
+fn refuse_unset(is_unset: bool, column: &Column) -> Result<(), Error> {
+    if is_unset {
+        return invalid!("Invalid unset value for column {}", column.name);
+    }
+    Ok(())
 }
 
 /// Each prefix with each value behind it.

@@ -7,14 +7,15 @@
 //! Differs: the search is exact. An index of vectors holds no graph here: all rows that the rest of the statement lets through are
 //! compared, and what is read is charged. Answers are those that an approximate search aims at.
 
+use bytes::Bytes;
 use grammar::ast::{Direction, OrderBy};
 
-use super::bound::{BoundNearest, Value};
+use super::bound::{BoundNearest, BoundOperation, Value};
 use super::error::{Error, invalid};
 use super::restriction::{Restriction, Restrictions, column, column_at};
 use super::term::{Binding, Receiver, Typed, Typer};
 use crate::functions::{Similarity, floats};
-use crate::schema::{Column, Index, IndexFamily, Table};
+use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
 use crate::types::{CqlType, Native};
 
 /// Most rows that may be asked for. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
@@ -219,15 +220,53 @@ fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
     Ok(())
 }
 
-/// Refuses a vector that the storage-attached index of its column, if it has one, cannot keep.
-pub(crate) fn refuse_value(table: &Table, column: &Column, bytes: &[u8]) -> Result<(), Error> {
-    if !is_float_vector(column) {
-        return Ok(());
+/// Refuses vectors that a storage-attached index of their column, if it has one, cannot keep.
+pub(crate) fn refuse_written(table: &Table, column: &Column, operation: &BoundOperation) -> Result<(), Error> {
+    for (part, similarity) in indexes_of_vectors(table, column) {
+        let mut written = written(
+            operation,
+            part == IndexPart::Keys || matches!(column.ty, CqlType::Set(_)),
+        );
+        written.try_for_each(|vector| refuse(&floats(vector), similarity))?;
     }
-    let Some(index) = index_of(table, column) else {
-        return Ok(());
-    };
-    let option = index.options.get("similarity_function");
-    let similarity = option.and_then(|name| Similarity::of_option(name)).unwrap_or_default();
-    refuse(&floats(bytes), similarity)
+    Ok(())
+}
+
+/// The same of a vector in the key of a row that is written.
+pub(crate) fn refuse_value(table: &Table, column: &Column, vector: &Bytes) -> Result<(), Error> {
+    indexes_of_vectors(table, column).try_for_each(|(_, similarity)| refuse(&floats(vector), similarity))
+}
+
+/// The storage-attached indexes of the vectors in a column: which part each keeps, and how it compares them.
+fn indexes_of_vectors<'t>(table: &'t Table, column: &'t Column) -> impl Iterator<Item = (IndexPart, Similarity)> + 't {
+    let has_vectors = !table.indexes.is_empty() && column.ty.contains(&|ty| matches!(ty, CqlType::Vector(..)));
+    let indexes = table.indexes.values().filter(move |_| has_vectors);
+    indexes.filter_map(|index| {
+        let (part, name) = index.target_column()?;
+        let option = index.options.get("similarity_function");
+        let similarity = option.and_then(|name| Similarity::of_option(name)).unwrap_or_default();
+        (name == column.name && index.is_of_vectors(table)).then_some((part, similarity))
+    })
+}
+
+/// The values that an operation writes, or the keys of its elements.
+fn written(operation: &BoundOperation, keys: bool) -> Box<dyn Iterator<Item = &Bytes> + '_> {
+    match operation {
+        BoundOperation::Set(Value::Bytes(value)) | BoundOperation::SetAt(_, Some(value)) => {
+            Box::new(std::iter::once(value))
+        }
+        BoundOperation::Replace(elements) if keys => Box::new(elements.iter().filter_map(|(key, _)| key.as_ref())),
+        BoundOperation::Replace(elements) => Box::new(elements.iter().map(|(_, value)| value)),
+        BoundOperation::Put(elements) if keys => {
+            let put = elements.iter().filter(|(_, value)| value.is_some());
+            Box::new(put.map(|(key, _)| key))
+        }
+        BoundOperation::Put(elements) => Box::new(elements.iter().filter_map(|(_, value)| value.as_ref())),
+        BoundOperation::Append(values) | BoundOperation::Prepend(values) => Box::new(values.iter()),
+        BoundOperation::Set(_)
+        | BoundOperation::SetAt(_, None)
+        | BoundOperation::Remove(_)
+        | BoundOperation::Discard(_)
+        | BoundOperation::Increment(_) => Box::new(std::iter::empty()),
+    }
 }

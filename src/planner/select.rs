@@ -106,13 +106,14 @@ impl SelectPlan {
         let limit_rows = limit(self.limit.as_ref(), "limit", binding)?;
         let per_partition_limit_rows = limit(self.per_partition_limit.as_ref(), "per partition limit", binding)?;
         let selection: Arc<Selection> = self.selection.bind(binding)?;
-        let mut partitions = self.partitions.bind(table, binding)?;
-        let (mut rows, is_none) = self.rows.bind_judged(table, binding)?;
+        // Like Cassandra we look at what filters first.
         let mut filters = self
             .filters
             .iter()
             .map(|filter| filter.bind(table, binding))
             .collect::<Result<Vec<_>, _>>()?;
+        let mut partitions = self.partitions.bind(table, binding)?;
+        let (mut rows, is_none) = self.rows.bind_judged(table, binding)?;
         let mut probes = Vec::new();
         for probe in &self.probes {
             probes.extend(probe.bind(binding)?);

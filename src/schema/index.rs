@@ -165,6 +165,17 @@ impl Index {
         Some((part, name))
     }
 
+    /// Whether it is a storage-attached one of vectors: a column of them, or those in a collection.
+    #[must_use]
+    pub fn is_of_vectors(&self, table: &Table) -> bool {
+        let is_vectors = |(part, name): (IndexPart, String)| {
+            let (_, column) = table.column(&name)?;
+            let (ty, entries) = kept(part, &column.ty)?;
+            Some(matches!(ty, CqlType::Vector(..)) && entries.is_none())
+        };
+        self.family() == Some(IndexFamily::Sai) && self.target_column().and_then(is_vectors) == Some(true)
+    }
+
     /// What it keeps of a table's rows; `None`: nothing (the index of a vector, of a whole partition key, of a system table), so it is never used.
     #[must_use]
     pub fn target(&self, table: &Table) -> Option<IndexTarget> {
@@ -178,17 +189,11 @@ impl Index {
         if column == 0 && table.partition_key_count == 1 {
             return None;
         }
-        let bare = found.ty.unfrozen();
-        let (ty, entry_ty) = match (part, bare) {
-            (_, CqlType::Vector(..)) if family == IndexFamily::Sai => return None,
-            (IndexPart::Value | IndexPart::Full, _) => (found.ty.clone(), None),
-            (IndexPart::Keys, CqlType::Map(key, _)) => (CqlType::clone(key), None),
-            (IndexPart::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => {
-                (CqlType::clone(of), None)
-            }
-            (IndexPart::Entries, CqlType::Map(key, value)) => (CqlType::clone(key), Some(CqlType::clone(value))),
-            _ => return None,
-        };
+        if family == IndexFamily::Sai && matches!(found.ty.unfrozen(), CqlType::Vector(..)) {
+            return None;
+        }
+        let (ty, entry_ty) = kept(part, &found.ty)?;
+        let (ty, entry_ty) = (ty.clone(), entry_ty.cloned());
         let is_text = |ty: &CqlType| matches!(ty, CqlType::Native(Native::Text | Native::Ascii));
         let analysis = if is_text(&ty) {
             analysis(family, &self.options)
@@ -207,6 +212,17 @@ impl Index {
             entry_ty,
         })
     }
+}
+
+/// The type of what an index keeps of a column, and of the values of a map's entries; `None`: it has no such part.
+fn kept(part: IndexPart, column: &CqlType) -> Option<(&CqlType, Option<&CqlType>)> {
+    Some(match (part, column.unfrozen()) {
+        (IndexPart::Value | IndexPart::Full, _) => (column, None),
+        (IndexPart::Keys, CqlType::Map(key, _)) => (key, None),
+        (IndexPart::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => (of, None),
+        (IndexPart::Entries, CqlType::Map(key, value)) => (key, Some(value)),
+        _ => return None,
+    })
 }
 
 /// The analysis that options ask for.

@@ -289,7 +289,6 @@ pub(super) const RULES: &[Rule] = &[
                 && code_of(case.ours) == Some("0x2200")
                 && starts.iter().any(|start| told.starts_with(start))
                 && case.facts.attached_index
-                && !case.facts.vectors.is_empty()
         },
     },
     Rule {

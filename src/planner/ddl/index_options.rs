@@ -61,11 +61,7 @@ pub(super) fn warnings(class: Option<&str>, table: &Table) -> Vec<String> {
 
 /// A warning for each index of vectors that a table has.
 pub(super) fn of_vectors(table: &Table) -> Vec<String> {
-    let of_vectors = table.indexes.values().filter(|index| {
-        let column = index.target_column().and_then(|(_, name)| table.column(&name));
-        index.options.get("class_name").is_some_and(|class| is_sai_class(class))
-            && matches!(column, Some((_, column)) if matches!(column.ty, CqlType::Vector(..)))
-    });
+    let of_vectors = table.indexes.values().filter(|index| index.is_of_vectors(table));
     of_vectors.map(|_| VECTOR_WARNING.to_owned()).collect()
 }
 
