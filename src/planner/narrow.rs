@@ -1,17 +1,21 @@
 //! From judged restrictions to keys, ranges and filters: what a WHERE narrows to once its values are in.
+//! What it cannot narrow to is tested row by row ([`filter`]).
+
+mod filter;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::bound::{BoundFilter, BoundPartitions, BoundRows, ClusteringRange, Comparison, FilterTarget, Like, Value};
+pub(crate) use self::filter::FilterPlan;
+use super::bound::{BoundPartitions, BoundRows, ClusteringRange, Value};
 use super::error::{Error, invalid};
+use super::nearest;
 use super::range::{self, BoundPart};
-use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction, slice_comparison};
+use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
 use super::term::{Binding, Typed};
 use super::value;
-use super::{index, nearest};
 use crate::schema::{Column, Table};
 use crate::token::Token;
 use crate::types::CqlType;
@@ -73,29 +77,6 @@ struct Between {
     columns: Vec<usize>,
     lower: SliceBound,
     upper: SliceBound,
-}
-
-/// A test on each row, before binding.
-#[derive(Clone, Debug)]
-pub(crate) struct FilterPlan {
-    target: TargetPlan,
-    comparison: Comparison,
-    operands: Operands,
-    ty: CqlType,
-    column: usize,
-}
-
-#[derive(Clone, Debug)]
-enum TargetPlan {
-    Column(usize),
-    Element(usize, Typed),
-    Tuple(Vec<usize>),
-}
-
-#[derive(Clone, Debug)]
-enum Operands {
-    Each(Vec<Operand>),
-    List(Typed),
 }
 
 fn at(table: &Table, index: usize) -> &Arc<Column> {
@@ -814,172 +795,4 @@ fn bound_parts(
         });
     }
     Ok((parts, bound.inclusive))
-}
-
-impl FilterPlan {
-    /// The tests that a restriction makes.
-    pub(crate) fn of(table: &Table, restriction: &Restriction) -> Vec<Self> {
-        let first = restriction.columns.first().copied().unwrap_or_default();
-        let plan = |comparison, operands: Operands, target: TargetPlan, ty: CqlType| Self {
-            target,
-            comparison,
-            operands,
-            ty,
-            column: first,
-        };
-        let column = at(table, first);
-        let (target, ty) = if restriction.multi {
-            let types = restriction
-                .columns
-                .iter()
-                .map(|index| at(table, *index).ty.clone())
-                .collect();
-            (TargetPlan::Tuple(restriction.columns.clone()), CqlType::Tuple(types))
-        } else {
-            (TargetPlan::Column(first), column.ty.clone())
-        };
-        match &restriction.test {
-            Test::Eq(operand) => vec![plan(Comparison::Eq, Operands::Each(vec![operand.clone()]), target, ty)],
-            Test::In(operands) => vec![plan(Comparison::In, Operands::Each(operands.clone()), target, ty)],
-            Test::InMarker(term) => vec![plan(Comparison::In, Operands::List(term.clone()), target, ty)],
-            Test::Like(term) => vec![plan(
-                Comparison::Like,
-                Operands::Each(vec![Operand::One(term.clone())]),
-                target,
-                ty,
-            )],
-            Test::Slice { lower, upper } => {
-                let ends = [(true, lower), (false, upper)];
-                ends.into_iter()
-                    .filter_map(|(is_lower, bound)| {
-                        let bound = bound.as_ref()?;
-                        let comparison = slice_comparison(is_lower, bound.inclusive);
-                        Some(plan(
-                            comparison,
-                            Operands::Each(vec![bound.operand.clone()]),
-                            target.clone(),
-                            ty.clone(),
-                        ))
-                    })
-                    .collect()
-            }
-            Test::Contains { values, keys, entries } => {
-                let (key_type, value_type) = match column.ty.unfrozen() {
-                    CqlType::Map(key, of) => ((**key).clone(), (**of).clone()),
-                    CqlType::List(of) | CqlType::Set(of) => ((**of).clone(), (**of).clone()),
-                    other => (other.clone(), other.clone()),
-                };
-                let one = |term: &Typed| Operands::Each(vec![Operand::One(term.clone())]);
-                let values = values.iter().map(|term| {
-                    plan(
-                        Comparison::Contains,
-                        one(term),
-                        TargetPlan::Column(first),
-                        value_type.clone(),
-                    )
-                });
-                let keys = keys.iter().map(|term| {
-                    plan(
-                        Comparison::ContainsKey,
-                        one(term),
-                        TargetPlan::Column(first),
-                        key_type.clone(),
-                    )
-                });
-                let entries = entries.iter().map(|(key, term)| {
-                    plan(
-                        Comparison::Eq,
-                        one(term),
-                        TargetPlan::Element(first, key.clone()),
-                        value_type.clone(),
-                    )
-                });
-                values.chain(keys).chain(entries).collect()
-            }
-        }
-    }
-
-    /// Places of the columns it looks at.
-    pub(crate) fn columns(&self) -> Vec<usize> {
-        match &self.target {
-            TargetPlan::Column(column) | TargetPlan::Element(column, _) => vec![*column],
-            TargetPlan::Tuple(columns) => columns.clone(),
-        }
-    }
-
-    /// The test with its values in.
-    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundFilter, Error> {
-        let name = &at(table, self.column).name;
-        let entry = matches!(self.target, TargetPlan::Element(..));
-        let what = if entry { "map value " } else { "value " };
-        let target = match &self.target {
-            TargetPlan::Column(column) => FilterTarget::Column(*column),
-            TargetPlan::Tuple(columns) => FilterTarget::Tuple(columns.clone()),
-            TargetPlan::Element(column, key) => match key.bind(binding)? {
-                Value::Null => return invalid!("Unsupported null map key for column {name}"),
-                Value::Unset => return invalid!("Unsupported unset map key for column {name}"),
-                key => FilterTarget::Element(*column, key),
-            },
-        };
-        let mut operands = match &self.operands {
-            Operands::Each(each) => each
-                .iter()
-                .map(|operand| match operand {
-                    Operand::One(term) | Operand::Tuple(term) => term.bind(binding),
-                    Operand::Each(terms) => {
-                        let values = terms
-                            .iter()
-                            .map(|term| term.bind(binding))
-                            .collect::<Result<Vec<_>, _>>()?;
-                        value::construct(&self.ty, values).map(Value::Bytes)
-                    }
-                })
-                .collect::<Result<Vec<_>, _>>()?,
-            Operands::List(term) => match term.bind_list(binding)? {
-                Ok(elements) => elements.into_iter().flatten().map(Value::Bytes).collect(),
-                Err(Value::Unset) => return invalid!("Invalid unset value for column {name}"),
-                Err(_) => return invalid!("Invalid null value for column {name}"),
-            },
-        };
-        if self.comparison == Comparison::In && matches!(self.operands, Operands::Each(_)) {
-            // Cassandra leaves unset out of `IN (?, ?)`.
-            operands.retain(|operand| *operand != Value::Unset);
-        }
-        if operands.contains(&Value::Unset) {
-            return invalid!("Unsupported unset {what}for column {name}");
-        }
-        if self.comparison == Comparison::In {
-            // Nothing equals null.
-            operands.retain(|operand| *operand != Value::Null);
-        } else if operands.contains(&Value::Null) {
-            return invalid!("Unsupported null {what}for column {name}");
-        }
-        let mut comparison = self.comparison;
-        let target = match (target, operands.as_slice()) {
-            (FilterTarget::Column(column), [Value::Bytes(operand)]) if !table.indexes.is_empty() => {
-                if comparison == Comparison::Eq && operand.is_empty() && index::loses_empty(table, column) {
-                    comparison = Comparison::In;
-                    operands.clear();
-                    FilterTarget::Column(column)
-                } else if comparison == Comparison::Like {
-                    let Some((kind, text)) = Like::of(operand) else {
-                        return Err(Error::invalid("LIKE value can't be empty."));
-                    };
-                    FilterTarget::Analysed(column, index::like(table, column, kind, text)?)
-                } else {
-                    match index::analysis(table, column, comparison) {
-                        Some(analysis) => FilterTarget::Analysed(column, analysis),
-                        None => FilterTarget::Column(column),
-                    }
-                }
-            }
-            (target, _) => target,
-        };
-        Ok(BoundFilter {
-            target,
-            comparison,
-            operands,
-            ty: self.ty.clone(),
-        })
-    }
 }

@@ -124,6 +124,23 @@ pub(super) const RULES: &[Rule] = &[
         agrees: is_ours_without_indexes,
     },
     Rule {
+        reason: "Cassandra takes a tuple apart that bounds a column whose other bound is of several columns; without that it has our answer",
+        holds: |case| {
+            message_of(case.theirs).starts_with("Invalid null value in condition for column ")
+                && case.question.text.contains(" (null)")
+                && code_of(case.ours).is_none()
+        },
+        agrees: |room, case| {
+            let Some(clauses) = Clauses::of(case.question) else {
+                return Ok(false);
+            };
+            let (theirs, ours) = room
+                .pair
+                .ask(&clauses.only(|restriction| !restriction.starts_with('(')))?;
+            Ok(is_same(&theirs, &ours))
+        },
+    },
+    Rule {
         reason: "Cassandra passes over a restriction of a vector beside a storage-attached index in use; it has our rows without",
         holds: |case| {
             let restricts = |name: &String| {
@@ -339,6 +356,14 @@ fn is_ours_without_indexes(room: &mut Room<'_>, case: &Case<'_>) -> Outcome<bool
         }
     }
     let (theirs, _) = room.elsewhere.ask(&clauses.rebuilt(&[], true, Selection::Same))?;
+    if code_of(&theirs) == Some("0x0000") && code_of(case.ours).is_none() {
+        // It cannot show what it finds without indexes (JSON of null in a list): are they our rows?
+        let whole = clauses.rebuilt(&[], true, Selection::All);
+        let (theirs, _) = room.elsewhere.ask(&whole)?;
+        room.elsewhere.leave();
+        let (_, ours) = room.pair.ask(&whole)?;
+        return Ok(is_same(&theirs, &ours) && row_count(&ours) == row_count(case.ours));
+    }
     room.elsewhere.leave();
     Ok(code_of(&theirs) == code_of(case.ours)
         && rows_of(&theirs) == rows_of(case.ours)
