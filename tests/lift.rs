@@ -452,6 +452,37 @@ fn store_folders(url: &str) -> usize {
     std::fs::read_dir(path).map_or(0, |entries| entries.count())
 }
 
+/// Each of them began before the one before it was done, and goes by the list of then no longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn moves_that_wait_for_each_other_come_to_an_end() {
+    let client = Arc::new(open("memory:", None).await.unwrap());
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    client
+        .ok(&format!("CREATE KEYSPACE ks WITH replication = {replication}"))
+        .await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    for k in 0..50 {
+        client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, {k})")).await;
+    }
+    let moves = (0..8).map(|number| {
+        let client = Arc::clone(&client);
+        tokio::spawn(async move {
+            let action = if number % 2 == 0 { "lift" } else { "lower" };
+            let text = format!("ALTER TABLE t WITH helenus_{action} = 0");
+            // What is where it should be is refused.
+            drop(client.run(&text, QueryParams::default()).await);
+        })
+    });
+    let moves: Vec<_> = moves.collect();
+    for one in moves {
+        tokio::time::timeout(Duration::from_secs(60), one)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    assert_eq!(client.rows("SELECT count(*) FROM t").await, ["50"]);
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
     for scheme in ["file:", "slate+file:"] {

@@ -87,6 +87,16 @@ pub(crate) struct Snapshot {
 type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
 
 impl Snapshot {
+    /// The same without knowledge of where rows are.
+    pub(super) fn without_lists(&self) -> Self {
+        Self {
+            schema: Arc::clone(&self.schema),
+            generation: self.generation,
+            rules: self.rules,
+            partitions: Partitions::new(),
+        }
+    }
+
     /// Where a table's rows are.
     ///
     /// # Errors

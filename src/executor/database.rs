@@ -137,6 +137,14 @@ pub(super) struct Request<'a> {
 }
 
 impl Request<'_> {
+    /// Lets go of where rows are, if the statement changes that: it may have to wait until nobody goes by lists of before, and would
+    /// wait for itself, or for another one that waits behind it.
+    fn leave_lists_for(&mut self, planned: &PlannedAt) {
+        if matches!(planned.planned.plan, Plan::Ddl(_)) {
+            self.snapshot = Arc::new(self.snapshot.without_lists());
+        }
+    }
+
     /// The level that it asks for.
     pub(super) const fn consistency(&self) -> Consistency {
         self.params.consistency
@@ -455,13 +463,15 @@ impl Database {
     /// Whatever keeps it from being carried out.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
         self.find_out().await;
-        let request = self.request(session, params)?;
+        let mut request = self.request(session, params)?;
         let planned = self.plans.plan(request.keyspace.as_ref(), text, &request.snapshot);
         let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
             self.watch.note_unplanned(request.began, &planned);
         }
-        self.run(&request, &planned?).await
+        let planned = planned?;
+        request.leave_lists_for(&planned);
+        self.run(&request, &planned).await
     }
 
     /// Runs a prepared statement.
@@ -475,8 +485,9 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.find_out().await;
-        let request = self.request(session, params)?;
+        let mut request = self.request(session, params)?;
         let planned = statement.at(&request.snapshot)?;
+        request.leave_lists_for(&planned);
         if let Values::Positional(values) = &params.values {
             expect_values("there", planned.planned.markers.len(), values.len())?;
         }

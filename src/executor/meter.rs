@@ -90,6 +90,7 @@ impl Meter {
     }
 
     /// How often the keys of a statement that begins now count; 0: not at all.
+    #[inline(always)]
     pub(super) fn key_weight(&self) -> u64 {
         self.hot.weight()
     }
@@ -128,10 +129,23 @@ impl Meter {
             true
         });
         if !noted {
-            let mut sheet = Sheet::default();
-            self.note_on(&mut sheet, request, done, charges, sum, outcome);
-            self.tell(&mut sheet, self.clock.monotonic());
+            self.note_alone(request, done, charges, sum, outcome);
         }
+    }
+
+    /// Notes a statement outside of turns.
+    #[inline(never)]
+    fn note_alone(
+        &self,
+        request: &Request<'_>,
+        done: Done<'_>,
+        charges: &mut Charges,
+        sum: (u64, RequestUnits),
+        outcome: &Result<Answer, Error>,
+    ) {
+        let mut sheet = Sheet::default();
+        self.note_on(&mut sheet, request, done, charges, sum, outcome);
+        self.tell(&mut sheet, self.clock.monotonic());
     }
 
     /// Takes the thread's sheet for the turn that goes on, if one does.
@@ -149,7 +163,7 @@ impl Meter {
         std::ptr::from_ref(self).addr()
     }
 
-    #[inline]
+    #[inline(always)]
     fn note_on(
         &self,
         sheet: &mut Sheet,

@@ -102,6 +102,14 @@ pub struct Charge {
 }
 
 impl Charge {
+    /// Nothing, nowhere.
+    const NONE: Self = Self {
+        partition: PartitionRef { table: 0, partition: 0 },
+        token: None,
+        key: None,
+        micros: 0,
+    };
+
     /// Rounded to hundredths.
     #[must_use]
     pub const fn units(&self) -> RequestUnits {
@@ -125,8 +133,9 @@ pub struct Charges {
     key_weight: u64,
     /// For rows looked at in ranges, at one replica, and not yet in any sum.
     scanned_micros: u64,
-    /// The last partition, apart from the others, since most statements have one.
-    last: Option<Charge>,
+    /// The last partition, if any was entered, apart from the others, since most statements have one.
+    last: Charge,
+    is_entered: bool,
     before: Vec<Charge>,
     stages: [u64; Stage::ALL.len()],
     /// Of all stages.
@@ -160,7 +169,8 @@ impl Charges {
             read_factor,
             key_weight,
             scanned_micros: 0,
-            last: None,
+            last: Charge::NONE,
+            is_entered: false,
             before: Vec::new(),
             stages: [0; Stage::ALL.len()],
             sum_micros: 0,
@@ -188,27 +198,36 @@ impl Charges {
             return;
         }
         let token = key.map(|(token, _)| token);
-        if self.last.is_some() && !self.leave(partition, token) {
+        if self.is_entered && !self.leave(partition, token) {
             return;
         }
-        self.last = Some(Charge {
-            partition,
-            token,
-            key: key.filter(|_| self.key_weight > 0).map(|(_, key)| key.clone()),
-            micros: 0,
-        });
+        self.is_entered = true;
+        self.last.partition = partition;
+        self.last.token = token;
+        if self.key_weight > 0 {
+            self.last.key = key.map(|(_, key)| key.clone());
+        }
     }
 
     /// Puts the charge entered last to the others, unless it is of this partition.
     #[inline(never)]
     fn leave(&mut self, partition: PartitionRef, token: Option<i64>) -> bool {
         self.fold();
-        let is_here = |last: &Charge| last.partition == partition && last.token == token;
-        if self.last.as_ref().is_some_and(is_here) {
+        if self.last.partition == partition && self.last.token == token {
             return false;
         }
-        self.before.extend(self.last.take());
+        let last = self.take_last();
+        self.before.extend(last);
         true
+    }
+
+    fn take_last(&mut self) -> Option<Charge> {
+        let last = std::mem::replace(&mut self.last, Charge::NONE);
+        std::mem::take(&mut self.is_entered).then_some(last)
+    }
+
+    fn last(&self) -> Option<&Charge> {
+        self.is_entered.then_some(&self.last)
     }
 
     /// Puts the rows looked at into the sums.
@@ -228,8 +247,8 @@ impl Charges {
         if let Some(sum) = self.stages.get_mut(stage as usize) {
             *sum = sum.saturating_add(micros);
         }
-        if let Some(last) = &mut self.last {
-            last.micros = last.micros.saturating_add(micros);
+        if self.is_entered {
+            self.last.micros = self.last.micros.saturating_add(micros);
         }
     }
 
@@ -262,7 +281,10 @@ impl Charges {
     /// A row given back.
     #[inline]
     pub fn give_back(&mut self, result_bytes: usize) {
-        self.add(Stage::Return, self.prices.return_micros(result_bytes));
+        let micros = self.prices.return_micros(result_bytes);
+        if micros > 0 {
+            self.add(Stage::Return, micros);
+        }
     }
 
     /// The row that a condition, or an operation on a list, looks at before the write. Where the row is written: the same at
@@ -290,8 +312,8 @@ impl Charges {
     pub fn mark(&mut self) -> Mark {
         self.fold();
         Mark {
-            entries: self.before.len() + usize::from(self.last.is_some()),
-            last_micros: self.last.as_ref().map_or(0, Charge::micros),
+            entries: self.before.len() + usize::from(self.is_entered),
+            last_micros: self.last.micros,
             stages: self.stages,
         }
     }
@@ -300,22 +322,25 @@ impl Charges {
     /// charged to the partition entered last.
     pub fn restore(&mut self, mark: Mark) {
         self.scanned_micros = 0;
-        let current = self.last.take();
+        let current = self.take_last();
         self.before.extend(current.clone());
         self.before.truncate(mark.entries);
-        self.last = self.before.pop();
-        if let Some(last) = &mut self.last {
-            last.micros = mark.last_micros;
+        if let Some(last) = self.before.pop() {
+            self.is_entered = true;
+            self.last = last;
+            self.last.micros = mark.last_micros;
         }
         self.stages = mark.stages;
         self.sum_micros = self.stages.iter().fold(0, |sum, stage| sum.saturating_add(*stage));
         let is_last = |current: &Charge| {
-            let last = self.last.as_ref();
-            last.is_some_and(|last| last.partition == current.partition && last.token == current.token)
+            self.last()
+                .is_some_and(|last| last.partition == current.partition && last.token == current.token)
         };
         if let Some(current) = current.filter(|current| !is_last(current)) {
-            self.before.extend(self.last.take());
-            self.last = Some(Charge { micros: 0, ..current });
+            let last = self.take_last();
+            self.before.extend(last);
+            self.is_entered = true;
+            self.last = Charge { micros: 0, ..current };
         }
     }
 
@@ -378,7 +403,7 @@ impl Charges {
     /// different keys or again with one. What is charged for metadata is nobody's.
     pub fn partitions(&mut self) -> impl Iterator<Item = &Charge> {
         self.fold();
-        let all = self.before.iter().chain(&self.last);
+        let all = self.before.iter().chain(self.last());
         all.filter(|charge| charge.micros > 0)
     }
 
@@ -386,9 +411,8 @@ impl Charges {
     #[inline]
     pub fn only(&mut self) -> Option<&Charge> {
         self.fold();
-        self.last
-            .as_ref()
-            .filter(|charge| self.before.is_empty() && charge.micros > 0)
+        let is_only = self.is_entered && self.last.micros > 0 && self.before.is_empty();
+        is_only.then_some(&self.last)
     }
 
     /// The price of a look at a row of up to 1 KiB by its whole key.

@@ -107,6 +107,9 @@ impl Coefficients {
     }
 
     pub(super) fn return_micros(&self, result_bytes: usize) -> u64 {
+        if self.return_kib == 0 {
+            return 0;
+        }
         by_kib(self.return_kib, bytes_u64(result_bytes))
     }
 
