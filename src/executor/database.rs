@@ -469,9 +469,7 @@ impl Database {
         if planned.is_err() {
             self.watch.note_unplanned(request.began, &planned);
         }
-        let planned = planned?;
-        request.leave_lists_for(&planned);
-        self.run(&request, &planned).await
+        self.run(&mut request, &planned?).await
     }
 
     /// Runs a prepared statement.
@@ -487,12 +485,11 @@ impl Database {
         self.find_out().await;
         let mut request = self.request(session, params)?;
         let planned = statement.at(&request.snapshot)?;
-        request.leave_lists_for(&planned);
         if let Values::Positional(values) = &params.values {
             expect_values("there", planned.planned.markers.len(), values.len())?;
         }
         self.watch.note_prepared();
-        self.run(&request, &planned).await
+        self.run(&mut request, &planned).await
     }
 
     /// Runs a batch of statements, each with its values.
@@ -609,7 +606,8 @@ impl Database {
         &self.gate
     }
 
-    async fn run(&self, request: &Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+    async fn run(&self, request: &mut Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        request.leave_lists_for(planned);
         let mut charges = self.charges(request.consistency());
         let mut outcome = self.carry_out(request, planned, &mut charges).await;
         let subject = planned.subject(|| self.watch.subject(planned));

@@ -112,24 +112,24 @@ impl Meter {
         &self.hot
     }
 
-    /// Notes a statement, its charges, their sum (millionths of a unit, and as it is told) and what came of it.
+    /// Notes a statement, its charges, their sum as it is told, and what came of it.
     pub(super) fn note(
         self: &Arc<Self>,
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        sum: (u64, RequestUnits),
+        told: RequestUnits,
         outcome: &Result<Answer, Error>,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
             if sheet.whose != self.address() && !self.begin(sheet) {
                 return false;
             }
-            self.note_on(sheet, request, done, charges, sum, outcome);
+            self.note_on(sheet, request, done, charges, told, outcome);
             true
         });
         if !noted {
-            self.note_alone(request, done, charges, sum, outcome);
+            self.note_alone(request, done, charges, told, outcome);
         }
     }
 
@@ -140,11 +140,11 @@ impl Meter {
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        sum: (u64, RequestUnits),
+        told: RequestUnits,
         outcome: &Result<Answer, Error>,
     ) {
         let mut sheet = Sheet::default();
-        self.note_on(&mut sheet, request, done, charges, sum, outcome);
+        self.note_on(&mut sheet, request, done, charges, told, outcome);
         self.tell(&mut sheet, self.clock.monotonic());
     }
 
@@ -170,15 +170,14 @@ impl Meter {
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        sum: (u64, RequestUnits),
+        told: RequestUnits,
         outcome: &Result<Answer, Error>,
     ) {
-        let (micros, told) = sum;
         let has_keys = charges.key_weight() > 0;
         // Nearly every statement has one charge, at the place where the one before it had its own.
         match (charges.only(), sheet.places.last_mut()) {
             (Some(only), Some(place)) if !has_keys && place.partition == only.partition => place.add(only),
-            _ => self.note_charges(sheet, request, charges, micros),
+            _ => self.note_charges(sheet, request, charges),
         }
         if self.log.is_on() {
             let ended = || self.clock.monotonic();
@@ -187,9 +186,9 @@ impl Meter {
     }
 
     #[inline(never)]
-    fn note_charges(&self, sheet: &mut Sheet, request: &Request<'_>, charges: &mut Charges, micros: u64) {
+    fn note_charges(&self, sheet: &mut Sheet, request: &Request<'_>, charges: &mut Charges) {
         let key_weight = charges.key_weight();
-        let mut metadata = micros;
+        let mut metadata = charges.micros();
         for charge in charges.partitions() {
             metadata = metadata.saturating_sub(charge.micros());
             self.note_charge(sheet, request, charge, key_weight);

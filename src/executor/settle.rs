@@ -60,8 +60,7 @@ impl Database {
         outcome: &mut Result<Answer, Error>,
     ) {
         self.pay(request, done, charges, outcome);
-        let micros = charges.micros();
-        let charge = charges.total_of(micros);
+        let charge = charges.total();
         if let Ok(answer) = outcome {
             answer.charge = charge;
             if request.is_traced() {
@@ -74,7 +73,7 @@ impl Database {
             }
         }
         if charges.is_on() {
-            self.meter().note(request, done, charges, (micros, charge), outcome);
+            self.meter().note(request, done, charges, charge, outcome);
         }
     }
 }

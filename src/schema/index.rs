@@ -92,6 +92,20 @@ pub enum IndexPart {
     Full,
 }
 
+impl IndexPart {
+    /// The type of what is kept of a column of this type, and of the values of a map's entries; `None`: it has no such part.
+    #[must_use]
+    pub fn kept(self, column: &CqlType) -> Option<(&CqlType, Option<&CqlType>)> {
+        Some(match (self, column.unfrozen()) {
+            (Self::Value | Self::Full, _) => (column, None),
+            (Self::Keys, CqlType::Map(key, _)) => (key, None),
+            (Self::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => (of, None),
+            (Self::Entries, CqlType::Map(key, value)) => (key, Some(value)),
+            _ => return None,
+        })
+    }
+}
+
 /// What an index keeps of which column.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct IndexTarget {
@@ -170,7 +184,7 @@ impl Index {
     pub fn is_of_vectors(&self, table: &Table) -> bool {
         let is_vectors = |(part, name): (IndexPart, String)| {
             let (_, column) = table.column(&name)?;
-            let (ty, entries) = kept(part, &column.ty)?;
+            let (ty, entries) = part.kept(&column.ty)?;
             Some(matches!(ty, CqlType::Vector(..)) && entries.is_none())
         };
         self.family() == Some(IndexFamily::Sai) && self.target_column().and_then(is_vectors) == Some(true)
@@ -192,7 +206,7 @@ impl Index {
         if family == IndexFamily::Sai && matches!(found.ty.unfrozen(), CqlType::Vector(..)) {
             return None;
         }
-        let (ty, entry_ty) = kept(part, &found.ty)?;
+        let (ty, entry_ty) = part.kept(&found.ty)?;
         let (ty, entry_ty) = (ty.clone(), entry_ty.cloned());
         let is_text = |ty: &CqlType| matches!(ty, CqlType::Native(Native::Text | Native::Ascii));
         let analysis = if is_text(&ty) {
@@ -212,17 +226,6 @@ impl Index {
             entry_ty,
         })
     }
-}
-
-/// The type of what an index keeps of a column, and of the values of a map's entries; `None`: it has no such part.
-fn kept(part: IndexPart, column: &CqlType) -> Option<(&CqlType, Option<&CqlType>)> {
-    Some(match (part, column.unfrozen()) {
-        (IndexPart::Value | IndexPart::Full, _) => (column, None),
-        (IndexPart::Keys, CqlType::Map(key, _)) => (key, None),
-        (IndexPart::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => (of, None),
-        (IndexPart::Entries, CqlType::Map(key, value)) => (key, Some(value)),
-        _ => return None,
-    })
 }
 
 /// The analysis that options ask for.

@@ -366,15 +366,9 @@ impl Charges {
 
     /// All of it, as clients are told: in hundredths, rounded by the last page.
     #[must_use]
-    pub fn total(&self) -> RequestUnits {
-        self.total_of(self.micros())
-    }
-
-    /// As [`Charges::total`], for who has asked for [`Charges::micros`] already.
-    #[must_use]
     #[inline]
-    pub const fn total_of(&self, micros: u64) -> RequestUnits {
-        let micros = micros.saturating_add(self.carried_micros);
+    pub fn total(&self) -> RequestUnits {
+        let micros = self.micros().saturating_add(self.carried_micros);
         if self.goes_on {
             RequestUnits::hundredths(micros / MICROS_IN_HUNDREDTH)
         } else {

@@ -6,7 +6,7 @@ use grammar::ast::IndexTargetKind;
 
 use super::error::{DdlError, configuration, invalid};
 use crate::schema::index::{SASI_CLASS, is_sai_class};
-use crate::schema::{Column, ColumnKind, Table};
+use crate::schema::{Column, ColumnKind, IndexPart, Table};
 use crate::types::{CqlType, Native};
 
 /// What SAI does to texts.
@@ -82,11 +82,17 @@ fn is_text(ty: &CqlType) -> bool {
 
 /// The type of what a target keeps; `None` for a map's entries.
 fn kept(kind: IndexTargetKind, ty: &CqlType) -> Option<&CqlType> {
-    match (kind, ty) {
-        (IndexTargetKind::Keys, CqlType::Map(key, _)) => Some(key),
-        (IndexTargetKind::Entries, _) => None,
-        (IndexTargetKind::Values, CqlType::Map(_, of) | CqlType::List(of) | CqlType::Set(of)) => Some(of),
-        _ => Some(ty),
+    let part = match kind {
+        IndexTargetKind::Simple => IndexPart::Value,
+        IndexTargetKind::Values => IndexPart::Values,
+        IndexTargetKind::Keys => IndexPart::Keys,
+        IndexTargetKind::Entries => IndexPart::Entries,
+        IndexTargetKind::Full => IndexPart::Full,
+    };
+    match part.kept(ty) {
+        Some((_, Some(_))) => None,
+        Some((kept, None)) => Some(kept),
+        None => Some(ty),
     }
 }
 
