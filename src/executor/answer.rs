@@ -65,7 +65,7 @@ pub struct QueryParams {
     /// The custom payload: names and values, for whoever knows them. Null values are empty.
     pub payload: Vec<(String, Bytes)>,
     /// Bytes of the request's body, for logs; 0: not known.
-    pub request_bytes: usize,
+    pub request_bytes: u32,
 }
 
 impl QueryParams {

@@ -22,7 +22,7 @@ use super::answer::Answer;
 use super::database::Request;
 use super::error::Error;
 use super::request_log::{Page, RequestLog};
-use super::settle::Done;
+use super::settle::{Done, Told};
 use super::spent::Spent;
 use crate::clock::Clock;
 use crate::metrics::turn::{self, KeptBack};
@@ -112,13 +112,13 @@ impl Meter {
         &self.hot
     }
 
-    /// Notes a statement, its charges, their sum as it is told, and what came of it.
+    /// Notes a statement, its charges, what is told of them, and what came of it.
     pub(super) fn note(
         self: &Arc<Self>,
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        told: RequestUnits,
+        told: Told,
         outcome: &Result<Answer, Error>,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
@@ -140,7 +140,7 @@ impl Meter {
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        told: RequestUnits,
+        told: Told,
         outcome: &Result<Answer, Error>,
     ) {
         let mut sheet = Sheet::default();
@@ -155,6 +155,9 @@ impl Meter {
         if is_kept {
             // Whoever was told before has been told, since one turn tells one.
             sheet.whose = self.address();
+            if self.log.is_on() {
+                sheet.page.reserve();
+            }
         }
         is_kept
     }
@@ -170,13 +173,12 @@ impl Meter {
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
-        told: RequestUnits,
+        told: Told,
         outcome: &Result<Answer, Error>,
     ) {
-        let has_keys = charges.key_weight() > 0;
         // Nearly every statement has one charge, at the place where the one before it had its own.
-        match (charges.only(), sheet.places.last_mut()) {
-            (Some(only), Some(place)) if !has_keys && place.partition == only.partition => place.add(only),
+        match (charges.plain(), sheet.places.last_mut()) {
+            (Some((partition, token, micros)), Some(place)) if place.partition == partition => place.ask(token, micros),
             _ => self.note_charges(sheet, request, charges),
         }
         if self.log.is_on() {
@@ -276,14 +278,17 @@ impl Place {
         }
     }
 
-    #[inline]
     fn add(&mut self, charge: &Charge) {
-        let Some(token) = charge.token else {
+        match charge.token {
+            Some(token) => self.ask(token, charge.micros()),
             // A scan has no token of its own; it adds to what is asked and says nothing of where.
-            self.scanned = self.scanned.saturating_add(charge.micros());
-            return;
-        };
-        self.asked = self.asked.saturating_add(charge.micros());
+            None => self.scanned = self.scanned.saturating_add(charge.micros()),
+        }
+    }
+
+    #[inline(always)]
+    fn ask(&mut self, token: i64, micros: u64) {
+        self.asked = self.asked.saturating_add(micros);
         self.token = token;
         if self.asked >= Heat::TOGETHER.in_micros() {
             self.tell_heat();

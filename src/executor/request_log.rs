@@ -12,22 +12,21 @@
 
 use std::collections::VecDeque;
 use std::net::SocketAddr;
-use std::num::NonZeroU32;
+use std::ops::Range;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
+use super::Answer;
 use super::answer::AnswerKind;
 use super::database::{Database, Request};
 use super::error::Error;
 use super::figures::kind_of;
 use super::plans::PlannedAt;
-use super::settle::Done;
+use super::settle::{Done, Told};
 use super::shape::shape;
-use super::throughput::Asked as Waited;
-use super::{Answer, SessionState};
 use crate::metrics::StatementKind;
 use crate::schema::node::LoggedRequest;
 use crate::schema::{Table, system};
@@ -49,31 +48,43 @@ enum Asked {
 /// A statement. Small, since every statement writes one and throws another out.
 #[derive(Clone, Copy, Debug)]
 struct Entry {
-    at_micros: i64,
-    /// By the monotonic clock.
-    began_nanos: u64,
-    charge: RequestUnits,
+    /// Hundredths of a unit; a charge that does not fit stands with what is [`Rare`].
+    charge: u32,
     request_bytes: u32,
     response_bytes: u32,
-    /// How long it waited in the server for its units, if it had to; of no use beyond an hour.
-    delay_micros: Option<NonZeroU32>,
     /// [`NO_ERROR`]: none.
     error_code: u16,
     /// Which of its heading's.
     asked: u8,
 }
 
+/// What few statements have.
+#[derive(Debug)]
+struct Rare {
+    /// The statement's place on its page.
+    place: usize,
+    charge: RequestUnits,
+    /// How long it waited in the server for its units, if it had to.
+    waited: Option<Duration>,
+}
+
 /// In place of an error's code: no error has this one.
 const NO_ERROR: u16 = u16::MAX;
 
-/// What the statements of a turn have in common.
+/// What the statements of a turn have in common: they came together, and so began together.
 #[derive(Debug, Default)]
 struct Heading {
     client: Option<SocketAddr>,
     user: Option<Arc<str>>,
+    /// By the calendar, µs since 1970-01-01 UTC: when the first of them was looked at.
+    at_micros: i64,
+    /// By the monotonic clock.
+    began: Duration,
     /// What they asked for; most turns ask for one thing, which takes no list.
     asked: Option<Asked>,
     asked_more: Vec<Asked>,
+    /// In the order of their places.
+    rare: Vec<Rare>,
 }
 
 /// Different things asked for below one heading.
@@ -87,7 +98,7 @@ const ENTRIES_MAX: usize = 256;
 pub(super) struct Page {
     heading: Heading,
     entries: Vec<Entry>,
-    /// The address of the session that asked last: a turn has one, so it is rarely compared further.
+    /// The address of the session that asked last, so that it is rarely compared further.
     session: usize,
     /// The address of the plan at place 0 of what was asked for; 0: there is none.
     plan: usize,
@@ -97,10 +108,10 @@ pub(super) struct Page {
 struct Turn {
     heading: Heading,
     ended: Duration,
-    /// The number of its first entry.
+    /// The number of the entry that stood first on its page.
     first: u64,
-    /// How many of its entries are left.
-    entries: usize,
+    /// The numbers of its entries that are left.
+    left: Range<u64>,
 }
 
 /// The last statements.
@@ -140,15 +151,15 @@ impl RequestLog {
         let heading = std::mem::take(&mut page.heading);
         page.plan = 0;
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let count = page.entries.len();
-        let turn = Turn {
+        let first = kept.next;
+        kept.next += page.entries.len() as u64;
+        let left = first..kept.next;
+        kept.turns.push_back(Turn {
             heading,
             ended,
-            first: kept.next,
-            entries: count,
-        };
-        kept.next += count as u64;
-        kept.turns.push_back(turn);
+            first,
+            left,
+        });
         kept.entries.extend(&page.entries);
         let old = kept.forget(self.entries_max);
         drop(kept);
@@ -161,17 +172,15 @@ impl RequestLog {
 impl Kept {
     /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
     fn forget(&mut self, entries_max: usize) -> Option<Turn> {
-        let mut beyond = self.entries.len().saturating_sub(entries_max);
+        let beyond = self.entries.len().saturating_sub(entries_max);
         self.entries.drain(..beyond);
+        let first = self.next - self.entries.len() as u64;
         let mut old = None;
-        while beyond > 0 {
-            let turn = self.turns.front_mut()?;
-            if turn.entries > beyond {
-                turn.entries -= beyond;
-                turn.first += beyond as u64;
+        while let Some(turn) = self.turns.front_mut() {
+            if turn.left.end > first {
+                turn.left.start = turn.left.start.max(first);
                 break;
             }
-            beyond -= turn.entries;
             old = self.turns.pop_front();
         }
         old
@@ -179,25 +188,68 @@ impl Kept {
 }
 
 impl Page {
-    /// Whether this is what the first of the page asked for, by the same session, and there is room: then it stands at 0.
-    #[inline]
-    fn goes_on_with(&self, session: &SessionState, done: Done<'_>) -> bool {
-        let Done::Statement(planned) = done else { return false };
-        self.plan == Arc::as_ptr(planned).addr()
-            && self.session == std::ptr::from_ref(session).addr()
-            && self.entries.len() < ENTRIES_MAX
+    /// Makes room, so that no statement has to.
+    pub(super) fn reserve(&mut self) {
+        self.entries.reserve_exact(ENTRIES_MAX);
     }
 
-    /// Whether a statement of this client must go onto another page.
-    fn is_full_for(&mut self, session: &SessionState) -> bool {
-        if self.entries.len() >= ENTRIES_MAX || self.heading.asked_more.len() + 1 >= ASKED_MAX {
+    /// Writes a statement that began with the others, asks for what the first of them asked for, as nearly every one of a turn does,
+    /// and has nothing rare about it; false: it has not. Its client is theirs: a turn has one.
+    #[inline(always)]
+    pub(super) fn goes_on_with(
+        &mut self,
+        request: &Request<'_>,
+        done: Done<'_>,
+        told: Told,
+        outcome: &Result<Answer, Error>,
+    ) -> bool {
+        let (Done::Statement(planned), Ok(answer)) = (done, outcome) else {
+            return false;
+        };
+        let Ok(charge) = u32::try_from(told.charge.in_hundredths()) else {
+            return false;
+        };
+        let goes_on = self.plan == Arc::as_ptr(planned).addr()
+            && self.heading.began == request.began()
+            && told.waited.is_none()
+            && self.entries.len() < self.entries.capacity();
+        if goes_on {
+            self.entries.push(Entry {
+                charge,
+                request_bytes: request.params().request_bytes,
+                response_bytes: response_bytes(answer),
+                error_code: NO_ERROR,
+                asked: 0,
+            });
+        }
+        goes_on
+    }
+
+    /// Whether this statement must go onto another page.
+    fn is_full_for(&mut self, request: &Request<'_>) -> bool {
+        if self.entries.is_empty() {
+            return false;
+        }
+        if self.entries.len() >= ENTRIES_MAX
+            || self.heading.asked_more.len() + 1 >= ASKED_MAX
+            || self.heading.began != request.began()
+        {
             return true;
         }
+        let session = request.session();
         let address = std::ptr::from_ref(session).addr();
         let is_other = std::mem::replace(&mut self.session, address) != address;
-        is_other
-            && !self.entries.is_empty()
-            && (self.heading.client != session.client || self.heading.user != session.user)
+        is_other && (self.heading.client != session.client || self.heading.user != session.user)
+    }
+
+    /// Begins a page with this statement.
+    fn begin(&mut self, request: &Request<'_>) {
+        let session = request.session();
+        self.session = std::ptr::from_ref(session).addr();
+        self.heading.client = session.client;
+        self.heading.user.clone_from(&session.user);
+        self.heading.at_micros = request.at_micros();
+        self.heading.began = request.began();
     }
 
     /// The place of what was asked for; `None`: nothing that the log is for.
@@ -229,6 +281,13 @@ impl Heading {
             None => self.asked.as_ref(),
             Some(place) => self.asked_more.get(usize::from(place)),
         }
+    }
+
+    /// What is rare about the statement at a place.
+    fn rare(&self, place: u64) -> Option<&Rare> {
+        let place = usize::try_from(place).ok()?;
+        let found = self.rare.binary_search_by_key(&place, |rare| rare.place).ok()?;
+        self.rare.get(found)
     }
 }
 
@@ -289,61 +348,61 @@ impl Asked {
 
 impl RequestLog {
     /// Writes a statement onto a page, which goes into the log before if it is full.
-    #[inline]
+    #[inline(always)]
     pub(super) fn note(
         &self,
         page: &mut Page,
         request: &Request<'_>,
         done: Done<'_>,
-        charge: RequestUnits,
+        told: Told,
         outcome: &Result<Answer, Error>,
         ended: impl FnOnce() -> Duration,
     ) {
-        let mut asked = 0;
-        // Nearly every statement of a turn asks for what the one before has asked for.
-        if !page.goes_on_with(request.session(), done) {
-            let Some(place) = self.turn_over(page, request.session(), done, ended) else {
-                return;
-            };
-            asked = place;
+        if !page.goes_on_with(request, done, told, outcome) {
+            self.turn_over(page, request, done, told, outcome, ended);
         }
-        let (error_code, response_bytes) = match outcome {
-            Ok(answer) => match &answer.kind {
-                AnswerKind::Rows(rows) => (NO_ERROR, rows.content.len()),
-                _ => (NO_ERROR, 0),
-            },
-            Err(error) => (error.code(), 0),
-        };
-        page.entries.push(Entry {
-            at_micros: request.at_micros(),
-            began_nanos: nanos(request.began()),
-            charge,
-            request_bytes: u32::try_from(request.params().request_bytes).unwrap_or(u32::MAX),
-            response_bytes: u32::try_from(response_bytes).unwrap_or(u32::MAX),
-            delay_micros: request.asked.get().and_then(Waited::delay).map(rounded_up),
-            error_code,
-            asked,
-        });
     }
 
-    /// Makes a page ready for a statement unlike the one before; gives the place of what it asks for, if the log is for it.
+    /// Writes a statement unlike the one before.
     #[inline(never)]
     fn turn_over(
         &self,
         page: &mut Page,
-        session: &SessionState,
+        request: &Request<'_>,
         done: Done<'_>,
+        told: Told,
+        outcome: &Result<Answer, Error>,
         ended: impl FnOnce() -> Duration,
-    ) -> Option<u8> {
-        if page.is_full_for(session) {
+    ) {
+        if page.is_full_for(request) {
             self.put(page, ended());
         }
-        let place = page.asked(done)?;
-        if page.entries.is_empty() {
-            page.heading.client = session.client;
-            page.heading.user.clone_from(&session.user);
+        let Some(asked) = page.asked(done) else { return };
+        let place = page.entries.len();
+        if place == 0 {
+            page.begin(request);
         }
-        Some(place)
+        let Told { charge, waited } = told;
+        let hundredths = u32::try_from(charge.in_hundredths());
+        if waited.is_some() || hundredths.is_err() {
+            page.heading.rare.push(Rare { place, charge, waited });
+        }
+        page.entries.push(Entry {
+            charge: hundredths.unwrap_or(u32::MAX),
+            request_bytes: request.params().request_bytes,
+            response_bytes: outcome.as_ref().map_or(0, response_bytes),
+            error_code: outcome.as_ref().err().map_or(NO_ERROR, Error::code),
+            asked,
+        });
+    }
+}
+
+/// Bytes of an answer's rows.
+#[inline(always)]
+fn response_bytes(answer: &Answer) -> u32 {
+    match &answer.kind {
+        AnswerKind::Rows(rows) => u32::try_from(rows.content.len()).unwrap_or(u32::MAX),
+        _ => 0,
     }
 }
 
@@ -353,9 +412,12 @@ impl Database {
         let host = self.node().host_id;
         let kept = self.meter().log().kept.lock().unwrap_or_else(PoisonError::into_inner);
         let turns = kept.turns.iter();
-        let numbered = turns.flat_map(|turn| (turn.first..).take(turn.entries).map(move |number| (turn, number)));
+        let numbered = turns.flat_map(|turn| turn.left.clone().map(move |number| (turn, number)));
         let shown = |((turn, number), entry): ((&Turn, u64), &Entry)| {
             let (heading, asked) = (&turn.heading, turn.heading.asked(entry.asked)?);
+            let rare = heading.rare(number - turn.first);
+            let charge = rare.map_or_else(|| RequestUnits::hundredths(entry.charge.into()), |rare| rare.charge);
+            let waited = rare.and_then(|rare| rare.waited);
             Some(LoggedRequest {
                 number,
                 activity_id: activity_id(host, number),
@@ -363,36 +425,21 @@ impl Database {
                 table: asked.table().map(|table| (table.keyspace.clone(), table.name.clone())),
                 operation: asked.kind().name(),
                 command: asked.shape(),
-                duration_ms: turn
-                    .ended
-                    .saturating_sub(Duration::from_nanos(entry.began_nanos))
-                    .as_secs_f64()
-                    * 1000.0,
+                duration_ms: turn.ended.saturating_sub(heading.began).as_secs_f64() * 1000.0,
                 error_code: match entry.error_code {
                     NO_ERROR => -1,
                     code => i32::from(code),
                 },
-                request_charge: entry.charge.as_f64(),
+                request_charge: charge.as_f64(),
                 request_bytes: u64::from(entry.request_bytes),
                 response_bytes: u64::from(entry.response_bytes),
                 user: heading.user.as_deref().map(str::to_owned),
-                at_millis: entry.at_micros.div_euclid(1000),
-                delay_ms: entry.delay_micros.map(|micros| f64::from(micros.get()) / 1000.0),
+                at_millis: heading.at_micros.div_euclid(1000),
+                delay_ms: waited.map(|waited| waited.as_secs_f64() * 1000.0),
             })
         };
         numbered.zip(&kept.entries).filter_map(shown).collect()
     }
-}
-
-/// Time since the clock's beginning; comes round after 584 years.
-fn nanos(time: Duration) -> u64 {
-    let seconds = time.as_secs().wrapping_mul(1_000_000_000);
-    seconds.wrapping_add(u64::from(time.subsec_nanos()))
-}
-
-/// In microseconds, at least one.
-fn rounded_up(delay: Duration) -> NonZeroU32 {
-    NonZeroU32::new(u32::try_from(delay.as_micros()).unwrap_or(u32::MAX)).unwrap_or(NonZeroU32::MIN)
 }
 
 /// A uuid of an entry, the same whenever it is asked for.

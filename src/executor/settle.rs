@@ -7,15 +7,15 @@
 //! A statement that failed is charged what it did until then. One that could not be planned or bound did nothing.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use super::answer::Answer;
 use super::database::{Database, Request};
 use super::error::Error;
 use super::plans::PlannedAt;
-use super::throughput::Asked;
 use crate::partition::Consistency;
 use crate::planner::bound::BoundBatch;
-use crate::throughput::{Charges, Stage};
+use crate::throughput::{Charges, RequestUnits, Stage};
 
 /// What was carried out.
 #[derive(Clone, Copy)]
@@ -26,15 +26,26 @@ pub(super) enum Done<'a> {
     Batch(&'a BoundBatch),
 }
 
+/// What is told of what was paid.
+#[derive(Clone, Copy)]
+pub(super) struct Told {
+    /// All of it, as clients are told.
+    pub(super) charge: RequestUnits,
+    /// How long the statement waited in the server for its units, if it had to.
+    pub(super) waited: Option<Duration>,
+}
+
 impl Database {
     /// Charges that a statement gathers, empty yet.
     #[inline]
     pub(super) fn charges(&self, consistency: Consistency) -> Charges {
         let meter = self.meter();
-        if !meter.is_on() {
-            return Charges::new(*self.prices(), 0);
-        }
-        Charges::with_keys(*self.prices(), self.read_factor(consistency), meter.key_weight())
+        let (read_factor, key_weight) = if meter.is_on() {
+            (self.read_factor(consistency), meter.key_weight())
+        } else {
+            (0, 0)
+        };
+        Charges::with_keys(*self.prices(), read_factor, key_weight)
     }
 
     /// Charges that are empty yet, at this database's prices, for who only wants to know.
@@ -59,13 +70,13 @@ impl Database {
         charges: &mut Charges,
         outcome: &mut Result<Answer, Error>,
     ) {
-        self.pay(request, done, charges, outcome);
+        let waited = self.pay(request, done, charges, outcome);
         let charge = charges.total();
         if let Ok(answer) = outcome {
             answer.charge = charge;
             if request.is_traced() {
                 answer.notes.push(note(charges));
-                if let Some(waited) = request.asked.get().and_then(Asked::delay) {
+                if let Some(waited) = waited {
                     answer
                         .notes
                         .push(format!("Waited {} ms for request units", waited.as_millis()));
@@ -73,7 +84,8 @@ impl Database {
             }
         }
         if charges.is_on() {
-            self.meter().note(request, done, charges, charge, outcome);
+            let told = Told { charge, waited };
+            self.meter().note(request, done, charges, told, outcome);
         }
     }
 }

@@ -279,15 +279,16 @@ impl Database {
         }
     }
 
-    /// Charges what a statement has cost to those who pay for it, and remembers a throttle.
+    /// Charges what a statement has cost to those who pay for it, and remembers a throttle. Gives how long the statement waited in the
+    /// server, if it had to.
     pub(super) fn pay(
         &self,
         request: &Request<'_>,
         done: Done<'_>,
         charges: &mut Charges,
         outcome: &Result<Answer, Error>,
-    ) {
-        let Some(asked) = request.asked.get() else { return };
+    ) -> Option<Duration> {
+        let asked = request.asked.get()?;
         let now = self.store_and_clock().1.monotonic();
         let mut held = std::mem::take(&mut *asked.held.lock().unwrap_or_else(PoisonError::into_inner));
         let mut sums: Vec<(PartitionRef, u64)> = Vec::new();
@@ -317,6 +318,7 @@ impl Database {
         if let Some(throttled) = asked.throttled {
             self.remember(request, done, throttled, outcome.is_ok());
         }
+        asked.delay()
     }
 
     /// Notes a throttle. Whoever meets somebody else at it does not wait: under overload a sample is as good.

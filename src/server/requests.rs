@@ -67,7 +67,7 @@ impl ChargePayload {
 /// What of a request matters besides its message, and what is told of the way.
 struct Around {
     payload: Vec<(String, Bytes)>,
-    request_bytes: usize,
+    request_bytes: u32,
     trace: Option<Uuid>,
     /// What a trace tells of the way.
     notes: Vec<String>,
@@ -124,7 +124,7 @@ impl Requests {
             payload(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
         let mut around = Around {
             payload,
-            request_bytes: body.len(),
+            request_bytes: u32::try_from(body.len()).unwrap_or(u32::MAX),
             trace: None,
             notes: Vec::new(),
         };

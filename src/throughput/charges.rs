@@ -133,9 +133,14 @@ pub struct Charges {
     key_weight: u64,
     /// For rows looked at in ranges, at one replica, and not yet in any sum.
     scanned_micros: u64,
-    /// The last partition, if any was entered, apart from the others, since most statements have one.
+    /// The last partition, if any was entered, apart from the others, since most statements have one. What it is charged is what the
+    /// sum has grown since, and is written into it when somebody asks.
     last: Charge,
     is_entered: bool,
+    /// Whether nothing else was charged, to anybody, and its key is not kept.
+    is_plain: bool,
+    /// What the sum was when the last partition was entered.
+    entered_micros: u64,
     before: Vec<Charge>,
     stages: [u64; Stage::ALL.len()],
     /// Of all stages.
@@ -171,6 +176,8 @@ impl Charges {
             scanned_micros: 0,
             last: Charge::NONE,
             is_entered: false,
+            is_plain: false,
+            entered_micros: 0,
             before: Vec::new(),
             stages: [0; Stage::ALL.len()],
             sum_micros: 0,
@@ -201,7 +208,9 @@ impl Charges {
         if self.is_entered && !self.leave(partition, token) {
             return;
         }
+        self.is_plain = !self.is_entered && self.sum_micros == 0 && self.key_weight == 0;
         self.is_entered = true;
+        self.entered_micros = self.sum_micros;
         self.last.partition = partition;
         self.last.token = token;
         if self.key_weight > 0 {
@@ -221,9 +230,14 @@ impl Charges {
         true
     }
 
+    const fn last_micros(&self) -> u64 {
+        self.sum_micros.saturating_sub(self.entered_micros)
+    }
+
     fn take_last(&mut self) -> Option<Charge> {
+        let micros = self.last_micros();
         let last = std::mem::replace(&mut self.last, Charge::NONE);
-        std::mem::take(&mut self.is_entered).then_some(last)
+        std::mem::take(&mut self.is_entered).then_some(Charge { micros, ..last })
     }
 
     fn last(&self) -> Option<&Charge> {
@@ -246,9 +260,6 @@ impl Charges {
         self.sum_micros = self.sum_micros.saturating_add(micros);
         if let Some(sum) = self.stages.get_mut(stage as usize) {
             *sum = sum.saturating_add(micros);
-        }
-        if self.is_entered {
-            self.last.micros = self.last.micros.saturating_add(micros);
         }
     }
 
@@ -313,7 +324,7 @@ impl Charges {
         self.fold();
         Mark {
             entries: self.before.len() + usize::from(self.is_entered),
-            last_micros: self.last.micros,
+            last_micros: self.last_micros(),
             stages: self.stages,
         }
     }
@@ -322,16 +333,17 @@ impl Charges {
     /// charged to the partition entered last.
     pub fn restore(&mut self, mark: Mark) {
         self.scanned_micros = 0;
+        self.is_plain = false;
         let current = self.take_last();
         self.before.extend(current.clone());
         self.before.truncate(mark.entries);
+        self.stages = mark.stages;
+        self.sum_micros = self.stages.iter().fold(0, |sum, stage| sum.saturating_add(*stage));
         if let Some(last) = self.before.pop() {
             self.is_entered = true;
             self.last = last;
-            self.last.micros = mark.last_micros;
+            self.entered_micros = self.sum_micros.saturating_sub(mark.last_micros);
         }
-        self.stages = mark.stages;
-        self.sum_micros = self.stages.iter().fold(0, |sum, stage| sum.saturating_add(*stage));
         let is_last = |current: &Charge| {
             self.last()
                 .is_some_and(|last| last.partition == current.partition && last.token == current.token)
@@ -340,7 +352,8 @@ impl Charges {
             let last = self.take_last();
             self.before.extend(last);
             self.is_entered = true;
-            self.last = Charge { micros: 0, ..current };
+            self.last = current;
+            self.entered_micros = self.sum_micros;
         }
     }
 
@@ -397,16 +410,17 @@ impl Charges {
     /// different keys or again with one. What is charged for metadata is nobody's.
     pub fn partitions(&mut self) -> impl Iterator<Item = &Charge> {
         self.fold();
+        self.last.micros = self.last_micros();
         let all = self.before.iter().chain(self.last());
         all.filter(|charge| charge.micros > 0)
     }
 
-    /// The only charge, where there is one alone.
-    #[inline]
-    pub fn only(&mut self) -> Option<&Charge> {
-        self.fold();
-        let is_only = self.is_entered && self.last.micros > 0 && self.before.is_empty();
-        is_only.then_some(&self.last)
+    /// Where, at which token, and for how many millionths, of a statement that came to one logical partition alone, once, and whose
+    /// key is not kept: nearly every one, and told quickly. `None`: ask for [`Charges::partitions`].
+    #[inline(always)]
+    pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
+        let token = self.last.token.filter(|_| self.is_plain)?;
+        Some((self.last.partition, token, self.micros()))
     }
 
     /// The price of a look at a row of up to 1 KiB by its whole key.
