@@ -249,10 +249,15 @@ impl Run<'_> {
             _ => 2 * AROUND,
         });
         let begun = clock::now();
+        let what = format!("change {number} ({})", change.statement());
+        let told = |error: &Error| println!("partitions: {what}: {error}");
         let (server, answered) = if planned.is_killed {
-            (None, self.kill_in(server, connection, change, random)?)
+            (
+                None,
+                self.kill_in(server, connection, change, random).inspect_err(told)?,
+            )
         } else {
-            connection.must(&change.statement())?;
+            connection.must(&change.statement()).inspect_err(told)?;
             (Some(server), true)
         };
         let ended = clock::now();
@@ -278,7 +283,6 @@ impl Run<'_> {
         if planned.is_killed {
             self.folders(&after)?;
         }
-        let what = format!("change {number} ({})", change.statement());
         self.found.pages(&mut connection, self.model, &mut pages, &what)?;
         if self.options.rows <= SMALL_ROWS || number.is_multiple_of(self.options.full_every) {
             self.found.whole(&mut connection, self.model, &what)?;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::answer::{Answer, AnswerKind, BatchKind, ChangeKind, QueryParams, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
+use super::counts::Counts;
 use super::error::Error;
 use super::figures::Watch;
 use super::index;
@@ -105,6 +106,8 @@ pub struct Database {
     prices: Coefficients,
     /// Who counts charges.
     meter: Arc<Meter>,
+    /// What physical partitions hold.
+    counts: Counts,
     pub(super) rules: Rules,
     timeuuids: Arc<Timeuuids>,
     /// The next request's number, where its own randomness begins.
@@ -284,6 +287,7 @@ impl Database {
             guardrails: options.guardrails,
             prices: options.prices,
             meter,
+            counts: Counts::default(),
             rules,
             timeuuids,
             seeds,
@@ -379,6 +383,16 @@ impl Database {
     /// What operations cost.
     pub(super) const fn prices(&self) -> &Coefficients {
         &self.prices
+    }
+
+    /// What physical partitions hold, as far as it was counted.
+    pub(super) const fn counts(&self) -> &Counts {
+        &self.counts
+    }
+
+    #[cfg(test)]
+    pub(super) const fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
     }
 
     /// Who counts charges.

@@ -191,7 +191,8 @@ impl Database {
         sum
     }
 
-    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token.
+    /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
+    /// as it was counted ([`Database::count_partitions`]).
     #[must_use]
     pub fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();
@@ -202,7 +203,7 @@ impl Database {
                 continue;
             };
             for partition in partitions.overlapping(i64::MIN, i64::MAX) {
-                let estimate = partitions.bytes_in(table.storage_id, partition.lower, partition.upper);
+                let estimate = self.held(partitions, table.storage_id, partition);
                 figures.push(PartitionFigures {
                     id: partition.id.0,
                     keyspace: table.keyspace.clone(),
@@ -339,16 +340,12 @@ impl Database {
     }
 
     fn disk_usage(&self) -> Vec<(String, String, u64)> {
-        let mut usage: Vec<(String, String, u64)> = Vec::new();
-        for partition in self.partitions() {
-            match usage.last_mut() {
-                Some((keyspace, table, bytes)) if *keyspace == partition.keyspace && *table == partition.table => {
-                    *bytes += partition.bytes;
-                }
-                _ => usage.push((partition.keyspace, partition.table, partition.bytes)),
-            }
-        }
-        usage
+        let snapshot = self.snapshot();
+        let usage = |table: &Arc<Table>| {
+            let bytes = snapshot.partitions(table).ok()?.bytes(table.storage_id).bytes;
+            Some((table.keyspace.clone(), table.name.clone(), bytes))
+        };
+        stored_tables(&snapshot.schema).filter_map(usage).collect()
     }
 
     /// Forgets the figures of tables that are gone, once they are as many as those that are there.

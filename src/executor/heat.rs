@@ -78,13 +78,12 @@ impl Database {
         Ok(done)
     }
 
-    /// The partition keys that were asked most in the last one to two minutes, the most asked first.
+    /// The partition keys of users' tables that were asked most in the last one to two minutes, the most asked first.
     #[must_use]
     pub fn hot_keys(&self) -> Vec<HotKey> {
         let schema = self.schema();
-        let tables: BTreeMap<StorageId, &Table> = stored_tables(&schema)
-            .map(|table| (table.storage_id, table.as_ref()))
-            .collect();
+        let users = stored_tables(&schema).filter(|table| !system::is_name(&table.keyspace));
+        let tables: BTreeMap<StorageId, &Table> = users.map(|table| (table.storage_id, table.as_ref())).collect();
         let now = self.store_and_clock().1.monotonic();
         let hottest = self.meter().hot().hottest(now, SHOWN_MAX).into_iter();
         let shown = hottest.filter_map(|hot| {

@@ -15,6 +15,7 @@
 pub mod answer;
 mod batch_log;
 mod catalog;
+mod counts;
 mod database;
 mod disturb;
 pub mod error;

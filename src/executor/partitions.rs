@@ -17,9 +17,9 @@ use std::collections::HashMap;
 use std::ops::ControlFlow;
 
 use super::catalog::Snapshot;
+use super::counts::walk;
 use super::database::Database;
-use super::error::{Error, storage_read};
-use crate::partition::store::{Order, Space, key};
+use super::error::Error;
 use crate::partition::{PhysicalPartition, TablePartitions};
 use crate::planner::ddl::PartitionChange;
 use crate::schema::node::PhysicalPartition as Shown;
@@ -50,11 +50,11 @@ pub struct Repartitioned {
 
 /// What a check remembers for the next one: an entry for each table that was counted.
 #[derive(Debug, Default)]
-pub struct PartitionSizes(HashMap<StorageId, Counted>);
+pub struct PartitionSizes(HashMap<StorageId, Sizes>);
 
 /// Bytes of a table's partitions at one moment.
 #[derive(Debug)]
-struct Counted {
+struct Sizes {
     /// The list's epoch then.
     epoch: u64,
     /// Bytes of the table then, as the store knows them.
@@ -65,15 +65,9 @@ struct Counted {
     small: Vec<(u64, u64)>,
 }
 
-/// The token in a row's key.
-fn token_of(key: &[u8]) -> Option<i64> {
-    let token = key.get(4..)?.first_chunk::<8>()?;
-    Some((u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed())
-}
-
 impl Database {
     /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
-    /// and one merge of each table. Requests do not wait for it; it may stop anywhere.
+    /// and one merge of each table. Counts what somebody was to show before. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.
@@ -82,6 +76,7 @@ impl Database {
         limits: PartitionLimits,
         sizes: &mut PartitionSizes,
     ) -> Result<Repartitioned, Error> {
+        self.count_wanted().await?;
         let mut done = Repartitioned::default();
         let snapshot = std::sync::Arc::clone(&self.catalog().load());
         let keyspaces = snapshot.schema.keyspaces.values();
@@ -115,10 +110,12 @@ impl Database {
         }
         let counted = match sizes.0.remove(&id) {
             Some(counted) if counted.epoch == list.epoch() && !is_stale(&counted, table_bytes, limits) => counted,
-            before => {
-                let small = before.map(|before| before.small).unwrap_or_default();
-                count(list, id, table_bytes, small).await?
-            }
+            before => Sizes {
+                epoch: list.epoch(),
+                table_bytes,
+                bytes: self.count_table(list, id).await?.bytes(),
+                small: before.map(|before| before.small).unwrap_or_default(),
+            },
         };
         for (partition, bytes) in list.all().iter().zip(&counted.bytes) {
             if *bytes <= limits.bytes_max {
@@ -183,31 +180,6 @@ impl Database {
     }
 }
 
-/// Walks a table's keys and counts what is in each partition.
-async fn count(
-    list: &TablePartitions,
-    table: StorageId,
-    table_bytes: u64,
-    small: Vec<(u64, u64)>,
-) -> Result<Counted, Error> {
-    let mut counted = Counted {
-        epoch: list.epoch(),
-        table_bytes,
-        bytes: Vec::with_capacity(list.all().len()),
-        small,
-    };
-    for partition in list.all() {
-        let mut bytes = 0;
-        walk(partition, table, |_, len| {
-            bytes += len;
-            ControlFlow::Continue(())
-        })
-        .await?;
-        counted.bytes.push(bytes);
-    }
-    Ok(counted)
-}
-
 /// The token before which about half of the bytes of a partition lie; `None` when all are of one token.
 async fn middle(partition: &PhysicalPartition, table: StorageId, bytes: u64) -> Result<Option<i64>, Error> {
     let mut passed = 0_u64;
@@ -232,25 +204,6 @@ async fn middle(partition: &PhysicalPartition, table: StorageId, bytes: u64) -> 
     Ok(best.map(|(_, token)| token))
 }
 
-/// Shows the token and the bytes of each row of a partition, in order.
-async fn walk(
-    partition: &PhysicalPartition,
-    table: StorageId,
-    mut visit: impl FnMut(i64, u64) -> ControlFlow<()> + Send,
-) -> Result<(), Error> {
-    let at = partition.store.snapshot();
-    let range = key::token_range(table, partition.lower, partition.upper);
-    let walked = partition
-        .store
-        .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-            match token_of(key) {
-                Some(token) => visit(token, (key.len() + value.len()) as u64),
-                None => ControlFlow::Continue(()),
-            }
-        });
-    walked.await.map_err(|error| storage_read(&error))
-}
-
 /// How many partitions a table's options give it.
 fn least(table: &Table) -> usize {
     let given = table.options.partitions.map_or(1, usize::from);
@@ -258,7 +211,7 @@ fn least(table: &Table) -> usize {
 }
 
 /// Whether so much has come or gone since that what was counted does not serve any more.
-fn is_stale(counted: &Counted, table_bytes: u64, limits: PartitionLimits) -> bool {
+fn is_stale(counted: &Sizes, table_bytes: u64, limits: PartitionLimits) -> bool {
     let come = table_bytes.saturating_sub(counted.table_bytes);
     let fullest = counted.bytes.iter().copied().max().unwrap_or_default();
     // One that could not be split is counted again only with new bytes.

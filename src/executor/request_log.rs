@@ -63,9 +63,7 @@ struct Entry {
 struct Rare {
     /// The statement's place on its page.
     place: usize,
-    charge: RequestUnits,
-    /// How long it waited in the server for its units, if it had to.
-    waited: Option<Duration>,
+    told: Told,
 }
 
 /// In place of an error's code: no error has this one.
@@ -169,7 +167,31 @@ impl RequestLog {
     }
 }
 
+impl Turn {
+    fn numbers(&self) -> Range<u64> {
+        self.left.clone()
+    }
+
+    /// What was told of the charge of one of its entries.
+    fn told(&self, number: u64, entry: &Entry) -> Told {
+        let plain = Told {
+            charge: RequestUnits::hundredths(entry.charge.into()),
+            waited: None,
+        };
+        self.heading.rare(number - self.first).map_or(plain, |rare| rare.told)
+    }
+}
+
 impl Kept {
+    /// The entries with their numbers, oldest first.
+    fn numbered(&self) -> impl Iterator<Item = (&Turn, u64, &Entry)> {
+        let of = |turn| Turn::numbers(turn).map(move |number| (turn, number));
+        let numbered = self.turns.iter().flat_map(of);
+        numbered
+            .zip(&self.entries)
+            .map(|((turn, number), entry)| (turn, number, entry))
+    }
+
     /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
     fn forget(&mut self, entries_max: usize) -> Option<Turn> {
         let beyond = self.entries.len().saturating_sub(entries_max);
@@ -240,6 +262,22 @@ impl Page {
         let address = std::ptr::from_ref(session).addr();
         let is_other = std::mem::replace(&mut self.session, address) != address;
         is_other && (self.heading.client != session.client || self.heading.user != session.user)
+    }
+
+    /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
+    fn add(&mut self, asked: u8, told: Told, request_bytes: u32, outcome: &Result<Answer, Error>) {
+        let charge = u32::try_from(told.charge.in_hundredths());
+        if told.waited.is_some() || charge.is_err() {
+            let place = self.entries.len();
+            self.heading.rare.push(Rare { place, told });
+        }
+        self.entries.push(Entry {
+            charge: charge.unwrap_or(u32::MAX),
+            request_bytes,
+            response_bytes: outcome.as_ref().map_or(0, response_bytes),
+            error_code: outcome.as_ref().err().map_or(NO_ERROR, Error::code),
+            asked,
+        });
     }
 
     /// Begins a page with this statement.
@@ -378,22 +416,10 @@ impl RequestLog {
             self.put(page, ended());
         }
         let Some(asked) = page.asked(done) else { return };
-        let place = page.entries.len();
-        if place == 0 {
+        if page.entries.is_empty() {
             page.begin(request);
         }
-        let Told { charge, waited } = told;
-        let hundredths = u32::try_from(charge.in_hundredths());
-        if waited.is_some() || hundredths.is_err() {
-            page.heading.rare.push(Rare { place, charge, waited });
-        }
-        page.entries.push(Entry {
-            charge: hundredths.unwrap_or(u32::MAX),
-            request_bytes: request.params().request_bytes,
-            response_bytes: outcome.as_ref().map_or(0, response_bytes),
-            error_code: outcome.as_ref().err().map_or(NO_ERROR, Error::code),
-            asked,
-        });
+        page.add(asked, told, request.params().request_bytes, outcome);
     }
 }
 
@@ -411,13 +437,9 @@ impl Database {
     pub(super) fn logged_requests(&self) -> Vec<LoggedRequest> {
         let host = self.node().host_id;
         let kept = self.meter().log().kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let turns = kept.turns.iter();
-        let numbered = turns.flat_map(|turn| turn.left.clone().map(move |number| (turn, number)));
-        let shown = |((turn, number), entry): ((&Turn, u64), &Entry)| {
+        let shown = |(turn, number, entry): (&Turn, u64, &Entry)| {
             let (heading, asked) = (&turn.heading, turn.heading.asked(entry.asked)?);
-            let rare = heading.rare(number - turn.first);
-            let charge = rare.map_or_else(|| RequestUnits::hundredths(entry.charge.into()), |rare| rare.charge);
-            let waited = rare.and_then(|rare| rare.waited);
+            let Told { charge, waited } = turn.told(number, entry);
             Some(LoggedRequest {
                 number,
                 activity_id: activity_id(host, number),
@@ -438,7 +460,7 @@ impl Database {
                 delay_ms: waited.map(|waited| waited.as_secs_f64() * 1000.0),
             })
         };
-        numbered.zip(&kept.entries).filter_map(shown).collect()
+        kept.numbered().filter_map(shown).collect()
     }
 }
 
@@ -448,4 +470,48 @@ fn activity_id(host: Uuid, number: u64) -> Uuid {
     digest.update(host.as_bytes());
     digest.update(number.to_be_bytes());
     uuid::Builder::from_md5_bytes(digest.finalize().into()).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hundredths above which a charge is rare, and the charge of a statement: every fifth is above it.
+    fn told(number: u64) -> Told {
+        let rare = u64::from(u32::MAX) + number;
+        Told {
+            charge: RequestUnits::hundredths(if number.is_multiple_of(5) { rare } else { number }),
+            waited: number.is_multiple_of(7).then(|| Duration::from_millis(number)),
+        }
+    }
+
+    fn page(numbers: Range<u64>) -> Page {
+        let mut page = Page::default();
+        for number in numbers {
+            page.add(0, told(number), 0, &Ok(Answer::new(AnswerKind::Void)));
+        }
+        page
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_entries_are_kept_with_what_is_rare(pages in prop::collection::vec(0_u64..40, 0..30), max in 1_usize..60) {
+            let log = RequestLog::new(max);
+            let mut next = 0;
+            for count in pages {
+                log.put(&mut page(next..next + count), Duration::ZERO);
+                next += count;
+                let kept = log.kept.lock().unwrap();
+                let first = next.saturating_sub(max as u64);
+                let numbers: Vec<u64> = kept.numbered().map(|(_, number, _)| number).collect();
+                prop_assert_eq!(numbers, (first..next).collect::<Vec<_>>());
+                for (turn, number, entry) in kept.numbered() {
+                    prop_assert_eq!(turn.told(number, entry), told(number));
+                }
+                prop_assert!(kept.turns.len() <= max.min(kept.entries.len()));
+            }
+        }
+    }
 }

@@ -27,7 +27,7 @@ pub(super) enum Done<'a> {
 }
 
 /// What is told of what was paid.
-#[derive(Clone, Copy)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Told {
     /// All of it, as clients are told.
     pub(super) charge: RequestUnits,

@@ -65,6 +65,12 @@ pub struct Sources<'a> {
     pub token: fn(&[u8]) -> i64,
 }
 
+/// Whether a view shows what physical partitions hold.
+#[must_use]
+pub fn show_sizes(view: &Table) -> bool {
+    view.keyspace == system::COSMOS && matches!(view.name.as_str(), "partitions" | "tables")
+}
+
 /// Which rows a caller wants. What is left open is `None`.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Wanted<'a> {

@@ -48,8 +48,8 @@ const BEING_MADE: u8 = 1;
 const IN_USE: u8 = 2;
 const BEING_REMOVED: u8 = 3;
 
-/// Bytes of one commit of a copy, and of one step of a removal.
-const STEP_BYTES: usize = 1 << 20;
+/// Bytes of one commit of a copy, and of one step of a removal: writers to the same store wait behind it.
+const STEP_BYTES: usize = 256 << 10;
 
 /// Keys of one step of a removal.
 const STEP_KEYS: usize = 1024;
@@ -581,10 +581,7 @@ async fn copy_range(
         scanned.await.map_err(|error| storage_read(&error))?;
         let committed = target.commit(batch).await;
         committed.map_err(|error| Error::Server(error.to_string()))?;
-        rest = last.map(|last| KeyRange {
-            start: Bound::Excluded(last),
-            end: left.end,
-        });
+        rest = last.map(|last| behind(last, left));
     }
     Ok(())
 }
@@ -614,31 +611,39 @@ async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Re
     Ok(count)
 }
 
-/// Removes the rows and deletions of a range of tokens, some at a time; their index entries go with the rows.
+/// Removes the rows and deletions of a range of tokens, some at a time; their index entries go with the rows. Nobody writes there any
+/// more, so that each step goes on behind the last one, and need not pass over what was removed before it.
 async fn remove_range(store: &Store, moved: &Moved) -> store::Result<()> {
-    let range = key::token_range(moved.table, moved.lower, moved.upper);
     for space in [Space::Rows, Space::Deletions] {
-        loop {
-            let mut batch = Batch::new();
+        let mut rest = Some(key::token_range(moved.table, moved.lower, moved.upper));
+        while let Some(left) = rest.take() {
+            let (mut batch, mut last) = (Batch::new(), None);
             let at = store.snapshot();
-            store
-                .scan(space, &range, Order::Forward, &at, |key, _| {
-                    batch.delete(space, key.to_vec());
-                    if batch.len() < STEP_KEYS && batch.bytes() < STEP_BYTES {
-                        ControlFlow::Continue(())
-                    } else {
-                        ControlFlow::Break(())
-                    }
-                })
-                .await?;
-            if batch.is_empty() {
-                break;
+            let scanned = store.scan(space, &left, Order::Forward, &at, |key, _| {
+                batch.delete(space, key.to_vec());
+                if batch.len() < STEP_KEYS && batch.bytes() < STEP_BYTES {
+                    return ControlFlow::Continue(());
+                }
+                last = Some(key.to_vec());
+                ControlFlow::Break(())
+            });
+            scanned.await?;
+            if !batch.is_empty() {
+                store.commit(batch).await?;
             }
-            store.commit(batch).await?;
+            rest = last.map(|last| behind(last, left));
             tokio::task::yield_now().await;
         }
     }
     Ok(())
+}
+
+/// What of a range lies behind a key of it.
+fn behind(key: Vec<u8>, range: KeyRange) -> KeyRange {
+    KeyRange {
+        start: Bound::Excluded(key),
+        end: range.end,
+    }
 }
 
 /// The id that a change moves, if it moves one.

@@ -79,6 +79,10 @@ impl Database {
         }
         let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits, charges);
         if is_system {
+            if views::show_sizes(&select.table) {
+                // Boxed, since it is rare, as below.
+                Box::pin(self.count_partitions()).await;
+            }
             let rows = self.view_rows(request, select);
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
         } else {

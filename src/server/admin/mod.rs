@@ -202,7 +202,7 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/metrics", get(scrape))
         .route(
             "/api/status",
-            get(async |State(shared): Shape| json(&shared.gatherer.status())),
+            get(async |State(shared): Shape| json(&counted(&shared).await.status())),
         )
         .route(
             "/api/statements",
@@ -210,11 +210,11 @@ fn router(shared: Arc<Shared>) -> Router {
         )
         .route(
             "/api/tables",
-            get(async |State(shared): Shape| json(&shared.gatherer.tables())),
+            get(async |State(shared): Shape| json(&counted(&shared).await.tables())),
         )
         .route(
             "/api/partitions",
-            get(async |State(shared): Shape| json(&shared.gatherer.partitions())),
+            get(async |State(shared): Shape| json(&counted(&shared).await.partitions())),
         )
         .route(
             "/api/keys",
@@ -254,8 +254,14 @@ fn is_own_host(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
 }
 
+/// Who gathers figures, once what physical partitions hold is counted.
+async fn counted(shared: &Shared) -> &gather::Gatherer {
+    shared.gatherer.database().count_partitions().await;
+    &shared.gatherer
+}
+
 async fn scrape(State(shared): Shape) -> Response {
-    text(exposition::CONTENT_TYPE, prometheus::render(&shared.gatherer))
+    text(exposition::CONTENT_TYPE, prometheus::render(counted(&shared).await))
 }
 
 async fn ready(State(shared): Shape) -> Response {
