@@ -10,7 +10,7 @@
 //! counted. Outside a turn it goes there at once. Who reads counters or the log in the middle of a turn settles its own sheet first.
 //!
 //! Heat is told of the tokens that were asked for as finely as it keeps them: requests of [`Heat::TOGETHER`] units are noted at the
-//! token of the last of them.
+//! token of the last of them, several such at once.
 //!
 //! A server may be started without metering, to compare: then statements gather no charges, and nothing comes here.
 
@@ -29,6 +29,9 @@ use crate::metrics::turn::{self, KeptBack};
 use crate::partition::{Heat, HotKeys};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
 use crate::token::Token;
+
+/// Tokens of a place that the heat is told of together.
+const TOKENS_MAX: usize = 16;
 
 /// Physical partitions on a sheet; what goes to more of them in one turn is told on its way.
 const PLACES_MAX: usize = 64;
@@ -50,7 +53,12 @@ struct Place {
     heat: Option<Arc<Heat>>,
     /// Millionths of a unit, but those that the heat has not been told of.
     micros: u64,
-    /// Millionths of statements that asked for keys, not yet told to the heat, and the token of the last of them.
+    /// Tokens of statements that the heat is to be told of, as many as `together`, each for [`Heat::TOGETHER`] or a little more; and the
+    /// millionths of all these statements.
+    tokens: [i64; TOKENS_MAX],
+    together: usize,
+    together_micros: u64,
+    /// Millionths of statements that asked for keys and are in none of the above, and the token of the last of them.
     asked: u64,
     token: i64,
     /// Millionths of scans, not yet told to the heat.
@@ -272,6 +280,9 @@ impl Place {
             partition: charge.partition,
             heat: heat.cloned(),
             micros: 0,
+            tokens: [0; TOKENS_MAX],
+            together: 0,
+            together_micros: 0,
             asked: 0,
             token: 0,
             scanned: 0,
@@ -291,15 +302,36 @@ impl Place {
         self.asked = self.asked.saturating_add(micros);
         self.token = token;
         if self.asked >= Heat::TOGETHER.in_micros() {
-            self.tell_heat();
+            self.put_together();
+        }
+    }
+
+    /// Puts what was asked to what the heat is to be told together.
+    #[inline]
+    fn put_together(&mut self) {
+        match self.tokens.get_mut(self.together) {
+            Some(token) if self.asked < Heat::TOGETHER.in_micros() * 2 => {
+                *token = self.token;
+                self.together += 1;
+                self.together_micros += std::mem::take(&mut self.asked);
+            }
+            _ => self.tell_heat(),
         }
     }
 
     #[inline(never)]
     fn tell_heat(&mut self) {
         let (asked, scanned) = (std::mem::take(&mut self.asked), std::mem::take(&mut self.scanned));
-        self.micros = self.micros.saturating_add(asked).saturating_add(scanned);
+        let (together, together_micros) = (
+            std::mem::take(&mut self.together),
+            std::mem::take(&mut self.together_micros),
+        );
+        let told = together_micros.saturating_add(asked).saturating_add(scanned);
+        self.micros = self.micros.saturating_add(told);
         let Some(heat) = &self.heat else { return };
+        if let Some(tokens) = self.tokens.get(..together).filter(|tokens| !tokens.is_empty()) {
+            heat.note_all(tokens, RequestUnits::rounded(together_micros));
+        }
         if asked > 0 {
             heat.note(self.token, RequestUnits::rounded(asked));
         }

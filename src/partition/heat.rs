@@ -79,6 +79,11 @@ impl Default for HeatLimits {
 impl Heat {
     /// Adds what a statement that asked for this token was charged.
     pub fn note(&self, token: i64, units: RequestUnits) {
+        self.note_all(&[token], units);
+    }
+
+    /// Adds what statements that asked for these tokens were charged together, each of them about as much as the others.
+    pub fn note_all(&self, tokens: &[i64], units: RequestUnits) {
         let step = UNITS_PER_SAMPLE.in_hundredths();
         let before = self.units.fetch_add(units.in_hundredths(), Ordering::Relaxed);
         let steps = before.saturating_add(units.in_hundredths()) / step;
@@ -89,10 +94,12 @@ impl Heat {
             .samples
             .get_or_init(|| (0..SAMPLES).map(|_| AtomicI64::new(0)).collect());
         // One that costs many units has as many samples.
-        for step in (before / step).max(steps.saturating_sub(SAMPLES as u64))..steps {
-            let place = usize::try_from(step % SAMPLES as u64).unwrap_or(0);
-            if let Some(sample) = samples.get(place) {
-                sample.store(token, Ordering::Relaxed);
+        let first = (before / step).max(steps.saturating_sub(SAMPLES as u64));
+        for at in first..steps {
+            let place = usize::try_from(at % SAMPLES as u64).unwrap_or(0);
+            let of = usize::try_from((at - first) * tokens.len() as u64 / (steps - first)).unwrap_or(0);
+            if let (Some(sample), Some(token)) = (samples.get(place), tokens.get(of)) {
+                sample.store(*token, Ordering::Relaxed);
             }
         }
     }

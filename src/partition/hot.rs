@@ -52,8 +52,19 @@ pub struct HotKey {
 
 #[derive(Debug, Default)]
 struct Sketch {
-    counters: Vec<HotKey>,
+    /// Of each counter, apart from the rest of it, since those of all are looked at for a request.
+    tokens: Vec<i64>,
+    requests: Vec<u64>,
+    counters: Vec<Counter>,
     noted: u64,
+}
+
+#[derive(Debug)]
+struct Counter {
+    table: u32,
+    key: Box<[u8]>,
+    requests_error: u64,
+    units: RequestUnits,
 }
 
 #[derive(Debug, Default)]
@@ -100,33 +111,55 @@ fn choose() -> u64 {
 impl Sketch {
     fn note(&mut self, table: u32, token: i64, key: &[u8], times: u64, units: RequestUnits) {
         self.noted += times;
-        let mut least = (u64::MAX, 0);
-        for (place, counter) in self.counters.iter_mut().enumerate() {
-            if counter.token == token && counter.table == table {
-                counter.requests += times;
+        if self.tokens.contains(&token) {
+            let mut places = (0..).zip(&self.tokens).filter(|(_, other)| **other == token);
+            let of_table = |(place, _): &(usize, _)| self.counters.get(*place).is_some_and(|of| of.table == table);
+            if let Some((place, _)) = places.find(of_table)
+                && let (Some(requests), Some(counter)) = (self.requests.get_mut(place), self.counters.get_mut(place))
+            {
+                *requests += times;
                 counter.units += units;
                 return;
             }
-            if counter.requests < least.0 {
-                least = (counter.requests, place);
-            }
         }
-        let key = key.get(..KEY_BYTES_MAX).unwrap_or(key).into();
-        let (error, place) = least;
-        let is_full = self.counters.len() >= COUNTERS;
-        let error = if is_full { error } else { 0 };
-        let counter = HotKey {
+        let mut counter = Counter {
             table,
-            token,
-            key,
-            requests: error + times,
-            requests_error: error,
+            key: key.get(..KEY_BYTES_MAX).unwrap_or(key).into(),
+            requests_error: 0,
             units,
         };
-        match self.counters.get_mut(place).filter(|_| is_full) {
-            Some(taken) => *taken = counter,
-            None => self.counters.push(counter),
+        if self.counters.len() < COUNTERS {
+            self.tokens.push(token);
+            self.requests.push(times);
+            self.counters.push(counter);
+            return;
         }
+        let least = (0..).zip(&self.requests).min_by_key(|(_, requests)| **requests);
+        let Some(place) = least.map(|(place, _): (usize, _)| place) else {
+            return;
+        };
+        if let (Some(requests), Some(other), Some(taken)) = (
+            self.requests.get_mut(place),
+            self.tokens.get_mut(place),
+            self.counters.get_mut(place),
+        ) {
+            counter.requests_error = *requests;
+            *requests += times;
+            *other = token;
+            *taken = counter;
+        }
+    }
+
+    fn keys(&self) -> impl Iterator<Item = HotKey> {
+        let all = self.tokens.iter().zip(&self.requests).zip(&self.counters);
+        all.map(|((token, requests), counter)| HotKey {
+            table: counter.table,
+            token: *token,
+            key: counter.key.clone(),
+            requests: *requests,
+            requests_error: counter.requests_error,
+            units: counter.units,
+        })
     }
 }
 
@@ -198,8 +231,8 @@ impl HotKeys {
             let mut shard = shard.lock().unwrap_or_else(PoisonError::into_inner);
             let window = window.max(shard.window);
             shard.turn_to(window);
-            let mut keys = shard.now.counters.clone();
-            for before in &shard.before.counters {
+            let mut keys: Vec<HotKey> = shard.now.keys().collect();
+            for before in shard.before.keys() {
                 let same = |key: &&mut HotKey| key.token == before.token && key.table == before.table;
                 match keys.iter_mut().find(same) {
                     Some(key) => {
@@ -207,7 +240,7 @@ impl HotKeys {
                         key.requests_error += before.requests_error;
                         key.units += before.units;
                     }
-                    None => keys.push(before.clone()),
+                    None => keys.push(before),
                 }
             }
             hottest.append(&mut keys);

@@ -137,7 +137,7 @@ pub struct Charges {
     /// sum has grown since, and is written into it when somebody asks.
     last: Charge,
     is_entered: bool,
-    /// Whether nothing else was charged, to anybody, and its key is not kept.
+    /// Whether nothing was charged before, to anybody, and its key is not kept.
     is_plain: bool,
     /// What the sum was when the last partition was entered.
     entered_micros: u64,
@@ -176,7 +176,7 @@ impl Charges {
             scanned_micros: 0,
             last: Charge::NONE,
             is_entered: false,
-            is_plain: false,
+            is_plain: key_weight == 0,
             entered_micros: 0,
             before: Vec::new(),
             stages: [0; Stage::ALL.len()],
@@ -208,7 +208,10 @@ impl Charges {
         if self.is_entered && !self.leave(partition, token) {
             return;
         }
-        self.is_plain = !self.is_entered && self.sum_micros == 0 && self.key_weight == 0;
+        debug_assert!(
+            !self.is_plain || self.sum_micros == 0,
+            "what came before is somebody else's"
+        );
         self.is_entered = true;
         self.entered_micros = self.sum_micros;
         self.last.partition = partition;
@@ -225,6 +228,7 @@ impl Charges {
         if self.last.partition == partition && self.last.token == token {
             return false;
         }
+        self.is_plain = false;
         let last = self.take_last();
         self.before.extend(last);
         true
@@ -315,6 +319,7 @@ impl Charges {
 
     /// A statement on system tables or on the schema: one price for all.
     pub fn metadata(&mut self) {
+        self.is_plain = false;
         self.add(Stage::Metadata, self.prices.metadata_micros());
     }
 
@@ -419,7 +424,7 @@ impl Charges {
     /// key is not kept: nearly every one, and told quickly. `None`: ask for [`Charges::partitions`].
     #[inline(always)]
     pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
-        let token = self.last.token.filter(|_| self.is_plain)?;
+        let token = self.last.token.filter(|_| self.is_plain && self.is_entered)?;
         Some((self.last.partition, token, self.micros()))
     }
 

@@ -1,0 +1,186 @@
+//! Limits, prices and guardrails: how much there may be of what.
+
+use std::fmt;
+use std::str::FromStr;
+
+use super::{ConfigError, Values};
+use crate::executor::{self, SizeLimits, ThroughputRules};
+use crate::partition::Consistency;
+use crate::planner::Guardrails;
+use crate::planner::guardrails::{Listed, Names, Switches};
+use crate::profile::Profile;
+use crate::server::Limits;
+use crate::throughput::Coefficients;
+
+/// What limits of size are multiplied with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Scale {
+    numerator: u32,
+    denominator: u32,
+}
+
+impl Scale {
+    /// A limit, scaled; never nothing.
+    pub(super) fn of(self, limit: u64) -> u64 {
+        let scaled = u128::from(limit) * u128::from(self.numerator) / u128::from(self.denominator);
+        u64::try_from(scaled).unwrap_or(u64::MAX).max(1)
+    }
+}
+
+pub(super) fn scale(values: &Values) -> Result<Scale, ConfigError> {
+    let text = values.text("scale-limits").unwrap_or("1");
+    let (numerator, denominator) = text.split_once('/').unwrap_or((text, "1"));
+    let part = |part: &str| part.trim().parse::<u32>().ok().filter(|part| *part > 0);
+    match (part(numerator), part(denominator)) {
+        (Some(numerator), Some(denominator)) => Ok(Scale { numerator, denominator }),
+        _ => Err(values.wrong("scale-limits", text, "a fraction of whole numbers above 0, like 1/1000")),
+    }
+}
+
+/// A limit that has a default in the `cosmos` profile only: `None` is none.
+fn limit<T: FromStr<Err: fmt::Display>>(
+    values: &Values,
+    name: &'static str,
+    in_cosmos: T,
+) -> Result<Option<T>, ConfigError> {
+    match values.text(name) {
+        Some("off") => Ok(None),
+        Some("auto") | None => Ok(values.parsed::<Profile>("profile")?.is_cosmos().then_some(in_cosmos)),
+        Some(_) => values.parsed(name).map(Some),
+    }
+}
+
+pub(super) fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
+    let scale = scale(values)?;
+    let scaled = |limit: Option<u64>| limit.map(|limit| scale.of(limit));
+    let logical = match values.text("logical-partition-bytes-max") {
+        Some("off") => None,
+        _ => Some(values.parsed("logical-partition-bytes-max")?),
+    };
+    Ok(SizeLimits {
+        logical_partition_bytes_max: scaled(logical),
+        row_bytes_max: scaled(limit(values, "row-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
+        request_bytes_max: scaled(limit(values, "request-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
+        batch_operations_max: limit(values, "batch-operations-max", SizeLimits::BATCH_OPERATIONS_MAX)?,
+        partition_key_bytes_max: limit(values, "partition-key-bytes-max", SizeLimits::PARTITION_KEY_BYTES_MAX)?,
+        ttl_seconds_max: match values.text("ttl-seconds-max") {
+            Some("off") | None => None,
+            Some(_) => Some(values.parsed("ttl-seconds-max")?),
+        },
+    })
+}
+
+pub(super) fn page_bytes_max(values: &Values) -> Result<usize, ConfigError> {
+    let given = limit(values, "page-bytes-max", SizeLimits::PAGE_BYTES_MAX)?;
+    let bytes = given.unwrap_or(executor::Options::PAGE_BYTES_MAX);
+    Ok(usize::try_from(scale(values)?.of(bytes as u64)).unwrap_or(usize::MAX))
+}
+
+pub(super) fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError> {
+    let profile: Profile = values.parsed("profile")?;
+    let rules = if profile.is_cosmos() {
+        ThroughputRules::cosmos()
+    } else {
+        ThroughputRules::unlimited()
+    };
+    Ok(ThroughputRules {
+        bursts: values.parsed("burst-capacity")?,
+        server_side_retry: values.parsed("server-side-retry")?,
+        is_metered: values.parsed("metering")?,
+        waiting_max: values.parsed("server-side-retry-waiting-max")?,
+        split_delay: values.seconds("split-delay-seconds")?,
+        ..rules
+    })
+}
+
+pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
+    Ok(Limits {
+        body_bytes_max: values.parsed("body-bytes-max")?,
+        login_deadline: values.seconds("login-seconds")?,
+        slow_client: values.seconds("slow-client-seconds")?,
+        in_flight_max: values.parsed("in-flight-max")?,
+        in_flight_bytes_total_max: values.parsed("in-flight-bytes-total-max")?,
+        connections_max: values.parsed("connections-max")?,
+        connections_per_address_max: values.parsed("connections-per-address-max")?,
+        idle: values.seconds("idle-seconds")?,
+        drain: values.seconds("drain-seconds")?,
+        prepared_max: values.parsed("prepared-max")?,
+        ..Limits::default()
+    })
+}
+
+/// Most entries of the request log: some 100 MB, when all texts are long.
+pub(super) const REQUEST_LOG_MAX: usize = 50_000;
+
+pub(super) fn prices(values: &Values) -> Result<Coefficients, ConfigError> {
+    let text = values.all("request-units").join(",");
+    text.parse()
+        .map_err(|error| values.wrong("request-units", &text, error))
+}
+
+pub(super) fn guardrails(values: &Values) -> Result<Guardrails, ConfigError> {
+    Ok(Guardrails {
+        batch_bytes: values.parsed("batch-size-thresholds")?,
+        unlogged_batch_partitions: values.parsed("unlogged-batch-across-partitions-thresholds")?,
+        tombstones: values.parsed("tombstone-thresholds")?,
+        keyspaces: values.parsed("keyspaces-thresholds")?,
+        tables: values.parsed("tables-thresholds")?,
+        columns_per_table: values.parsed("columns-per-table-thresholds")?,
+        secondary_indexes_per_table: values.parsed("secondary-indexes-per-table-thresholds")?,
+        materialized_views_per_table: values.parsed("materialized-views-per-table-thresholds")?,
+        fields_per_udt: values.parsed("fields-per-udt-thresholds")?,
+        partition_keys_in_select: values.parsed("partition-keys-in-select-thresholds")?,
+        in_select_cartesian_product: values.parsed("in-select-cartesian-product-thresholds")?,
+        page_size: values.parsed("page-size-thresholds")?,
+        items_per_collection: values.parsed("items-per-collection-thresholds")?,
+        collection_bytes: values.parsed("collection-size-thresholds")?,
+        column_value_bytes: values.parsed("column-value-size-thresholds")?,
+        vector_dimensions: values.parsed("vector-dimensions-thresholds")?,
+        maximum_timestamp_seconds: values.parsed("maximum-timestamp-thresholds")?,
+        minimum_timestamp_seconds: values.parsed("minimum-timestamp-thresholds")?,
+        partition_bytes: values.parsed("partition-size-thresholds")?,
+        partition_tombstones: values.parsed("partition-tombstones-thresholds")?,
+        read_levels: Listed {
+            warned: levels(values, "read-consistency-levels-warned")?,
+            disallowed: levels(values, "read-consistency-levels-disallowed")?,
+        },
+        write_levels: Listed {
+            warned: levels(values, "write-consistency-levels-warned")?,
+            disallowed: levels(values, "write-consistency-levels-disallowed")?,
+        },
+        table_properties: Listed {
+            warned: values.parsed("table-properties-warned")?,
+            disallowed: values.parsed("table-properties-disallowed")?,
+        },
+        switches: Switches {
+            allow_filtering: values.parsed("allow-filtering-enabled")?,
+            group_by: values.parsed("group-by-enabled")?,
+            user_timestamps: values.parsed("user-timestamps-enabled")?,
+            drop_truncate_table: values.parsed("drop-truncate-table-enabled")?,
+            drop_keyspace: values.parsed("drop-keyspace-enabled")?,
+            alter_table: values.parsed("alter-table-enabled")?,
+            secondary_indexes: values.parsed("secondary-indexes-enabled")?,
+            simple_strategy: values.parsed("simplestrategy-enabled")?,
+            uncompressed_tables: values.parsed("uncompressed-tables-enabled")?,
+            compact_tables: values.parsed("compact-tables-enabled")?,
+            vector_type: values.parsed("vector-type-enabled")?,
+            read_before_write_list_operations: values.parsed("read-before-write-list-operations-enabled")?,
+            zero_ttl_on_twcs: values.parsed("zero-ttl-on-twcs-enabled")?,
+            zero_ttl_on_twcs_warned: values.parsed("zero-ttl-on-twcs-warned")?,
+        },
+    })
+}
+
+/// Consistency levels with commas between.
+fn levels(values: &Values, setting: &'static str) -> Result<Names, ConfigError> {
+    let names: Names = values.parsed(setting)?;
+    let is_level = |name: &&String| Consistency::ALL.iter().any(|level| level.name() == name.as_str());
+    match names.0.iter().find(|name| !is_level(name)) {
+        None => Ok(names),
+        Some(unknown) => Err(values.wrong(
+            setting,
+            unknown,
+            "must be consistency levels with commas between, as in ALL,EACH_QUORUM",
+        )),
+    }
+}

@@ -1,0 +1,276 @@
+//! What was said of each setting, as texts, and who said it.
+
+use std::collections::BTreeMap;
+use std::fmt;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::path::{Path, PathBuf};
+use std::str::FromStr;
+use std::time::Duration;
+
+use super::{SETTINGS, Setting};
+use crate::profile::Profile;
+
+/// Where a value came from.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Origin {
+    /// Nobody said anything.
+    Default,
+    /// The profile's own default.
+    Profile(Profile),
+    /// The configuration file.
+    File(PathBuf),
+    /// This variable.
+    Environment(String),
+    /// The command line.
+    CommandLine,
+}
+
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Default => formatter.write_str("default"),
+            Self::Profile(profile) => write!(formatter, "profile {profile}"),
+            Self::File(path) => write!(formatter, "{}", path.display()),
+            Self::Environment(name) => write!(formatter, "environment {name}"),
+            Self::CommandLine => formatter.write_str("command line"),
+        }
+    }
+}
+
+/// What is wrong with the settings.
+#[derive(Debug, thiserror::Error)]
+pub enum ConfigError {
+    /// A file cannot be read.
+    #[error("cannot read {}: {source}", path.display())]
+    Read {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The configuration file is no TOML.
+    #[error("{}: {source}", path.display())]
+    Toml {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: Box<toml::de::Error>,
+    },
+    /// The configuration file has a key that is no setting, or a value of the wrong kind.
+    #[error("{}: {key}: {what}", path.display())]
+    Key {
+        /// The file.
+        path: PathBuf,
+        /// The key.
+        key: String,
+        /// What is wrong.
+        what: &'static str,
+    },
+    /// A value does not mean what it must.
+    #[error("{name} = {value:?} ({origin}): {what}")]
+    Value {
+        /// The setting.
+        name: &'static str,
+        /// Its value.
+        value: String,
+        /// Where it came from.
+        origin: Origin,
+        /// What is wrong.
+        what: String,
+    },
+    /// Settings that do not go together.
+    #[error("{0}")]
+    Together(String),
+}
+
+/// Where the profile `cosmos` serves unless told otherwise: this machine's own address, Cosmos's port.
+const COSMOS_LISTEN: &str = "127.0.0.1:10350";
+
+/// The values of all settings as texts, with their origins.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Values {
+    values: BTreeMap<&'static str, (Vec<String>, Origin)>,
+}
+
+/// The name of a setting's environment variable.
+#[must_use]
+pub fn variable(name: &str) -> String {
+    format!("HELENUS_{}", name.replace('-', "_").to_uppercase())
+}
+
+impl Values {
+    /// Gathers the values. `given` are those of the command line, by name; `environment` reads a variable.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no TOML, or has a key that is no setting.
+    pub fn gather(
+        file: Option<&Path>,
+        given: &BTreeMap<String, Vec<String>>,
+        environment: impl Fn(&str) -> Option<String>,
+    ) -> Result<Self, ConfigError> {
+        let mut in_file = file.map(read_file).transpose()?.unwrap_or_default();
+        let mut values = BTreeMap::new();
+        for setting in SETTINGS {
+            let variable = variable(setting.name);
+            let from_file = in_file.remove(setting.name);
+            let value = if let Some(values) = given.get(setting.name) {
+                (values.clone(), Origin::CommandLine)
+            } else if let Some(value) = environment(&variable) {
+                let parts = if setting.repeatable {
+                    value.split(',').map(|part| part.trim().to_owned()).collect()
+                } else {
+                    vec![value]
+                };
+                (parts, Origin::Environment(variable))
+            } else if let (Some(values), Some(path)) = (from_file, file) {
+                (values, Origin::File(path.to_owned()))
+            } else {
+                let default = match setting.name {
+                    "data" => Some(default_data(&environment)),
+                    _ => setting.default.map(str::to_owned),
+                };
+                (default.into_iter().collect(), Origin::Default)
+            };
+            values.insert(setting.name, value);
+        }
+        let mut gathered = Self { values };
+        gathered.follow_profile();
+        Ok(gathered)
+    }
+
+    /// What nobody has set is as the profile has it.
+    fn follow_profile(&mut self) {
+        let Some(profile) = self.text("profile").and_then(|name| name.parse::<Profile>().ok()) else {
+            return;
+        };
+        if !profile.is_cosmos() {
+            return;
+        }
+        let region: Vec<String> = self.all("region").to_vec();
+        for (name, values) in [
+            ("listen", Vec::new()),
+            ("tls-listen", vec![COSMOS_LISTEN.to_owned()]),
+            ("cluster-name", vec!["CosmosProd".to_owned()]),
+            ("data-center", region),
+        ] {
+            if let Some(value) = self.values.get_mut(name)
+                && value.1 == Origin::Default
+            {
+                *value = (values, Origin::Profile(profile));
+            }
+        }
+    }
+
+    /// Every setting with its values and their origin, in the order of [`SETTINGS`].
+    pub fn iter(&self) -> impl Iterator<Item = (&'static Setting, &[String], &Origin)> {
+        SETTINGS.iter().filter_map(|setting| {
+            let (values, origin) = self.values.get(setting.name)?;
+            Some((setting, values.as_slice(), origin))
+        })
+    }
+
+    pub(super) fn all(&self, name: &'static str) -> &[String] {
+        self.values
+            .get(name)
+            .map(|(values, _)| values.as_slice())
+            .unwrap_or_default()
+    }
+
+    pub(super) fn text(&self, name: &'static str) -> Option<&str> {
+        self.all(name).last().map(String::as_str)
+    }
+
+    pub(super) fn wrong(&self, name: &'static str, value: &str, what: impl fmt::Display) -> ConfigError {
+        ConfigError::Value {
+            name,
+            value: value.to_owned(),
+            origin: self
+                .values
+                .get(name)
+                .map_or(Origin::Default, |(_, origin)| origin.clone()),
+            what: what.to_string(),
+        }
+    }
+
+    pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self, name: &'static str) -> Result<T, ConfigError> {
+        let text = self.text(name).unwrap_or_default();
+        text.parse().map_err(|error| self.wrong(name, text, error))
+    }
+
+    pub(super) fn optional<T: FromStr<Err: fmt::Display>>(&self, name: &'static str) -> Result<Option<T>, ConfigError> {
+        self.text(name).is_some().then(|| self.parsed(name)).transpose()
+    }
+
+    pub(super) fn seconds(&self, name: &'static str) -> Result<Duration, ConfigError> {
+        self.parsed(name).map(Duration::from_secs)
+    }
+
+    /// Where figures are served; `None`: nowhere.
+    ///
+    /// # Errors
+    /// The setting is no address.
+    pub fn admin_listen(&self) -> Result<Option<SocketAddr>, ConfigError> {
+        Ok(self.addresses("admin-listen")?.into_iter().next_back())
+    }
+
+    pub(super) fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
+        let mut addresses = Vec::new();
+        for text in self.all(name) {
+            let found = text.to_socket_addrs().map_err(|error| self.wrong(name, text, error))?;
+            let first = found.into_iter().next();
+            addresses.push(first.ok_or_else(|| self.wrong(name, text, "no address has this name"))?);
+        }
+        Ok(addresses)
+    }
+}
+
+fn read_file(path: &Path) -> Result<BTreeMap<String, Vec<String>>, ConfigError> {
+    let text = read(path)?;
+    let table: toml::Table = text.parse().map_err(|source| ConfigError::Toml {
+        path: path.to_owned(),
+        source: Box::new(source),
+    })?;
+    let mut values = BTreeMap::new();
+    for (key, value) in table {
+        let wrong = |what| ConfigError::Key {
+            path: path.to_owned(),
+            key: key.clone(),
+            what,
+        };
+        let name = key.replace('_', "-");
+        let setting = SETTINGS
+            .iter()
+            .find(|setting| setting.name == name)
+            .ok_or_else(|| wrong("there is no such setting"))?;
+        let scalar = |value: toml::Value| match value {
+            toml::Value::String(text) => Ok(text),
+            toml::Value::Integer(number) => Ok(number.to_string()),
+            toml::Value::Boolean(yes) => Ok(yes.to_string()),
+            _ => Err(wrong("the value must be a text, a whole number or a boolean")),
+        };
+        let list = match value {
+            toml::Value::Array(list) if setting.repeatable => list.into_iter().map(scalar).collect::<Result<_, _>>()?,
+            toml::Value::Array(_) => return Err(wrong("there can be only one value")),
+            value => vec![scalar(value)?],
+        };
+        values.insert(name, list);
+    }
+    Ok(values)
+}
+
+pub(super) fn read(path: &Path) -> Result<String, ConfigError> {
+    std::fs::read_to_string(path).map_err(|source| ConfigError::Read {
+        path: path.to_owned(),
+        source,
+    })
+}
+
+/// `file:` in the user's data directory, as the XDG base directories say; in the working directory without a home.
+fn default_data(environment: impl Fn(&str) -> Option<String>) -> String {
+    let absolute = |name| environment(name).filter(|path| Path::new(path).is_absolute());
+    let home = absolute("XDG_DATA_HOME")
+        .map(PathBuf::from)
+        .or_else(|| absolute("HOME").map(|home| Path::new(&home).join(".local/share")));
+    let directory = home.unwrap_or_default().join("helenus");
+    format!("file:{}", directory.display())
+}

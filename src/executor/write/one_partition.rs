@@ -1,0 +1,303 @@
+//! One modification of one logical partition: what it adds to the batch of its store.
+
+use bytes::Bytes;
+
+use super::fragment::{FragmentWriter, Stamp, reads_before};
+use super::prices::{all_indexes, how, indexed};
+use super::staged::{Marked, Staged};
+use super::{Routed, WriteRequest, WriteRoom, whole_row};
+use crate::executor::limits::too_large;
+use crate::executor::{Error, logical, storage_read};
+use crate::partition::PhysicalPartition;
+use crate::partition::store::{CellState, RangeTombstone, Row, Space, key};
+use crate::planner::bound::{BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
+use crate::planner::guardrails::CELL_BYTES;
+use crate::schema::{Column, ColumnKind};
+use crate::throughput::{Charges, PartitionRef, RowWrite};
+use crate::token::Token;
+
+/// One modification of one logical partition.
+pub(super) struct OnePartition<'a> {
+    pub(super) room: &'a WriteRoom,
+    pub(super) routed: &'a Routed<'a>,
+    pub(super) partition: &'a PhysicalPartition,
+    pub(super) partition_key: &'a Bytes,
+    pub(super) token: Token,
+    pub(super) stamp: Stamp,
+}
+
+impl OnePartition<'_> {
+    /// Adds what it writes.
+    ///
+    /// # Errors
+    /// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+    pub(super) async fn stage(
+        &self,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let modification = self.routed.modification;
+        let table = self.routed.table();
+        let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
+        if let Some(size) = &mut staged.size {
+            size.partition(table, self.partition_key);
+        }
+        match &modification.target {
+            BoundTarget::Partition => {
+                let deletion = self.stamp(staged).deletion();
+                let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
+                staged.batch(self.partition, marked).put_partition_deletion(
+                    table.storage_id,
+                    self.token.value(),
+                    self.partition_key,
+                    deletion,
+                );
+                staged.weigh(self, 0, 0);
+            }
+            BoundTarget::Ranges(ranges) => {
+                let stamp = self.stamp(staged);
+                staged.weigh(self, 0, 0);
+                for range in ranges {
+                    if let Some(size) = &mut staged.size {
+                        size.range(table, self.partition_key, range);
+                    }
+                    let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
+                    staged.batch(self.partition, marked).put_range_tombstone(
+                        table.storage_id,
+                        self.token.value(),
+                        self.partition_key,
+                        tombstone(range, stamp),
+                    );
+                }
+            }
+            BoundTarget::Static => {
+                self.stage_static(&self.prefix(), request, staged, charges).await?;
+            }
+            BoundTarget::Rows(rows) => {
+                let prefix = self.prefix();
+                if self.operations(true).next().is_some() {
+                    self.stage_static(&prefix, request, staged, charges).await?;
+                }
+                for clustering in rows {
+                    let mut row = Row::default();
+                    if deletes_rows {
+                        row.deletion = Some(self.stamp.deletion());
+                    } else if modification.kind == ModificationKind::Insert && !table.is_counter {
+                        row.marker = Some(self.stamp.marker());
+                    }
+                    self.stage_row(key::row_key(&prefix, clustering), false, row, request, staged, charges)
+                        .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stamp of deletions of more than a row.
+    fn stamp(&self, staged: &Staged) -> Stamp {
+        let earlier = i64::from(staged.deletes_just_before);
+        Stamp {
+            timestamp_micros: self.stamp.timestamp_micros.saturating_sub(earlier),
+            ..self.stamp
+        }
+    }
+
+    fn prefix(&self) -> Vec<u8> {
+        key::partition_prefix(self.routed.table().storage_id, self.token.value(), self.partition_key)
+    }
+
+    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &BoundOperation)> {
+        let table = self.routed.table();
+        self.routed
+            .modification
+            .operations
+            .iter()
+            .filter_map(move |(place, operation)| {
+                let column = table.columns.get(*place)?;
+                ((column.kind == ColumnKind::Static) == of_static).then_some((column.as_ref(), operation))
+            })
+    }
+
+    /// How a change of this modification is charged.
+    fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> Marked {
+        Marked {
+            partition: PartitionRef {
+                table: self.routed.table().storage_id,
+                partition: self.partition.id.0,
+            },
+            token: self.token.value(),
+            partition_key: self.partition_key.clone(),
+            how,
+            fragment_bytes,
+            indexed,
+            is_done: false,
+        }
+    }
+
+    /// How the write of one row is charged.
+    fn marked_row(&self, key: &[u8], of_static: bool, row: &Row) -> Marked {
+        let how = how(self.routed.modification);
+        let indexed = indexed(self.routed.table(), how, of_static, |column| {
+            self.operations(of_static).any(|(written, _)| written.id == column.id)
+        });
+        let values = row.cells.iter().map(|cell| match &cell.state {
+            CellState::Live { value, .. } => CELL_BYTES + value.len(),
+            CellState::Tombstone { .. } => CELL_BYTES,
+        });
+        self.marked(how, key.len() + values.sum::<usize>(), indexed)
+    }
+
+    async fn stage_static(
+        &self,
+        prefix: &[u8],
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let key = key::static_row_key(prefix);
+        self.stage_row(key, true, Row::default(), request, staged, charges)
+            .await
+    }
+
+    async fn stage_row(
+        &self,
+        key: Vec<u8>,
+        of_static: bool,
+        mut row: Row,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let rewrites = !of_static && self.room.rewrites(self.routed);
+        let must_read = rewrites || self.operations(of_static).any(|(_, operation)| reads_before(operation));
+        let stored = if must_read {
+            self.read(&key, of_static, staged, charges).await?
+        } else {
+            None
+        };
+        let mut stored = stored;
+        for (column, operation) in self.operations(of_static) {
+            // A list's element is looked for in what the operations of the same statement before it have left.
+            if reads_before(operation) && !row.is_empty() {
+                stored = Some(Row::merge(stored.unwrap_or_default(), row.clone().canonical()));
+            }
+            let writer = FragmentWriter {
+                stamp: self.stamp,
+                list_keys: &self.room.list_keys,
+                stored: stored.as_ref(),
+                deletes: self.routed.modification.kind == ModificationKind::Delete,
+            };
+            writer.apply(&mut row, column, operation)?;
+        }
+        if row.is_empty() {
+            return Ok(());
+        }
+        if let (true, Some(stored)) = (rewrites, &stored) {
+            whole_row::carry(&mut row, stored, &self.stamp);
+        }
+        if rewrites || must_read && self.routed.table().is_counter {
+            staged.added_to.push((key.clone(), row.clone().canonical()));
+        }
+        if let Some(size) = &mut staged.size {
+            let clustering = key.get(self.prefix().len() + 1..).filter(|_| !of_static);
+            size.row(self.routed.table(), &key, clustering, &row);
+        }
+        let token = self.token.value();
+        let mut entry_bytes = 0;
+        if self.room.logical.is_watched(self.routed.table().storage_id, token) {
+            entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
+        }
+        if let Some(bytes_max) = self.room.limits.row_bytes_max
+            && self.routed.modification.kind != ModificationKind::Delete
+        {
+            self.check_row(&key, &row, bytes_max, request).await?;
+        }
+        let marked = self.marked_row(&key, of_static, &row);
+        let batch = staged.batch(self.partition, marked);
+        let before = batch.bytes();
+        batch.upsert(key, row);
+        let row_bytes = (batch.bytes() - before) as u64;
+        staged.weigh(self, row_bytes, entry_bytes);
+        Ok(())
+    }
+
+    /// Refuses a row that would be larger than it may be.
+    async fn check_row(&self, key: &[u8], row: &Row, bytes_max: u64, request: &WriteRequest) -> Result<(), Error> {
+        let written = row.encode().len() as u64;
+        let store = &self.partition.store;
+        let stored = store.get(Space::Rows, key, &store.snapshot()).await;
+        let stored = stored.map_err(|error| storage_read(&error))?;
+        let together = match stored {
+            // Merged they are no longer than one behind the other.
+            Some(stored) if written + stored.len() as u64 > bytes_max => {
+                let stored = Row::decode(&stored).map_err(|error| storage_read(&error))?;
+                Row::merge(stored, row.clone().canonical()).encode().len() as u64
+            }
+            _ => written,
+        };
+        if together > bytes_max {
+            return Err(too_large(request.consistency, request.write_type));
+        }
+        Ok(())
+    }
+
+    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.
+    async fn read(
+        &self,
+        key: &[u8],
+        of_static: bool,
+        staged: &Staged,
+        charges: &mut Charges,
+    ) -> Result<Option<Row>, Error> {
+        let store = &self.partition.store;
+        let at = store.snapshot();
+        let table = self.routed.table().storage_id;
+        let found = store
+            .get(Space::Rows, key, &at)
+            .await
+            .map_err(|error| storage_read(&error))?;
+        // The look that an increment takes is in its price, as in that of any change.
+        if !self.routed.table().is_counter {
+            let partition = self.marked(RowWrite::Update, 0, 0).partition;
+            charges.enter(partition, Some((self.token.value(), self.partition_key)));
+            charges.look_before_write(found.as_ref().map_or(0, |row| key.len() + row.len()));
+        }
+        let mut row = match found {
+            Some(bytes) => Some(Row::decode(&bytes).map_err(|error| storage_read(&error))?),
+            None => None,
+        };
+        if let Some(row) = &mut row {
+            let deletions = store.deletions(table, self.token.value(), self.partition_key, &at);
+            let deletions = deletions.await.map_err(|error| storage_read(&error))?;
+            let covering = if of_static {
+                deletions.timestamp_covering_static()
+            } else {
+                let clustering = key.get(self.prefix().len() + 1..).unwrap_or_default();
+                deletions.timestamp_covering(clustering)
+            };
+            if let Some(timestamp) = covering {
+                row.shadow(timestamp);
+            }
+        }
+        let said = staged
+            .added_to
+            .iter()
+            .filter(|(at, _)| at == key)
+            .map(|(_, row)| row.clone());
+        Ok(said.fold(row, |row, said| Some(Row::merge(row.unwrap_or_default(), said))))
+    }
+}
+
+fn tombstone(range: &ClusteringRange, stamp: Stamp) -> RangeTombstone {
+    use std::ops::Bound;
+    RangeTombstone {
+        start: if range.start.is_empty() {
+            Bound::Unbounded
+        } else {
+            Bound::Included(range.start.clone())
+        },
+        end: range.end.clone().map_or(Bound::Unbounded, Bound::Excluded),
+        deletion: stamp.deletion(),
+    }
+}
