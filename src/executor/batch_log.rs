@@ -71,7 +71,7 @@ pub(super) async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<
     for (store, batch) in parts.into_values() {
         let to_note = passes.keys_to_note(&batch);
         let committed = store.commit(batch).await;
-        passes.note(&to_note);
+        passes.note(&to_note, committed.is_ok());
         committed.map_err(failed)?;
     }
     let mut batch = Batch::new();

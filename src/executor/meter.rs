@@ -184,10 +184,15 @@ impl Meter {
         told: Told,
         outcome: &Result<Answer, Error>,
     ) {
-        // Nearly every statement has one charge, at the place where the one before it had its own.
-        match (charges.plain(), sheet.places.last_mut()) {
-            (Some((partition, token, micros)), Some(place)) if place.partition == partition => place.ask(token, micros),
-            _ => self.note_charges(sheet, request, charges),
+        // Nearly every statement has one charge, at a place where one before it had its own.
+        let place = charges.plain().and_then(|(partition, token, micros)| {
+            let mut places = sheet.places.iter_mut();
+            let place = places.find(|place| place.partition == partition)?;
+            Some((place, token, micros))
+        });
+        match place {
+            Some((place, token, micros)) => place.ask(token, micros),
+            None => self.note_charges(sheet, request, charges),
         }
         if self.log.is_on() {
             let ended = || self.clock.monotonic();

@@ -88,6 +88,9 @@ struct Heading {
 /// Different things asked for below one heading.
 const ASKED_MAX: usize = 16;
 
+/// How many of those are looked for without looking at the heading: a connection mostly asks for few things.
+const PLANS_MAX: usize = 4;
+
 /// Statements below one heading.
 const ENTRIES_MAX: usize = 256;
 
@@ -98,8 +101,8 @@ pub(super) struct Page {
     entries: Vec<Entry>,
     /// The address of the session that asked last, so that it is rarely compared further.
     session: usize,
-    /// The address of the plan at place 0 of what was asked for; 0: there is none.
-    plan: usize,
+    /// The addresses of the plans at the first places of what was asked for; 0: there is none.
+    plans: [usize; PLANS_MAX],
 }
 
 #[derive(Debug)]
@@ -147,7 +150,7 @@ impl RequestLog {
             return;
         }
         let heading = std::mem::take(&mut page.heading);
-        page.plan = 0;
+        page.plans = [0; PLANS_MAX];
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let first = kept.next;
         kept.next += page.entries.len() as u64;
@@ -215,8 +218,8 @@ impl Page {
         self.entries.reserve_exact(ENTRIES_MAX);
     }
 
-    /// Writes a statement that began with the others, asks for what the first of them asked for, as nearly every one of a turn does,
-    /// and has nothing rare about it; false: it has not. Its client is theirs: a turn has one.
+    /// Writes a statement that began with the others, asks for what one of the first of them asked for, as nearly every one of a turn
+    /// does, and has nothing rare about it; false: it has not. Its client is theirs: a turn has one.
     #[inline(always)]
     pub(super) fn goes_on_with(
         &mut self,
@@ -231,8 +234,11 @@ impl Page {
         let Ok(charge) = u32::try_from(told.charge.in_hundredths()) else {
             return false;
         };
-        let goes_on = self.plan == Arc::as_ptr(planned).addr()
-            && self.heading.began == request.began()
+        let plan = Arc::as_ptr(planned).addr();
+        let Some(asked) = (0..).zip(&self.plans).find(|(_, known)| **known == plan) else {
+            return false;
+        };
+        let goes_on = self.heading.began == request.began()
             && told.waited.is_none()
             && self.entries.len() < self.entries.capacity();
         if goes_on {
@@ -241,7 +247,7 @@ impl Page {
                 request_bytes: request.params().request_bytes,
                 response_bytes: response_bytes(answer),
                 error_code: NO_ERROR,
-                asked: 0,
+                asked: asked.0,
             });
         }
         goes_on
@@ -301,15 +307,15 @@ impl Page {
             }
         }
         let asked = asked(done)?;
-        if heading.asked.is_none() {
-            if let Asked::Plan(plan) = &asked {
-                self.plan = Arc::as_ptr(plan).addr();
-            }
-            heading.asked = Some(asked);
-            return Some(0);
+        let place = heading.asked.iter().len() + heading.asked_more.len();
+        if let (Asked::Plan(plan), Some(known)) = (&asked, self.plans.get_mut(place)) {
+            *known = Arc::as_ptr(plan).addr();
         }
-        heading.asked_more.push(asked);
-        u8::try_from(heading.asked_more.len()).ok()
+        match &mut heading.asked {
+            none @ None => *none = Some(asked),
+            Some(_) => heading.asked_more.push(asked),
+        }
+        u8::try_from(place).ok()
     }
 }
 

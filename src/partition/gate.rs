@@ -48,6 +48,9 @@ pub struct WriteGate {
 struct Noted {
     range: Option<KeyRange>,
     keys: BTreeSet<(Space, Vec<u8>)>,
+    /// Keys of commits that failed: those may yet be done, as late as the next commit to the store, and are told each time.
+    unsure: BTreeSet<(Space, Vec<u8>)>,
+    /// Of the keys of both.
     bytes: usize,
     is_full: bool,
 }
@@ -161,8 +164,8 @@ impl WriteGate {
         self.noted.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Notes keys that a writer inside has changed; others than those of the copied range are left out.
-    pub fn note<'a>(&self, keys: impl Iterator<Item = (Space, &'a [u8])>) {
+    /// Notes keys that a writer inside has changed, or may have, if its commit failed; others than those of the copied range are left out.
+    pub fn note<'a>(&self, keys: impl Iterator<Item = (Space, &'a [u8])>, is_done: bool) {
         if mutant::is_on(Mutant::NoteNothing) {
             return;
         }
@@ -177,14 +180,15 @@ impl WriteGate {
                 noted.is_full = true;
                 break;
             }
-            if noted.keys.insert((space, key.to_vec())) {
+            let to = if is_done { &mut noted.keys } else { &mut noted.unsure };
+            if to.insert((space, key.to_vec())) {
                 noted.bytes += key.len();
             }
         }
         noted.range = Some(range);
     }
 
-    /// What was noted since the last time, in order; `None`: it was too much.
+    /// What was noted since the last time, and all that is unsure, in order; `None`: it was too much.
     #[must_use]
     pub fn take_noted(self: &Arc<Self>) -> Option<BTreeSet<(Space, Vec<u8>)>> {
         let mut all = BTreeSet::new();
@@ -193,8 +197,9 @@ impl WriteGate {
             if noted.is_full {
                 return None;
             }
-            noted.bytes = 0;
+            noted.bytes = noted.unsure.iter().map(|(_, key)| key.len()).sum();
             all.append(&mut noted.keys);
+            all.extend(noted.unsure.iter().cloned());
         }
         Some(all)
     }
@@ -322,11 +327,17 @@ mod tests {
         let outside = key::partition_prefix(7, 11, b"a");
         for _ in 0..2 {
             let keys = [&inside, &outside].map(|key| (Space::Rows, key.as_slice()));
-            gate.note(keys.into_iter());
-            gate.note(std::iter::once((Space::Catalog, inside.as_slice())));
+            gate.note(keys.into_iter(), true);
+            gate.note(std::iter::once((Space::Catalog, inside.as_slice())), true);
         }
-        assert_eq!(gate.take_noted().unwrap(), BTreeSet::from([(Space::Rows, inside)]));
+        assert_eq!(
+            gate.take_noted().unwrap(),
+            BTreeSet::from([(Space::Rows, inside.clone())])
+        );
         assert!(gate.take_noted().unwrap().is_empty());
+        gate.note(std::iter::once((Space::Rows, inside.as_slice())), false);
+        let unsure = BTreeSet::from([(Space::Rows, inside)]);
+        assert!((0..3).all(|_| gate.take_noted().unwrap() == unsure));
         gate.end_notes();
         assert!(!gate.is_copied());
     }

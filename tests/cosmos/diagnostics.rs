@@ -54,6 +54,33 @@ async fn requests_are_logged_under_the_names_of_cosmos() {
 }
 
 #[tokio::test]
+async fn what_comes_together_is_logged_one_by_one() {
+    // Source: the same. Six statements in turn, more than a page of the log has at hand.
+    let (server, mut client) = with_tables(&[]).await;
+    let asked = |number: i16| {
+        let columns = ["pk", "ck", "v", "pk, ck", "pk, v", "ck, v"][usize::try_from(number % 6).unwrap()];
+        format!("SELECT {columns} FROM k.t WHERE pk = {}", number % 3)
+    };
+    for number in 0..60 {
+        client.query(number, &asked(number)).await;
+    }
+    for _ in 0..60 {
+        assert_eq!(client.frame().await.unwrap().opcode, 8);
+    }
+    let select = "SELECT pii_command_text FROM system_cosmos.request_log";
+    let logged = printed(&run(&server, select).await.unwrap());
+    let last = logged.iter().filter(|text| text.contains("WHERE pk")).cloned();
+    let mut expected: Vec<String> = (0..60)
+        .map(|number| format!("{:?}", asked(number).replace(&format!("= {}", number % 3), "= ?")))
+        .collect();
+    let mut last: Vec<String> = last.collect();
+    // Answers of one connection need not be in order, nor are they logged so.
+    expected.sort();
+    last.sort();
+    assert_eq!(last, expected);
+}
+
+#[tokio::test]
 async fn throttles_are_logged_with_their_code() {
     // Source: monitor-reference.md: 429 is logged as 4097.
     let (server, _client) = with_tables(&[]).await;

@@ -7,7 +7,8 @@
 //! ```
 //! **Writers** go through the partition's gate (`partition::gate`). It is held twice, each time for what is being committed and a few
 //! keys: nothing that was acknowledged can be missing, since who is inside is waited for and an empty commit stands behind whatever
-//! was handed over by those that went away. Who waits at the gate then goes by the new list.
+//! was handed over by those that went away. What a commit that failed may have written, as late as the next one, is copied until the
+//! end. Who waits at the gate then goes by the new list.
 //!
 //! **Readers** hold nothing. One that began by the old list reads where the rows were; they stay there, as they were, until the last such
 //! reader is gone ([`TablePartitions::when_left`]).

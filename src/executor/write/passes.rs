@@ -65,16 +65,16 @@ impl Passes {
         batch.keys().map(|(space, key)| (space, key.to_vec())).collect()
     }
 
-    /// Notes keys that were written, or may have been, for whoever copies. After the commit, since a copy that is made before would miss
-    /// it; and inside the gate, since nobody is waited for any more after that.
-    pub(crate) fn note(&self, keys: &[(Space, Vec<u8>)]) {
+    /// Notes keys that were written, or may have been if the commit failed, for whoever copies. After the commit, since a copy that is
+    /// made before would miss it; and inside the gate, since nobody is waited for any more after that.
+    pub(crate) fn note(&self, keys: &[(Space, Vec<u8>)], is_done: bool) {
         if keys.is_empty() {
             return;
         }
         for pass in self.first.iter().chain(&self.more) {
             if pass.gate().is_copied() {
                 pass.gate()
-                    .note(keys.iter().map(|(space, key)| (*space, key.as_slice())));
+                    .note(keys.iter().map(|(space, key)| (*space, key.as_slice())), is_done);
             }
         }
     }

@@ -296,7 +296,7 @@ impl Staged {
                 let to_note = self.passes.keys_to_note(&batch);
                 let before = nodes.keeps_moments().then(|| store.snapshot());
                 let committed = store.commit_rows(batch).await;
-                self.passes.note(&to_note);
+                self.passes.note(&to_note, committed.is_ok());
                 let committed = match committed {
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => {
