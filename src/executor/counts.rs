@@ -103,9 +103,20 @@ fn tokens(lower: i64, upper: i64) -> u128 {
 }
 
 impl Place {
-    /// Whether this is what a partition holds at this commit of its store.
-    fn is(&self, partition: &PhysicalPartition, seq: CommitSeq) -> bool {
-        (self.lower, self.upper, self.store, self.seq) == (partition.lower, partition.upper, partition.store_id, seq)
+    /// Whether this is what a partition holds at these commits.
+    fn is(&self, partition: &PhysicalPartition, seqs: &Seqs) -> bool {
+        let is_place = (self.lower, self.upper, self.store) == (partition.lower, partition.upper, partition.store_id);
+        is_place && seqs.0.contains(&(self.store, self.seq))
+    }
+}
+
+/// The last commits of a table's stores.
+struct Seqs(Vec<(StoreId, CommitSeq)>);
+
+impl Seqs {
+    fn now(list: &TablePartitions) -> Self {
+        let stores = list.stores();
+        Self(stores.map(|(id, store)| (id, store.snapshot().seq())).collect())
     }
 }
 
@@ -123,12 +134,8 @@ impl Counted {
 
     /// Whether this is what the partitions of a list hold now.
     fn is_of(&self, list: &TablePartitions) -> bool {
-        let mut seqs: Vec<(StoreId, CommitSeq)> = Vec::with_capacity(1);
-        seqs.extend(list.stores().map(|(id, store)| (id, store.snapshot().seq())));
-        let is = |(place, partition): (&Place, &Arc<PhysicalPartition>)| {
-            let seq = seqs.iter().find(|(store, _)| *store == partition.store_id);
-            seq.is_some_and(|(_, seq)| place.is(partition, *seq))
-        };
+        let seqs = Seqs::now(list);
+        let is = |(place, partition): (&Place, &Arc<PhysicalPartition>)| place.is(partition, &seqs);
         self.places.len() == list.all().len() && self.places.iter().zip(list.all()).all(is)
     }
 
@@ -139,8 +146,8 @@ impl Counted {
     }
 
     /// What a partition holds now, of a table that holds so much in all.
-    fn share(&self, partition: &PhysicalPartition, seq: CommitSeq, table: Estimate) -> Estimate {
-        if let Some(place) = self.places.iter().find(|place| place.is(partition, seq)) {
+    fn share(&self, partition: &PhysicalPartition, seqs: &Seqs, table: Estimate) -> Estimate {
+        if let Some(place) = self.places.iter().find(|place| place.is(partition, seqs)) {
             return Estimate {
                 bytes: place.bytes,
                 rows: place.rows,
@@ -284,13 +291,19 @@ impl Database {
         Ok(())
     }
 
-    /// What a physical partition of a table holds, by the last count where there was one.
-    pub(super) fn held(&self, list: &TablePartitions, table: StorageId, partition: &PhysicalPartition) -> Estimate {
+    /// What each physical partition of a table holds, in order, by the last count where there was one.
+    pub(super) fn held(&self, list: &TablePartitions, table: StorageId) -> Vec<Estimate> {
+        let partitions = list.all().iter();
         match self.counts().of(table) {
             Some(counted) if list.all().len() > 1 => {
-                counted.share(partition, partition.store.snapshot().seq(), list.bytes(table))
+                let (seqs, total) = (Seqs::now(list), list.bytes(table));
+                partitions
+                    .map(|partition| counted.share(partition, &seqs, total))
+                    .collect()
             }
-            _ => list.bytes_in(table, partition.lower, partition.upper),
+            _ => partitions
+                .map(|partition| list.bytes_in(table, partition.lower, partition.upper))
+                .collect(),
         }
     }
 }

@@ -202,8 +202,8 @@ impl Database {
             let Ok(partitions) = snapshot.partitions(table) else {
                 continue;
             };
-            for partition in partitions.overlapping(i64::MIN, i64::MAX) {
-                let estimate = self.held(partitions, table.storage_id, partition);
+            let held = self.held(partitions, table.storage_id);
+            for (partition, estimate) in partitions.all().iter().zip(held) {
                 figures.push(PartitionFigures {
                     id: partition.id.0,
                     keyspace: table.keyspace.clone(),

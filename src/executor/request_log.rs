@@ -109,10 +109,8 @@ pub(super) struct Page {
 struct Turn {
     heading: Heading,
     ended: Duration,
-    /// The number of the entry that stood first on its page.
-    first: u64,
-    /// The numbers of its entries that are left.
-    left: Range<u64>,
+    /// The numbers of its entries, also of those that are forgotten.
+    numbers: Range<u64>,
 }
 
 /// The last statements.
@@ -154,12 +152,11 @@ impl RequestLog {
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let first = kept.next;
         kept.next += page.entries.len() as u64;
-        let left = first..kept.next;
+        let numbers = first..kept.next;
         kept.turns.push_back(Turn {
             heading,
             ended,
-            first,
-            left,
+            numbers,
         });
         kept.entries.extend(&page.entries);
         let old = kept.forget(self.entries_max);
@@ -171,25 +168,30 @@ impl RequestLog {
 }
 
 impl Turn {
-    fn numbers(&self) -> Range<u64> {
-        self.left.clone()
-    }
-
     /// What was told of the charge of one of its entries.
     fn told(&self, number: u64, entry: &Entry) -> Told {
         let plain = Told {
             charge: RequestUnits::hundredths(entry.charge.into()),
             waited: None,
         };
-        self.heading.rare(number - self.first).map_or(plain, |rare| rare.told)
+        self.heading
+            .rare(number - self.numbers.start)
+            .map_or(plain, |rare| rare.told)
     }
 }
 
 impl Kept {
+    /// The number of the oldest entry.
+    fn first(&self) -> u64 {
+        self.next - self.entries.len() as u64
+    }
+
     /// The entries with their numbers, oldest first.
     fn numbered(&self) -> impl Iterator<Item = (&Turn, u64, &Entry)> {
-        let of = |turn| Turn::numbers(turn).map(move |number| (turn, number));
-        let numbered = self.turns.iter().flat_map(of);
+        let first = self.first();
+        let numbers = move |turn: &Turn| turn.numbers.start.max(first)..turn.numbers.end;
+        let turns = self.turns.iter();
+        let numbered = turns.flat_map(move |turn| numbers(turn).map(move |number| (turn, number)));
         numbered
             .zip(&self.entries)
             .map(|((turn, number), entry)| (turn, number, entry))
@@ -199,13 +201,9 @@ impl Kept {
     fn forget(&mut self, entries_max: usize) -> Option<Turn> {
         let beyond = self.entries.len().saturating_sub(entries_max);
         self.entries.drain(..beyond);
-        let first = self.next - self.entries.len() as u64;
+        let first = self.first();
         let mut old = None;
-        while let Some(turn) = self.turns.front_mut() {
-            if turn.left.end > first {
-                turn.left.start = turn.left.start.max(first);
-                break;
-            }
+        while self.turns.front().is_some_and(|turn| turn.numbers.end <= first) {
             old = self.turns.pop_front();
         }
         old

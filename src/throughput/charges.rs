@@ -424,7 +424,7 @@ impl Charges {
     /// key is not kept: nearly every one, and told quickly. `None`: ask for [`Charges::partitions`].
     #[inline(always)]
     pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
-        let token = self.last.token.filter(|_| self.is_plain && self.is_entered)?;
+        let token = self.last.token.filter(|_| self.is_plain)?;
         Some((self.last.partition, token, self.micros()))
     }
 

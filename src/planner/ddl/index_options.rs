@@ -5,8 +5,9 @@ use std::collections::BTreeMap;
 use grammar::ast::IndexTargetKind;
 
 use super::error::{DdlError, configuration, invalid};
+use super::index::part_of;
 use crate::schema::index::{SASI_CLASS, is_sai_class};
-use crate::schema::{Column, ColumnKind, IndexPart, Table};
+use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
 /// What SAI does to texts.
@@ -82,14 +83,7 @@ fn is_text(ty: &CqlType) -> bool {
 
 /// The type of what a target keeps; `None` for a map's entries.
 fn kept(kind: IndexTargetKind, ty: &CqlType) -> Option<&CqlType> {
-    let part = match kind {
-        IndexTargetKind::Simple => IndexPart::Value,
-        IndexTargetKind::Values => IndexPart::Values,
-        IndexTargetKind::Keys => IndexPart::Keys,
-        IndexTargetKind::Entries => IndexPart::Entries,
-        IndexTargetKind::Full => IndexPart::Full,
-    };
-    match part.kept(ty) {
+    match part_of(kind).kept(ty) {
         Some((_, Some(_))) => None,
         Some((kept, None)) => Some(kept),
         None => Some(ty),
