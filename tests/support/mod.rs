@@ -1,5 +1,13 @@
 //! A client of a database in the same process, for tests.
 
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+pub(crate) mod parts;
+
 use std::net::{IpAddr, Ipv4Addr};
 
 use helenus::clock::Clock;
@@ -84,6 +92,16 @@ impl Client {
             Ok(answer) => answer,
             Err(error) => panic!("{text}: {error}"),
         }
+    }
+
+    /// Runs a statement that must fail, and returns the error's text.
+    pub(crate) async fn refused(&self, text: &str) -> String {
+        self.run(text, QueryParams::default()).await.unwrap_err().to_string()
+    }
+
+    /// The rows of a query, printed.
+    pub(crate) async fn rows(&self, text: &str) -> Vec<String> {
+        printed(&self.ok(text).await)
     }
 
     /// One page of a query, and where the next starts.

@@ -1,6 +1,6 @@
 //! Physical partitions as a client sees them, for tests that split, merge and move them.
 
-use crate::support::{Client, printed};
+use super::{Client, printed};
 
 /// A physical partition, as `system_cosmos.partitions` shows it.
 #[derive(Clone, Debug, PartialEq, Eq)]

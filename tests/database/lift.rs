@@ -1,0 +1,583 @@
+//! Physical partitions in stores of their own: lifted and lowered while they are used, killed on the way, written to in one batch.
+
+#![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::time::Duration;
+
+use crate::support::Client;
+use helenus::clock::Clock;
+use helenus::executor::{Database, Error, QueryParams, SessionState};
+use helenus::partition::store;
+
+impl Client {
+    async fn stores(&self, table: &str) -> Vec<u32> {
+        self.parts(table).await.iter().map(|part| part.store).collect()
+    }
+
+    async fn lift(&self, table: &str, id: u64) {
+        self.ok(&format!("ALTER TABLE {table} WITH helenus_lift = {id}")).await;
+    }
+
+    async fn lower(&self, table: &str, id: u64) {
+        self.ok(&format!("ALTER TABLE {table} WITH helenus_lower = {id}")).await;
+    }
+
+    /// What reads of all kinds show of the table `t`.
+    async fn everything(&self) -> Vec<Vec<String>> {
+        let mut shown = Vec::new();
+        for text in [
+            "SELECT * FROM t",
+            "SELECT count(*) FROM t",
+            "SELECT token(k), k, c, v, s, writetime(v), ttl(v) FROM t",
+            "SELECT k, c FROM t WHERE v = 3",
+            "SELECT DISTINCT k, s FROM t",
+            "SELECT k, c, v FROM t WHERE k IN (1, 2, 3, 4, 5, 6, 7, 8, 9)",
+            "SELECT k, c, v FROM t WHERE token(k) > 0 AND token(k) < 4611686018427387904",
+            "SELECT * FROM counts",
+        ] {
+            shown.push(self.rows(text).await);
+        }
+        for k in 0..40 {
+            shown.push(
+                self.rows(&format!("SELECT c, v, s FROM t WHERE k = {k} AND c >= 1"))
+                    .await,
+            );
+        }
+        shown
+    }
+
+    async fn check(&self) {
+        let check = self.database.check_indexes().await.unwrap();
+        assert_eq!((check.building, check.differences), (0, 0), "{:?}", check.told);
+    }
+
+    /// Waits until indexes are built.
+    async fn built(&self) {
+        for _ in 0..2000 {
+            if self.database.check_indexes().await.unwrap().building == 0 {
+                return;
+            }
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+        panic!("an index is not built");
+    }
+}
+
+async fn open(url: &str, faults: Option<store_faults::Faults>) -> Result<Client, Error> {
+    let clock = Clock::manual(1_700_000_000_000_000);
+    let mut options = Client::options(url, clock.clone());
+    options.store.faults = faults.map(|faults| faults.call());
+    let mut client = Client {
+        database: Database::open(options).await?,
+        session: SessionState::default(),
+        clock,
+    };
+    client.session.keyspace = Some("ks".into());
+    Ok(client)
+}
+
+/// Opens a database again whose last life may not have let go of its directory yet.
+async fn reopen(url: &str) -> Client {
+    loop {
+        match open(url, None).await {
+            Ok(client) => return client,
+            Err(error) if error.to_string().contains("in use") => tokio::time::sleep(Duration::from_millis(20)).await,
+            Err(error) => panic!("{url}: {error}"),
+        }
+    }
+}
+
+/// Four physical partitions with rows, static rows, deletions of all kinds, an index and a counter table of one partition.
+async fn fill(client: &Client) {
+    client
+        .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        .await;
+    client
+        .ok("CREATE TABLE t (k int, c int, v int, s text static, PRIMARY KEY (k, c)) WITH helenus_partitions = 4")
+        .await;
+    client
+        .ok("CREATE TABLE counts (k int PRIMARY KEY, n counter) WITH helenus_partitions = 2")
+        .await;
+    client.ok("CREATE INDEX by_v ON t (v)").await;
+    for k in 0..60 {
+        for c in 0..4 {
+            client
+                .ok(&format!(
+                    "INSERT INTO t (k, c, v, s) VALUES ({k}, {c}, {}, 's{k}')",
+                    (k + c) % 7
+                ))
+                .await;
+        }
+        client.ok(&format!("UPDATE counts SET n = n + {k} WHERE k = {k}")).await;
+        match k % 10 {
+            1 => client.ok(&format!("DELETE FROM t WHERE k = {k} AND c = 2")).await,
+            3 => client.ok(&format!("DELETE FROM t WHERE k = {k} AND c > 1")).await,
+            5 => client.ok(&format!("DELETE FROM t WHERE k = {k}")).await,
+            7 => {
+                client
+                    .ok(&format!("UPDATE t USING TTL 1000 SET v = 3 WHERE k = {k} AND c = 0"))
+                    .await
+            }
+            _ => client.ok(&format!("DELETE v FROM t WHERE k = {k} AND c = 3")).await,
+        };
+    }
+    client.built().await;
+}
+
+/// Eventually nothing of what was moved lies where it was: the figures add up.
+async fn settled(client: &Client, rows: u64) {
+    for _ in 0..2000 {
+        let parts = client.parts("t").await;
+        if parts.iter().map(|part| part.rows).sum::<u64>().abs_diff(rows) <= parts.len() as u64 {
+            return;
+        }
+        tokio::time::sleep(Duration::from_millis(5)).await;
+    }
+    panic!("{:?}, {rows}", client.parts("t").await);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_lifted_partition_keeps_everything() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().display();
+    for url in [
+        "memory:".to_owned(),
+        format!("file:{path}/a"),
+        "slate+memory:".to_owned(),
+        format!("slate+file:{path}/b"),
+    ] {
+        let client = open(&url, None).await.unwrap();
+        fill(&client).await;
+        let is_counted = !url.starts_with("slate");
+        let rows: u64 = client.parts("t").await.iter().map(|part| part.rows).sum();
+        let before = client.everything().await;
+        let (_, state) = client.page("SELECT * FROM t", 7, None).await;
+        let parts = client.parts("t").await;
+
+        client.lift("t", parts[1].id).await;
+        assert_eq!(client.stores("t").await, [0, 1, 0, 0], "{url}");
+        assert_eq!(client.parts("t").await[1].epoch, parts[1].epoch + 1);
+        assert_eq!(client.everything().await, before, "{url}");
+        client.check().await;
+        client.lift("t", parts[3].id).await;
+        client.lift("counts", client.parts("counts").await[0].id).await;
+        assert_eq!(client.stores("t").await, [0, 1, 0, 2]);
+        assert_eq!(client.everything().await, before, "{url}");
+        let (rest, _) = client.page("SELECT * FROM t", 10_000, state).await;
+        assert_eq!(rest, before[0][7..]);
+        assert_eq!(client.pages("SELECT * FROM t", 17).await.concat(), before[0]);
+        assert_eq!(client.clock.wall_micros(), 1_700_000_000_000_000);
+        if is_counted {
+            settled(&client, rows).await;
+        }
+
+        // Split in its store, and moved on from there.
+        client
+            .ok("ALTER TABLE t WITH helenus_split_at = -3000000000000000000")
+            .await;
+        assert_eq!(client.stores("t").await, [0, 1, 1, 0, 2]);
+        assert_eq!(client.everything().await, before, "{url}");
+        let half = client.parts("t").await[2].id;
+        client.lift("t", half).await;
+        assert_eq!(client.stores("t").await, [0, 1, 4, 0, 2]);
+        assert_eq!(client.everything().await, before, "{url}");
+        let told = client
+            .refused(&format!("ALTER TABLE t WITH helenus_lift = {half}"))
+            .await;
+        assert_eq!(
+            told,
+            format!("Physical partition {half} has a store of its own already: 4")
+        );
+        let left = client.parts("t").await[1].id;
+        let merge = format!("ALTER TABLE t WITH helenus_merge = {{'left': {left}, 'right': {half}}}");
+        assert!(client.refused(&merge).await.contains("helenus_lower"));
+
+        // Written to, conditionally too, and an index that is made now.
+        for k in 0..60 {
+            client
+                .ok(&format!("UPDATE t SET v = {} WHERE k = {k} AND c = 1", k % 5))
+                .await;
+            client
+                .ok(&format!("UPDATE t SET s = 'n{k}' WHERE k = {k} IF s != 'x'"))
+                .await;
+            client.ok(&format!("UPDATE counts SET n = n + 1 WHERE k = {k}")).await;
+            if k % 9 == 0 {
+                client.ok(&format!("DELETE FROM t WHERE k = {k} AND c >= 3")).await;
+            }
+        }
+        client.ok("CREATE INDEX by_s ON t (s)").await;
+        client.built().await;
+        client.check().await;
+        assert_eq!(
+            client
+                .rows("SELECT c FROM t WHERE s = 'n12' AND v = 2 ALLOW FILTERING")
+                .await
+                .len(),
+            1
+        );
+        let before = client.everything().await;
+
+        // Back again.
+        client.lower("t", half).await;
+        client.lower("t", left).await;
+        assert_eq!(client.stores("t").await, [0, 0, 0, 0, 2]);
+        assert_eq!(client.everything().await, before, "{url}");
+        client.ok(&merge).await;
+        client.lift("t", client.parts("t").await[1].id).await;
+        client.lower("t", client.parts("t").await[3].id).await;
+        assert_eq!(client.stores("t").await, [0, 5, 0, 0]);
+        assert_eq!(client.everything().await, before, "{url}");
+        client.check().await;
+        client.database.sweep().await.unwrap();
+        assert_eq!(client.everything().await, before, "{url}");
+
+        // TRUNCATE keeps the ranges; DROP takes the stores along.
+        client.ok("TRUNCATE t").await;
+        assert!(client.rows("SELECT * FROM t").await.is_empty());
+        assert_eq!(client.stores("t").await, [0, 5, 0, 0]);
+        client.ok("INSERT INTO t (k, c, v) VALUES (1, 1, 1)").await;
+        client.check().await;
+        client.ok("DROP KEYSPACE ks").await;
+        client.database.close().await.unwrap();
+        if let Some(path) = url.split_once(":/").map(|(_, path)| format!("/{path}/stores")) {
+            drop(client);
+            drop(reopen(&url).await);
+            let left = std::fs::read_dir(path).map_or(0, |entries| entries.count());
+            assert_eq!(left, 0, "{url}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_moved_is_told() {
+    let mut client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY, v int) WITH helenus_partitions = 12")
+        .await;
+    let refused = async |text: &str| client.refused(text).await;
+    for (text, told) in [
+        (
+            "ALTER TABLE t WITH helenus_lift = 99",
+            "There is no physical partition 99",
+        ),
+        (
+            "ALTER TABLE t WITH helenus_lift = 'x'",
+            "Invalid value x for 'helenus_lift': it is the id of a physical partition",
+        ),
+        (
+            "ALTER TABLE t WITH helenus_lower = 1",
+            "Physical partition 1 is in the main store already",
+        ),
+        (
+            "ALTER TABLE t WITH helenus_lift = 1 AND comment = 'x'",
+            "'helenus_split_at', 'helenus_merge', 'helenus_lift' and 'helenus_lower' cannot stand beside other options",
+        ),
+    ] {
+        let said = refused(text).await;
+        assert!(said.contains(told), "{text}: {said}");
+    }
+    for id in 0..8 {
+        client.lift("t", id).await;
+    }
+    let said = refused("ALTER TABLE t WITH helenus_lift = 8").await;
+    assert!(
+        said.contains("There are 8 stores beside the main one already"),
+        "{said}"
+    );
+    client.lower("t", 3).await;
+    client.lift("t", 8).await;
+    assert_eq!(client.stores("t").await, [1, 2, 3, 0, 5, 6, 7, 8, 9, 0, 0, 0]);
+    client.session.keyspace = None;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn writers_go_on_while_partitions_move() {
+    let directory = tempfile::tempdir().unwrap();
+    for url in [
+        "memory:".to_owned(),
+        format!("file:{}", directory.path().display()),
+        "slate+memory:".to_owned(),
+    ] {
+        let client = Arc::new(open(&url, None).await.unwrap());
+        fill(&client).await;
+        client
+            .ok("CREATE TABLE w (k int, c int, v int, PRIMARY KEY (k, c)) WITH helenus_partitions = 4")
+            .await;
+        client.ok("CREATE INDEX w_by_v ON w (v)").await;
+        client
+            .ok("CREATE TABLE n (k int PRIMARY KEY, v int) WITH helenus_partitions = 4")
+            .await;
+        let stop = Arc::new(AtomicBool::new(false));
+        let writers: Vec<_> = (0..4)
+            .map(|writer| {
+                let (client, stop) = (Arc::clone(&client), Arc::clone(&stop));
+                tokio::spawn(async move {
+                    let mut written = 0;
+                    while !stop.load(Ordering::Relaxed) {
+                        let (k, c) = (written % 50, writer * 100_000 + written);
+                        client.ok(&format!("INSERT INTO w (k, c, v) VALUES ({k}, {c}, {})", written % 3)).await;
+                        client.ok(&format!("UPDATE counts SET n = n + 1 WHERE k = {}", 1000 + k)).await;
+                        if written % 5 == 0 {
+                            client
+                                .ok(&format!(
+                                    "BEGIN BATCH INSERT INTO w (k, c, v) VALUES ({}, {}, 9); INSERT INTO w (k, c, v) VALUES ({}, {}, 9); \
+                                     APPLY BATCH",
+                                    100 + k,
+                                    c,
+                                    200 + k,
+                                    c
+                                ))
+                                .await;
+                            client.ok(&format!("DELETE FROM w WHERE k = {k} AND c = {c}")).await;
+                        }
+                        // One number, counted up by conditions: nothing may be lost or done twice.
+                        let key = written % 7;
+                        drop(client.ok(&format!("INSERT INTO n (k, v) VALUES ({key}, 0) IF NOT EXISTS")).await);
+                        loop {
+                            let rows = client.rows(&format!("SELECT v FROM n WHERE k = {key}")).await;
+                            let value: i64 = rows[0].parse().unwrap();
+                            let text = format!("UPDATE n SET v = {} WHERE k = {key} IF v = {value}", value + 1);
+                            if client.rows(&text).await[0].starts_with("true") {
+                                break;
+                            }
+                        }
+                        written += 1;
+                    }
+                    written
+                })
+            })
+            .collect();
+        let moves = 3;
+        for _ in 0..moves {
+            for table in ["w", "counts", "n"] {
+                for part in client.parts(table).await.into_iter().take(2) {
+                    // A build that is not done yet refuses.
+                    client.built().await;
+                    let seen: u64 = client.rows("SELECT count(*) FROM w").await[0].parse().unwrap();
+                    client.lift(table, part.id).await;
+                    let then: u64 = client.rows("SELECT count(*) FROM w").await[0].parse().unwrap();
+                    assert!(then + 50 >= seen, "{seen} rows, then {then}");
+                }
+            }
+            for table in ["w", "counts", "n"] {
+                for part in client.parts(table).await {
+                    if part.store != 0 {
+                        client.lower(table, part.id).await;
+                    }
+                }
+            }
+        }
+        stop.store(true, Ordering::Relaxed);
+        let mut written = Vec::new();
+        for writer in writers {
+            written.push(writer.await.unwrap());
+        }
+        let batches: i32 = written.iter().map(|written| (written + 4) / 5).sum();
+        let all: i32 = written.iter().sum();
+        let count = async |text: &str| client.rows(text).await[0].parse::<i32>().unwrap();
+        assert_eq!(
+            count("SELECT count(*) FROM w").await,
+            all + batches,
+            "{url}: {written:?}"
+        );
+        assert_eq!(count("SELECT count(*) FROM w WHERE v = 9").await, batches * 2, "{url}");
+        assert_eq!(count("SELECT sum(v) FROM n").await, all, "{url}");
+        let counted = client.rows("SELECT k, n FROM counts").await;
+        let counted = counted.iter().filter_map(|row| row.split_once(' '));
+        let counted = counted.filter(|(k, _)| k.parse::<i32>().unwrap() >= 1000);
+        let sum: i32 = counted.map(|(_, n)| n.parse::<i32>().unwrap()).sum();
+        assert_eq!(sum, all, "{url}");
+        client.check().await;
+        client.database.close().await.unwrap();
+    }
+}
+
+mod store_faults {
+    use super::*;
+
+    /// A medium that takes so many groups and then none.
+    #[derive(Clone)]
+    pub(super) struct Faults(pub(super) Arc<AtomicI64>);
+
+    impl Faults {
+        pub(super) fn none_yet() -> Self {
+            Self(Arc::new(AtomicI64::new(i64::MAX)))
+        }
+
+        pub(super) fn after(&self, groups: i64) {
+            self.0.store(groups, Ordering::SeqCst);
+        }
+
+        pub(super) fn call(&self) -> store_fn::Call {
+            let left = Arc::clone(&self.0);
+            Arc::new(move |_| {
+                let left = left.fetch_sub(1, Ordering::SeqCst);
+                (left <= 0).then(|| std::io::Error::other("the medium is dead"))
+            })
+        }
+    }
+}
+
+mod store_fn {
+    use super::*;
+
+    /// What a store asks before it writes.
+    pub(super) type Call = Arc<dyn Fn(store::FaultPoint) -> Option<std::io::Error> + Send + Sync>;
+}
+
+fn store_folders(url: &str) -> usize {
+    let path = url
+        .split_once(':')
+        .map(|(_, path)| Path::new(path).join("stores"))
+        .unwrap();
+    std::fs::read_dir(path).map_or(0, |entries| entries.count())
+}
+
+/// Each of them began before the one before it was done, and goes by the list of then no longer.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn moves_that_wait_for_each_other_come_to_an_end() {
+    let client = Arc::new(open("memory:", None).await.unwrap());
+    let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+    client
+        .ok(&format!("CREATE KEYSPACE ks WITH replication = {replication}"))
+        .await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+    for k in 0..50 {
+        client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, {k})")).await;
+    }
+    let moves = (0..8).map(|number| {
+        let client = Arc::clone(&client);
+        tokio::spawn(async move {
+            let action = if number % 2 == 0 { "lift" } else { "lower" };
+            let text = format!("ALTER TABLE t WITH helenus_{action} = 0");
+            // What is where it should be is refused.
+            drop(client.run(&text, QueryParams::default()).await);
+        })
+    });
+    let moves: Vec<_> = moves.collect();
+    for one in moves {
+        tokio::time::timeout(Duration::from_secs(60), one)
+            .await
+            .unwrap()
+            .unwrap();
+    }
+    assert_eq!(client.rows("SELECT count(*) FROM t").await, ["50"]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
+    for scheme in ["file:", "slate+file:"] {
+        let directory = tempfile::tempdir().unwrap();
+        let url = format!("{scheme}{}", directory.path().display());
+        let client = open(&url, None).await.unwrap();
+        fill(&client).await;
+        let before = client.everything().await;
+        client.database.close().await.unwrap();
+        drop(client);
+        let (mut lifted, mut stayed) = (0, 0);
+        for groups in 0..40 {
+            let faults = store_faults::Faults::none_yet();
+            let client = open(&url, Some(faults.clone())).await.unwrap();
+            client.built().await;
+            let part = client.parts("t").await[2].clone();
+            let text = match part.store {
+                0 => format!("ALTER TABLE t WITH helenus_lift = {}", part.id),
+                _ => format!("ALTER TABLE t WITH helenus_lower = {}", part.id),
+            };
+            faults.after(groups);
+            let moved = client.run(&text, QueryParams::default()).await;
+            // The end of the process: nothing is written any more.
+            faults.after(0);
+            drop(client);
+            tokio::time::sleep(Duration::from_millis(20)).await;
+            let client = reopen(&url).await;
+            assert_eq!(client.everything().await, before, "{url} after {groups}");
+            client.check().await;
+            let now = client.parts("t").await[2].store;
+            if moved.is_ok() {
+                assert_ne!(now == 0, part.store == 0, "{url} after {groups}");
+                lifted += 1;
+            } else {
+                stayed += 1;
+            }
+            client.database.close().await.unwrap();
+            drop(client);
+            assert!(store_folders(&url) <= 1, "{url} after {groups}");
+            if lifted > 3 && stayed > 3 {
+                break;
+            }
+        }
+        assert!(lifted > 1 && stayed > 1, "{url}: {lifted} {stayed}");
+    }
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_logged_batch_over_two_stores_is_whole_after_a_kill() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().display());
+    let client = open(&url, None).await.unwrap();
+    fill(&client).await;
+    client.lift("t", client.parts("t").await[1].id).await;
+    client.lift("t", client.parts("t").await[2].id).await;
+    client.database.close().await.unwrap();
+    drop(client);
+    let (mut whole, mut nothing) = (0, 0);
+    for groups in 0..12 {
+        let faults = store_faults::Faults::none_yet();
+        let client = open(&url, Some(faults.clone())).await.unwrap();
+        // What is removed behind is done with when this is.
+        tokio::time::sleep(Duration::from_millis(50)).await;
+        let c = 1000 + groups;
+        // Keys of which nothing was deleted: the clock begins anew with each life.
+        let members: Vec<String> = (100..130)
+            .map(|k| format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, 1)"))
+            .collect();
+        faults.after(groups);
+        let text = format!("BEGIN BATCH {}; APPLY BATCH", members.join("; "));
+        let answer = client.run(&text, QueryParams::default()).await;
+        faults.after(0);
+        drop(client);
+        tokio::time::sleep(Duration::from_millis(20)).await;
+        let client = reopen(&url).await;
+        let keys = client
+            .rows(&format!("SELECT k FROM t WHERE c = {c} ALLOW FILTERING"))
+            .await;
+        assert!(keys.is_empty() || keys.len() == 30, "after {groups}: {keys:?}");
+        assert!(answer.is_err() || keys.len() == 30, "after {groups}");
+        if keys.is_empty() {
+            nothing += 1
+        } else {
+            whole += 1
+        }
+        client.check().await;
+        client.database.close().await.unwrap();
+    }
+    assert!(nothing > 0 && whole > 0, "{nothing} {whole}");
+}
+
+#[tokio::test]
+async fn a_store_that_is_gone_is_missed() {
+    let directory = tempfile::tempdir().unwrap();
+    for scheme in ["file:", "slate+file:"] {
+        let path = directory.path().join(scheme.trim_end_matches(':'));
+        let url = format!("{scheme}{}", path.display());
+        let client = open(&url, None).await.unwrap();
+        client
+            .ok("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+            .await;
+        client.ok("CREATE TABLE t (k int PRIMARY KEY, v int)").await;
+        client.lift("t", 0).await;
+        client.ok("INSERT INTO t (k, v) VALUES (1, 2)").await;
+        client.database.close().await.unwrap();
+        drop(client);
+        std::fs::remove_dir_all(path.join("stores")).unwrap();
+        let told = open(&url, None).await.err().unwrap().to_string();
+        assert!(
+            told.contains("the catalog names this store and it is not there"),
+            "{told}"
+        );
+    }
+}

@@ -1,0 +1,21 @@
+//! The database in one process, without a socket: what statements do, on each engine, and what is left after a crash.
+
+mod charges;
+mod executor;
+mod golden;
+mod guardrails;
+mod heat;
+mod indexes;
+mod lift;
+mod limits;
+mod nearest;
+mod partitions;
+#[path = "../raw/mod.rs"]
+mod raw;
+mod readiness;
+mod schema;
+mod storage_recovery;
+#[path = "../support/mod.rs"]
+mod support;
+mod throughput;
+mod write_pause;

@@ -1,0 +1,107 @@
+//! Hostile CQL through a connection: an error in time, nothing overflows.
+
+use std::time::Duration;
+
+use crate::raw::Client;
+use helenus::TestServer;
+use helenus::clock::Clock;
+use helenus::wire::Version;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn hostile_texts_are_answered_in_time() {
+    let server = TestServer::start().await.unwrap();
+    let mut client = Client::ready(server.address(), Version::V4).await;
+    for text in [
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY, v text)",
+    ] {
+        client.query(1, text).await;
+        assert_eq!(client.frame().await.unwrap().opcode, 8);
+    }
+    // As deep as the grammar lets it nest, these reach the planner and are computed; deeper ones are refused below. Either way
+    // nothing may recurse beyond a thread's stack, which would end the whole process.
+    for levels in 1..=130 {
+        let nest =
+            |open: &str, inner: &str, close: &str| format!("{}{inner}{}", open.repeat(levels), close.repeat(levels));
+        for text in [
+            format!("SELECT {} FROM ks.t", nest("token(", "1", ")")),
+            format!("SELECT {} FROM ks.t", nest("abs(", "k", ")")),
+            format!("SELECT {} FROM ks.t", nest("-abs(", "k + 1", ")")),
+            format!("INSERT INTO ks.t (k) VALUES ({})", nest("abs(", "1", ")")),
+            format!("SELECT {} FROM ks.t", nest("(", "k", ")")),
+            format!("SELECT {} FROM ks.t", nest("[", "k", "]")),
+            format!("SELECT {} FROM ks.t", nest("cast(", "k", " as int)")),
+            format!("INSERT INTO ks.t (k) VALUES ({})", nest("[", "1", "]")),
+            format!("SELECT * FROM ks.t WHERE k = {}", nest("(int)", "1", "")),
+            format!(
+                "CREATE TABLE IF NOT EXISTS ks.nested{levels} (k int PRIMARY KEY, v frozen<{}>)",
+                nest("list<", "int", ">")
+            ),
+            format!("SELECT v FROM ks.nested{levels}"),
+        ] {
+            if levels % 10 == 0 || levels > 124 {
+                let clock = Clock::system();
+                client.query(1, &text).await;
+                assert!(client.frame().await.is_some(), "closed after {text}");
+                let taken = clock.monotonic();
+                assert!(taken < Duration::from_secs(3), "{text} took {taken:?}");
+            }
+        }
+    }
+    let deep = |open: &str, close: &str| {
+        format!(
+            "INSERT INTO ks.t (k) VALUES ({}1{})",
+            open.repeat(5000),
+            close.repeat(5000)
+        )
+    };
+    let many = |count: usize| format!("SELECT * FROM ks.t WHERE k IN ({}1)", "?,".repeat(count));
+    for (what, text) in [
+        ("nested brackets", deep("(", ")")),
+        ("nested lists", deep("[", "]")),
+        ("nested maps", deep("{1:", "}")),
+        ("nested functions", deep("f(", ")")),
+        ("nested casts", deep("(int)", "")),
+        (
+            "nested types",
+            format!(
+                "CREATE TABLE ks.u (k int PRIMARY KEY, v {}int{})",
+                "list<".repeat(5000),
+                ">".repeat(5000)
+            ),
+        ),
+        ("minus signs", deep("- ", "")),
+        (
+            "a long text",
+            format!("SELECT * FROM ks.t WHERE v = '{}'", "x".repeat(2_000_000)),
+        ),
+        ("many markers", many(70_000)),
+        ("an open comment", format!("/*{}", "*".repeat(100_000))),
+        ("an open string", format!("SELECT '{}", "''".repeat(50_000))),
+        ("nothing", String::new()),
+        ("blanks", " ".repeat(1_000_000)),
+        ("zero bytes", "\0".repeat(1000)),
+        (
+            "conditions",
+            format!("SELECT * FROM ks.t WHERE k = 1{}", " AND k = 1".repeat(20_000)),
+        ),
+        (
+            "statements",
+            format!(
+                "BEGIN BATCH {} APPLY BATCH",
+                "DELETE FROM ks.t WHERE k = 1;".repeat(20_000)
+            ),
+        ),
+    ] {
+        let clock = Clock::system();
+        client.query(1, &text).await;
+        let frame = client.frame().await.unwrap_or_else(|| panic!("closed after {what}"));
+        let taken = clock.monotonic();
+        // Generous here: these are slow builds on busy machines. The bound that matters is that nothing grows with the square.
+        assert!(taken < Duration::from_secs(3), "{what} took {taken:?}");
+        if !matches!(what, "statements" | "conditions") {
+            let code = frame.error().0;
+            assert!(matches!(code, 0x2000 | 0x2200), "{what}: {code:x}");
+        }
+    }
+}

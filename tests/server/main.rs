@@ -1,0 +1,16 @@
+//! The server from outside: frames of the native protocol, the profile `cosmos`, replica sets, the admin port, and the program itself.
+
+mod admin;
+mod cosmos;
+mod handshake;
+mod hostile_cql;
+mod malformed;
+mod program;
+#[path = "../raw/mod.rs"]
+mod raw;
+mod replicas;
+mod serve;
+#[expect(dead_code, reason = "the tests of the database use more of it")]
+#[path = "../support/mod.rs"]
+mod support;
+mod wire_oracles;

@@ -1,0 +1,281 @@
+//! The program from outside: its commands, its files, its signals.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::io::Read;
+use std::path::Path;
+use std::process::{Child, Command, Stdio};
+use std::time::Duration;
+
+use crate::raw::Client;
+use helenus::clock::Clock;
+use helenus::wire::Version;
+
+fn helenus(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_helenus"));
+    command
+        .args(arguments)
+        .env_remove("HELENUS_CONFIG")
+        .stdin(Stdio::null())
+        .stdout(Stdio::piped())
+        .stderr(Stdio::piped());
+    command
+}
+
+fn output(arguments: &[&str]) -> (bool, String, String) {
+    let output = helenus(arguments).output().unwrap();
+    let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
+    (output.status.success(), text(output.stdout), text(output.stderr))
+}
+
+/// Waits for the address in a ready file.
+fn ready(file: &Path, child: &mut Child) -> String {
+    let clock = Clock::system();
+    loop {
+        if let Ok(text) = std::fs::read_to_string(file) {
+            return text.trim().to_owned();
+        }
+        assert!(child.try_wait().unwrap().is_none(), "it ended");
+        assert!(clock.monotonic() < Duration::from_secs(20), "it is not ready");
+        std::thread::sleep(Duration::from_millis(10));
+    }
+}
+
+fn terminate(child: &mut Child) -> (bool, String) {
+    assert!(
+        Command::new("kill")
+            .arg(child.id().to_string())
+            .status()
+            .unwrap()
+            .success()
+    );
+    let clock = Clock::system();
+    let status = loop {
+        if let Some(status) = child.try_wait().unwrap() {
+            break status;
+        }
+        assert!(clock.monotonic() < Duration::from_secs(20), "it does not end");
+        std::thread::sleep(Duration::from_millis(10));
+    };
+    let mut text = String::new();
+    child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
+    (status.success(), text)
+}
+
+#[tokio::test]
+async fn it_serves_until_it_is_told_to_stop_and_keeps_its_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    for round in 0..2 {
+        let file = folder.path().join(format!("ready{round}"));
+        let arguments = [
+            "--data",
+            &data,
+            "--listen",
+            "127.0.0.1:0",
+            "--ready-file",
+            file.to_str().unwrap(),
+        ];
+        let mut child = helenus(&arguments).spawn().unwrap();
+        let address = ready(&file, &mut child);
+        let mut client = Client::ready(address.parse().unwrap(), Version::V4).await;
+        let statements: &[&str] = if round == 0 {
+            &[
+                "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+                "CREATE TABLE ks.t (k int PRIMARY KEY, v text)",
+                "INSERT INTO ks.t (k, v) VALUES (1, 'kept')",
+            ]
+        } else {
+            &["SELECT v FROM ks.t WHERE k = 1"]
+        };
+        let mut last = Vec::new();
+        for statement in statements {
+            client.query(1, statement).await;
+            let frame = client.frame().await.unwrap();
+            assert_eq!(frame.opcode, 8, "{statement}: {frame:?}");
+            last = frame.body;
+        }
+        if round == 1 {
+            assert!(last.ends_with(b"\0\0\0\x04kept"), "{last:?}");
+        }
+        let (success, banner) = terminate(&mut child);
+        assert!(success);
+        assert!(
+            banner.contains(&address) && banner.contains(&data) && banner.contains("durability group"),
+            "{banner}"
+        );
+    }
+}
+
+#[test]
+fn two_servers_do_not_share_a_directory() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let file = folder.path().join("ready");
+    let mut first = helenus(&[
+        "--data",
+        &data,
+        "--listen",
+        "127.0.0.1:0",
+        "--ready-file",
+        file.to_str().unwrap(),
+    ])
+    .spawn()
+    .unwrap();
+    ready(&file, &mut first);
+    let (success, _, error) = output(&["--data", &data, "--listen", "127.0.0.1:0"]);
+    assert!(!success && error.contains("cannot open"), "{error}");
+    terminate(&mut first);
+}
+
+#[test]
+fn check_tells_values_and_origins() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("helenus.toml");
+    std::fs::write(&file, "rack = \"r9\"\n").unwrap();
+    let mut command = helenus(&["check", "--config", file.to_str().unwrap(), "--data", "memory:"]);
+    let output = command.env("HELENUS_DATA_CENTER", "dc9").output().unwrap();
+    let text = String::from_utf8(output.stdout).unwrap();
+    assert!(output.status.success());
+    for line in [
+        "data = \"memory:\"  # command line".to_owned(),
+        "data-center = \"dc9\"  # environment HELENUS_DATA_CENTER".to_owned(),
+        format!("rack = \"r9\"  # {}", file.display()),
+        "listen = [\"127.0.0.1:9042\"]  # default".to_owned(),
+    ] {
+        assert!(text.lines().any(|found| found == line), "{line} is not in\n{text}");
+    }
+}
+
+#[test]
+fn check_advises_on_a_data_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = |name: &str, text: &str| {
+        let path = folder.path().join(name);
+        std::fs::write(&path, text).unwrap();
+        path.to_str().unwrap().to_owned()
+    };
+    let schema = file(
+        "schema.cql",
+        "CREATE TABLE events (\n  type text,\n  at timeuuid,\n  PRIMARY KEY (type, at)\n);\n",
+    );
+    let queries = file("queries.cql", "SELECT * FROM events WHERE type = ? AND at > ?;\n");
+    let (success, text, _) = output(&["check", &schema, "--queries", &queries]);
+    assert!(!success);
+    assert!(text.contains(&format!("{schema}:2:3: error: app.events: ")), "{text}");
+    assert!(
+        text.contains("[unbounded-partition]") && text.contains("instead: "),
+        "{text}"
+    );
+    let (success, text, _) = output(&["check", &schema, "--format", "json", "--fail-on", "never"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(success);
+    assert_eq!(
+        (&value["errors"], &value["findings"][0]["line"]),
+        (&1.into(), &2.into())
+    );
+    let (success, text, _) = output(&["check", &schema, "--format", "sarif", "--fail-on", "error"]);
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    assert!(!success);
+    assert_eq!(value["runs"][0]["results"][0]["level"], "error");
+    let (success, text, error) = output(&["check", folder.path().join("none.cql").to_str().unwrap()]);
+    assert!(!success && text.is_empty() && error.contains("cannot read"), "{error}");
+    // Data is looked at where it is named, and never made.
+    let nowhere = folder.path().join("nowhere");
+    let url = format!("file:{}", nowhere.display());
+    let (success, _, error) = output(&["check", &schema, "--data", &url]);
+    assert!(!success && error.contains("there is no data"), "{error}");
+    assert!(!nowhere.exists());
+}
+
+#[tokio::test]
+async fn check_looks_at_data() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let file = folder.path().join("ready");
+    let ready_file = file.to_str().unwrap();
+    let mut child = helenus(&["--data", &data, "--listen", "127.0.0.1:0", "--ready-file", ready_file])
+        .spawn()
+        .unwrap();
+    let address = ready(&file, &mut child);
+    let schema = "CREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n\
+                  CREATE TABLE app.t (k text, c int, v text, PRIMARY KEY (k, c)) WITH helenus_partitions = 4;\n\
+                  CREATE TABLE app.unused (k uuid PRIMARY KEY);\n\
+                  CREATE INDEX ON app.t (v);\n";
+    let mut client = Client::ready(address.parse().unwrap(), Version::V4).await;
+    for statement in schema.split_terminator(";\n") {
+        client.query(0, statement).await;
+        assert_ne!(client.frame().await.unwrap().opcode, 0, "{statement}");
+    }
+    for row in 0..20 {
+        let key = if row < 15 { "large" } else { "small" };
+        let insert = format!("INSERT INTO app.t (k, c, v) VALUES ('{key}', {row}, 'some text')");
+        client.query(0, &insert).await;
+        assert_ne!(client.frame().await.unwrap().opcode, 0, "{insert}");
+    }
+    drop(client);
+    assert!(terminate(&mut child).0);
+    let schema_file = folder.path().join("schema.cql");
+    std::fs::write(&schema_file, schema).unwrap();
+    let schema_file = schema_file.to_str().unwrap();
+    let (success, text, error) = output(&["check", schema_file, "--data", &data, "--format", "json"]);
+    assert!(success, "{error}");
+    let value: serde_json::Value = serde_json::from_str(&text).unwrap();
+    let table = &value["tables"][0];
+    assert_eq!(
+        (&table["table"], &table["rows"], &table["logical"]),
+        (&"t".into(), &20.into(), &2.into())
+    );
+    let largest = &table["largest"][0];
+    assert_eq!((&largest["key"], &largest["rows"]), (&"'large'".into(), &15.into()));
+    assert_eq!(table["partitions"].as_array().unwrap().len(), 4);
+    let rules: Vec<&str> = value["findings"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|finding| finding["rule"].as_str().unwrap())
+        .collect();
+    assert_eq!(rules, ["few-partitions", "unused-table"]);
+}
+
+#[test]
+fn bad_settings_are_named() {
+    for (arguments, says) in [
+        (
+            &["--listen", "0.0.0.0:0", "--data", "memory:"][..],
+            "allow-unauthenticated-network",
+        ),
+        (&["--data", "nowhere:", "--listen", "127.0.0.1:0"], "nowhere"),
+        (
+            &[
+                "--durability",
+                "sometimes",
+                "--data",
+                "memory:",
+                "--listen",
+                "127.0.0.1:0",
+            ],
+            "sometimes",
+        ),
+        (&["--user", "u"], "password-file"),
+    ] {
+        let (success, _, error) = output(arguments);
+        assert!(!success && error.contains(says), "{arguments:?}: {error}");
+    }
+}
+
+#[test]
+fn the_other_commands() {
+    let (success, text, _) = output(&["--version"]);
+    assert!(success && text.starts_with("helenus "));
+    let (success, text, _) = output(&["completions", "bash"]);
+    assert!(success && text.contains("--ready-file"));
+    let output = helenus(&["shell", "--listen", "127.0.0.1:9999"])
+        .env("PATH", "/nowhere")
+        .output()
+        .unwrap();
+    assert!(
+        String::from_utf8(output.stdout)
+            .unwrap()
+            .contains("cqlsh 127.0.0.1 9999")
+    );
+}
