@@ -12,7 +12,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::access::{credentials, refuse_open_admin, refuse_open_network, tls};
+use self::access::{credentials, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
 use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput};
 pub use self::settings::{SETTINGS, Setting};
 use self::values::read;
@@ -129,6 +129,7 @@ impl Config {
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;
         refuse_open_network(&server, open)?;
+        refuse_plain_text_login(&server, values.parsed("allow-plain-text-login")?)?;
         let admin_listen = values.admin_listen()?;
         refuse_open_admin(admin_listen, open)?;
         Ok(Self {

@@ -44,6 +44,7 @@ pub mod functions;
 pub mod metrics;
 pub mod mutant;
 pub mod partition;
+pub mod permissions;
 pub mod planner;
 pub mod profile;
 pub mod schema;

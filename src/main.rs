@@ -10,6 +10,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus::advice::{self, Script};
 use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
+use helenus::permissions;
 use helenus::server::admin::{client, print};
 use helenus::server::run::{Running, THREAD_STACK_BYTES};
 use tokio::signal::unix::{SignalKind, signal};
@@ -220,6 +221,7 @@ fn advise(values: &Values, matches: &ArgMatches, schema: &str) -> Result<ExitCod
     let figures = match option("data") {
         None => None,
         Some(_) => {
+            permissions::keep_new_files_private();
             let config = Config::new(values)?;
             bytes_max = config.limits.logical_partition_bytes_max.unwrap_or(bytes_max);
             let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
@@ -337,6 +339,7 @@ fn log(config: &Config) -> Result<(), Failure> {
 
 fn serve(config: &Config) -> Result<ExitCode, Failure> {
     log(config)?;
+    permissions::keep_new_files_private();
     let mut builder = tokio::runtime::Builder::new_multi_thread();
     if config.threads > 0 {
         builder.worker_threads(config.threads);
@@ -361,6 +364,7 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
 
 /// Opens the data, compares, prints what it found. Fails when something differs.
 fn check_indexes(config: &Config) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let found = runtime.block_on(helenus::server::run::check_indexes(config, Clock::system(), seed()?))?;
     for difference in &found.told {
@@ -438,9 +442,8 @@ fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
     }
     if let Some(path) = &config.ready_file {
         // Renamed into place, so that whoever waits for the file finds the whole address in it.
-        let part = path.with_extension("part");
-        std::fs::write(&part, format!("{first}\n"))?;
-        std::fs::rename(&part, path)?;
+        // Anybody may read it: an address is no secret.
+        permissions::write(path, &format!("{first}\n"), permissions::PUBLIC)?;
     }
     Ok(())
 }

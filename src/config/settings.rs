@@ -94,13 +94,19 @@ pub const SETTINGS: &[Setting] = &[
         "password-file",
         "FILE",
         None,
-        "File whose first line is the user's password",
+        "File whose first line is the user's password; only its owner may be able to read it (chmod 600)",
     ),
     setting(
         "allow-unauthenticated-network",
         "BOOL",
         Some("false"),
         "Serve other addresses than this machine's own without a login",
+    ),
+    setting(
+        "allow-plain-text-login",
+        "BOOL",
+        Some("false"),
+        "Take logins without TLS on other addresses than this machine's own: passwords can be read on the way",
     ),
     Setting {
         name: "tls-listen",
@@ -115,7 +121,12 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "PEM file with the certificate and those that signed it",
     ),
-    setting("tls-key", "FILE", None, "PEM file with the certificate's key"),
+    setting(
+        "tls-key",
+        "FILE",
+        None,
+        "PEM file with the certificate's key; only its owner may be able to read it (chmod 600)",
+    ),
     setting(
         "admin-listen",
         "ADDRESS:PORT",

@@ -8,6 +8,7 @@ use std::str::FromStr;
 use std::time::Duration;
 
 use super::{SETTINGS, Setting};
+use crate::permissions::SecretError;
 use crate::profile::Profile;
 
 /// Where a value came from.
@@ -78,6 +79,9 @@ pub enum ConfigError {
         /// What is wrong.
         what: String,
     },
+    /// Others can read the password.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// Settings that do not go together.
     #[error("{0}")]
     Together(String),

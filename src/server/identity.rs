@@ -1,7 +1,7 @@
 //! What a server in the profile `cosmos` makes for itself where it was given none: a certificate for TLS, and the account's key.
 //!
 //! ```text
-//! DIR/cosmos/certificate.pem   the certificate: what a client trusts that wants to check it
+//! DIR/cosmos/certificate.pem   the certificate: what a client trusts that wants to check it (everybody may read the file)
 //! DIR/cosmos/key.pem           its key        (only its owner may read it)
 //! DIR/cosmos/account-key       the password   (only its owner may read it)
 //! ```
@@ -10,15 +10,16 @@
 //! store has taken the directory, which refuses one with strange files.
 
 use std::fs;
-use std::io::{self, Write};
+use std::io;
 use std::net::IpAddr;
 use std::path::{Path, PathBuf};
 
 use super::{Credentials, Options, TlsIdentity};
 use crate::partition::store::Url;
+use crate::permissions::{self, PRIVATE, PUBLIC};
 
 const FOLDER: &str = "cosmos";
-const CERTIFICATE: &str = "certificate.pem";
+pub(super) const CERTIFICATE: &str = "certificate.pem";
 const KEY: &str = "key.pem";
 const ACCOUNT_KEY: &str = "account-key";
 
@@ -68,10 +69,7 @@ impl Identity {
     /// # Errors
     /// What is kept cannot be read, or nothing can be made.
     pub fn complete(options: &mut Options, account: &str, data: &Url) -> Result<Self, IdentityError> {
-        let directory = match data {
-            Url::File(directory) | Url::SlateFile(directory) => Some(directory.join(FOLDER)),
-            Url::Memory | Url::SlateMemory => None,
-        };
+        let directory = data.directory().map(|directory| directory.join(FOLDER));
         let mut identity = Self {
             directory,
             certificate: None,
@@ -131,16 +129,21 @@ impl Identity {
         if self.certificate.is_none() && self.account_key.is_none() {
             return Ok(());
         }
-        fs::create_dir_all(directory).map_err(failed(directory))?;
+        permissions::create_directory(directory).map_err(failed(directory))?;
         let (certificate, key) = self.certificate.clone().unzip();
-        for (name, text) in [
-            (CERTIFICATE, certificate),
-            (KEY, key),
-            (ACCOUNT_KEY, self.account_key.clone()),
+        for (name, text, mode) in [
+            (CERTIFICATE, certificate, PUBLIC),
+            (KEY, key, PRIVATE),
+            (ACCOUNT_KEY, self.account_key.clone(), PRIVATE),
         ] {
-            if let Some(text) = text {
-                let path = directory.join(name);
-                write_private(&path, &text).map_err(failed(&path))?;
+            let path = directory.join(name);
+            match text {
+                // A file that is there may have been written by an older program, with another mode.
+                Some(text) if fs::read_to_string(&path).is_ok_and(|kept| kept == text) => {
+                    permissions::set_mode(&path, mode).map_err(failed(&path))?;
+                }
+                Some(text) => permissions::write(&path, &text, mode).map_err(failed(&path))?,
+                None => {}
             }
         }
         Ok(())
@@ -162,24 +165,6 @@ impl Identity {
 fn failed(path: &Path) -> impl FnOnce(io::Error) -> IdentityError {
     let path = path.to_owned();
     move |source| IdentityError::File { path, source }
-}
-
-/// Writes a file that only its owner may read, whole or not at all.
-fn write_private(path: &Path, text: &str) -> io::Result<()> {
-    use std::os::unix::fs::OpenOptionsExt;
-    if fs::read_to_string(path).is_ok_and(|kept| kept == text) {
-        return Ok(());
-    }
-    let part = path.with_extension("part");
-    let mut file = fs::OpenOptions::new()
-        .write(true)
-        .create(true)
-        .truncate(true)
-        .mode(0o600)
-        .open(&part)?;
-    file.write_all(text.as_bytes())?;
-    file.sync_all()?;
-    fs::rename(&part, path)
 }
 
 /// A certificate for this machine's own names, the addresses listened on, and the account's name at Cosmos, with its key.

@@ -1,6 +1,7 @@
 //! From settings to a server that runs: the only place where the parts are put together.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
+use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -8,7 +9,7 @@ use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::admin::{Admin, AdminBound, Source};
-use super::identity::{Identity, IdentityError};
+use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
 use super::{Bound, Events, Requests, Server, Session, StartError};
 use crate::clock::Clock;
@@ -16,6 +17,7 @@ use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
 use crate::partition::faults::PlanError;
 use crate::partition::{HeatLimits, nodes, store};
+use crate::permissions;
 use crate::profile::Profile;
 use crate::schema::node::{Client, Live, NodeInfo, Peer};
 
@@ -84,7 +86,11 @@ impl Running {
         };
         let address = bound.addresses().iter().chain(bound.tls_addresses()).next().copied();
         let node = node(config, address, &clock);
+        let directory = url.directory().map(Path::to_owned);
         let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
+        if let Some(directory) = directory {
+            tighten(&directory);
+        }
         let nodes = database.nodes();
         bound.follow(nodes.up());
         if let Some(plan) = config.fault_plan.clone() {
@@ -185,6 +191,25 @@ impl Running {
             drop(task.await);
         }
         self.database.close().await
+    }
+}
+
+/// Takes the rights of others from a directory of data that an older program has created, or that was copied. Only once the store
+/// has taken it: a directory that is refused stays as it is.
+fn tighten(directory: &Path) {
+    let done = permissions::tighten(directory, &[identity::CERTIFICATE]);
+    if done.changed > 0 {
+        tracing::info!(
+            directory = %directory.display(),
+            changed = done.changed,
+            "others could use files of the data: now only their owner can"
+        );
+    }
+    if let Some((path, error)) = done.first_failure {
+        tracing::warn!(
+            path = %path.display(), %error, failed = done.failed,
+            "others can use files of the data, and their modes cannot be changed"
+        );
     }
 }
 

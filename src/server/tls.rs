@@ -8,6 +8,7 @@ use rustls::pki_types::{CertificateDer, PrivateKeyDer};
 use tokio_rustls::TlsAcceptor;
 
 use super::listener::TlsIdentity;
+use crate::permissions::{SecretError, check_secret};
 
 /// Why TLS cannot be offered.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +21,9 @@ pub enum TlsError {
         /// Why.
         source: rustls::pki_types::pem::Error,
     },
+    /// Others can read the key.
+    #[error(transparent)]
+    Secret(#[from] SecretError),
     /// The file holds no certificate.
     #[error("{}: no certificate", path.display())]
     NoCertificate {
@@ -65,6 +69,7 @@ fn from_files(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
         let path = path.to_owned();
         move |source| TlsError::File { path, source }
     };
+    check_secret(key)?;
     let chain: Vec<CertificateDer<'static>> = CertificateDer::pem_file_iter(certificate)
         .map_err(file(certificate))?
         .collect::<Result<_, _>>()

@@ -1,7 +1,7 @@
 //! Where a store keeps its data, as a URL.
 
 use std::fmt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Error;
@@ -27,6 +27,15 @@ impl Url {
     #[must_use]
     pub fn is_durable(&self) -> bool {
         matches!(self, Self::File(_) | Self::SlateFile(_))
+    }
+
+    /// The directory on this machine; `None`: the data is in memory.
+    #[must_use]
+    pub fn directory(&self) -> Option<&Path> {
+        match self {
+            Self::File(directory) | Self::SlateFile(directory) => Some(directory),
+            Self::Memory | Self::SlateMemory => None,
+        }
     }
 }
 

@@ -6,7 +6,7 @@
     reason = "a test may stop at the first surprise"
 )]
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -221,17 +221,26 @@ fn fixture(name: &str) -> PathBuf {
     PathBuf::from(concat!(env!("CARGO_MANIFEST_DIR"), "/tests/fixtures/tls")).join(name)
 }
 
+/// The key as a server takes it: a checkout lets others read it.
+fn private_key(folder: &Path) -> PathBuf {
+    let path = folder.join("key.pem");
+    let text = std::fs::read_to_string(fixture("key.pem")).unwrap();
+    helenus::permissions::write(&path, &text, helenus::permissions::PRIVATE).unwrap();
+    path
+}
+
 #[tokio::test]
 async fn tls_has_its_own_port() {
     use rustls::pki_types::CertificateDer;
     use rustls::pki_types::pem::PemObject;
+    let folder = tempfile::tempdir().unwrap();
     let server = start_with(Options {
         listen: vec!["127.0.0.1:0".parse().unwrap()],
         tls: Some(TlsOptions {
             listen: vec!["127.0.0.1:0".parse().unwrap()],
             identity: TlsIdentity::Files {
                 certificate: fixture("certificate.pem"),
-                key: fixture("key.pem"),
+                key: private_key(folder.path()),
             },
         }),
         limits: Limits {

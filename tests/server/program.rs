@@ -257,9 +257,59 @@ fn bad_settings_are_named() {
             "sometimes",
         ),
         (&["--user", "u"], "password-file"),
+        (
+            &["--profile", "cosmos", "--listen", "0.0.0.0:0", "--data", "memory:"],
+            "allow-plain-text-login",
+        ),
     ] {
         let (success, _, error) = output(arguments);
         assert!(!success && error.contains(says), "{arguments:?}: {error}");
+    }
+}
+
+/// Files and directories below one, with it, and the rights that others have there.
+#[cfg(unix)]
+fn open_to_others(path: &Path) -> Vec<String> {
+    use std::os::unix::fs::MetadataExt;
+    let mut found = Vec::new();
+    let mut left = vec![path.to_owned()];
+    while let Some(path) = left.pop() {
+        let metadata = std::fs::symlink_metadata(&path).unwrap();
+        if metadata.mode() & 0o077 != 0 {
+            found.push(format!("{} {:o}", path.display(), metadata.mode() & 0o777));
+        }
+        if metadata.is_dir() {
+            left.extend(std::fs::read_dir(&path).unwrap().map(|entry| entry.unwrap().path()));
+        }
+    }
+    found
+}
+
+#[cfg(unix)]
+#[test]
+fn data_is_for_its_owner_only() {
+    use std::os::unix::fs::PermissionsExt;
+    for scheme in ["file", "slate+file"] {
+        let folder = tempfile::tempdir().unwrap();
+        let data = folder.path().join("data");
+        let url = format!("{scheme}:{}", data.display());
+        let certificate = data.join("cosmos/certificate.pem");
+        for round in 0..2 {
+            let file = folder.path().join(format!("ready{round}"));
+            let arguments = ["--data", &url, "--profile", "cosmos", "--tls-listen", "127.0.0.1:0"];
+            let mut child = helenus(&arguments).arg("--ready-file").arg(&file).spawn().unwrap();
+            ready(&file, &mut child);
+            let mode = std::fs::metadata(&certificate).unwrap().permissions().mode();
+            assert_eq!(mode & 0o777, 0o644, "what clients trust may be read by everybody");
+            let open = open_to_others(&data);
+            terminate(&mut child);
+            assert_eq!(open, [format!("{} 644", certificate.display())], "{scheme} {round}");
+            // As an older program has left it.
+            for path in [&data, &data.join("helenus.format"), &data.join("cosmos/account-key")] {
+                let mode = if path.is_dir() { 0o755 } else { 0o644 };
+                std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+            }
+        }
     }
 }
 

@@ -14,6 +14,7 @@ use std::sync::Arc;
 
 use fs4::fs_std::FileExt;
 
+use crate::permissions;
 use crate::storage::{Error, Result};
 
 const LOCK: &str = "helenus.lock";
@@ -34,7 +35,7 @@ pub(super) struct Directory {
 impl Directory {
     /// Locks the directory, creating it where there is none, and checks that it holds a store of this format, or nothing.
     pub(super) fn open(path: &Path, format: &'static str) -> Result<Self> {
-        fs::create_dir_all(path).map_err(io_error("creating", path))?;
+        permissions::create_directory(path).map_err(io_error("creating", path))?;
         let format_path = path.join(FORMAT);
         if !format_path.exists() && !is_ours(path).map_err(io_error("listing", path))? {
             return Err(Error::NotAStore {
