@@ -1,7 +1,7 @@
 //! What each physical partition holds, by counting.
 //!
 //! A store knows what a table holds in all, not where on the ring it lies, and a few keys may have most of the rows. So who is to show
-//! what partitions hold has them counted before ([`Database::count_partitions`]):
+//! what partitions hold has them counted before ([`Counts::count_small`]):
 //!
 //! ```text
 //! small tables      at once, whenever their stores were written to since
@@ -19,9 +19,9 @@ use std::ops::ControlFlow;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::database::Database;
+use super::catalog::Snapshot;
 use super::error::{Error, storage_read};
-use super::figures::stored_tables;
+use crate::clock::Clock;
 use crate::partition::store::{CommitSeq, Estimate, Order, Space, key};
 use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
 use crate::schema::StorageId;
@@ -35,6 +35,7 @@ const AGAIN: Duration = Duration::from_secs(600);
 /// What was counted of all tables.
 #[derive(Debug)]
 pub(super) struct Counts {
+    clock: Clock,
     at_once_rows_max: u64,
     kept: Mutex<Kept>,
 }
@@ -66,16 +67,15 @@ struct Place {
     rows: u64,
 }
 
-impl Default for Counts {
-    fn default() -> Self {
+impl Counts {
+    pub(super) fn new(clock: Clock) -> Self {
         Self {
+            clock,
             at_once_rows_max: AT_ONCE_ROWS_MAX,
             kept: Mutex::default(),
         }
     }
-}
 
-impl Counts {
     fn kept(&self) -> MutexGuard<'_, Kept> {
         self.kept.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -224,15 +224,13 @@ pub(super) async fn walk(
     Ok(at.seq())
 }
 
-impl Database {
-    /// Has counted what physical partitions hold, for who is to show it: small tables now, larger ones by the next check of sizes. What
-    /// cannot be counted is shown by estimates.
-    pub async fn count_partitions(&self) {
-        let snapshot = self.snapshot();
-        let now = self.watch().clock().monotonic();
-        let counts = self.counts();
-        let mut left = counts.at_once_rows_max;
-        for table in stored_tables(&snapshot.schema) {
+impl Counts {
+    /// Counts small tables now, before they are shown, and asks the next check of sizes to count larger ones. What cannot be counted is
+    /// shown by estimates.
+    pub(super) async fn count_small(&self, snapshot: &Snapshot) {
+        let now = self.clock.monotonic();
+        let mut left = self.at_once_rows_max;
+        for table in snapshot.schema.stored_tables() {
             let id = table.storage_id;
             let Ok(list) = snapshot.partitions(table) else {
                 continue;
@@ -241,7 +239,7 @@ impl Database {
             if list.all().len() == 1 || !total.is_exact {
                 continue;
             }
-            let before = counts.of(id);
+            let before = self.of(id);
             if before.as_ref().is_some_and(|counted| counted.is_of(list)) {
                 continue;
             }
@@ -251,7 +249,7 @@ impl Database {
                     tracing::debug!(%error, keyspace = table.keyspace, table = table.name, "sizes are estimated");
                 }
             } else if before.is_none_or(|counted| counted.is_old(total, now)) {
-                counts.kept().wanted.insert(id);
+                self.kept().wanted.insert(id);
             }
         }
     }
@@ -261,24 +259,26 @@ impl Database {
     /// # Errors
     /// When the medium fails.
     pub(super) async fn count_table(&self, list: &TablePartitions, table: StorageId) -> Result<Arc<Counted>, Error> {
-        let counted = Arc::new(count(list, table, self.watch().clock().monotonic()).await?);
-        self.counts().put(table, Arc::clone(&counted));
+        let counted = Arc::new(count(list, table, self.clock.monotonic()).await?);
+        self.put(table, Arc::clone(&counted));
         Ok(counted)
     }
 
-    /// Counts the larger tables that somebody was to show, and forgets those that are gone.
+    /// Counts the larger tables that were shown since the last check, and forgets those that are gone.
     ///
     /// # Errors
     /// When the medium fails.
-    pub(super) async fn count_wanted(&self) -> Result<(), Error> {
-        let snapshot = self.snapshot();
-        let stored: BTreeSet<StorageId> = stored_tables(&snapshot.schema).map(|table| table.storage_id).collect();
+    pub(super) async fn count_wanted(&self, snapshot: Arc<Snapshot>) -> Result<(), Error> {
+        let stored: BTreeSet<StorageId> = snapshot.schema.stored_tables().map(|table| table.storage_id).collect();
         let wanted = {
-            let mut kept = self.counts().kept();
+            let mut kept = self.kept();
             kept.counted.retain(|table, _| stored.contains(table));
             std::mem::take(&mut kept.wanted)
         };
-        let tables = stored_tables(&snapshot.schema).filter(|table| wanted.contains(&table.storage_id));
+        let tables = snapshot
+            .schema
+            .stored_tables()
+            .filter(|table| wanted.contains(&table.storage_id));
         let lists: Vec<_> = tables
             .filter_map(|table| Some((table.storage_id, Arc::clone(snapshot.partitions(table).ok()?))))
             .collect();
@@ -294,7 +294,7 @@ impl Database {
     /// What each physical partition of a table holds, in order, by the last count where there was one.
     pub(super) fn held(&self, list: &TablePartitions, table: StorageId) -> Vec<Estimate> {
         let partitions = list.all().iter();
-        match self.counts().of(table) {
+        match self.of(table) {
             Some(counted) if list.all().len() > 1 => {
                 let (seqs, total) = (Seqs::now(list), list.bytes(table));
                 partitions
@@ -317,7 +317,7 @@ mod tests {
     use super::*;
     use crate::clock::Clock;
     use crate::executor::{
-        Options, PartitionLimits, PartitionSizes, QueryParams, SessionState, SizeLimits, ThroughputRules,
+        Database, Options, PartitionLimits, PartitionSizes, QueryParams, SessionState, SizeLimits, ThroughputRules,
     };
     use crate::partition::store;
     use crate::planner::Guardrails;

@@ -3,39 +3,49 @@
 mod reads;
 mod writes;
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use grammar::ast;
 use uuid::Uuid;
 
+use super::admission::{Admission, Work};
 use super::answer::{Answer, AnswerKind, BatchKind, ChangeKind, QueryParams, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::counts::Counts;
+use super::disturb::Disturbance;
+use super::draws::Draws;
 use super::error::Error;
-use super::figures::Watch;
-use super::index;
+use super::explain::Explainer;
+use super::figures::{Figures, PartitionFigures, StoreFigures};
+use super::heat;
+use super::index::check::{IndexCheck, check_indexes};
+use super::ledger::Ledger;
 use super::limits::SizeLimits;
 use super::logical::{Guarded, LogicalPartitions};
 use super::meter::Meter;
 use super::offers::{Offers, ThroughputRules};
+use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::settle::Done;
-use super::throughput::{Asked, Gate, Work};
+use super::probe::{Probe, Prober};
+use super::receipt::Executed;
+use super::request::Request;
+use super::survey::{TableSurvey, survey};
+use super::watch::Watch;
 use super::write::WriteRoom;
 use super::write::clock::{Ballots, ListKeys, WriteClock};
 use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
-use crate::partition::store::{self, Store, Url};
-use crate::partition::{Consistency, Nodes, Stores, Stripes, TablePartitions};
+use crate::metrics::Statements;
+use crate::partition::store::{self, Url};
+use crate::partition::{Consistency, HeatLimits, Nodes, Stores, Stripes};
 use crate::planner::bound::{BoundBatch, BoundPartitions, Value};
 use crate::planner::rules::{self, Rules};
-use crate::planner::{self, Guardrails, Plan, Threshold, ddl};
+use crate::planner::{self, Guardrails, Plan, ddl};
 use crate::profile::Profile;
-use crate::schema::node::{Live, NodeInfo};
-use crate::schema::{Schema, StorageId, Table, system};
-use crate::throughput::{Account, Charges, Coefficients, PartitionRef};
+use crate::schema::node::{HotKey, LargePartition, Live, NodeInfo, ThroughputShown};
+use crate::schema::{Schema, StorageId, system};
+use crate::throughput::{Charges, Coefficients, RequestUnits};
 
 /// How a database is opened.
 #[derive(Clone)]
@@ -87,33 +97,27 @@ pub enum Member {
     Prepared(Arc<Statement>),
 }
 
-/// A database: schema, stores and everything that answers statements.
+/// A database: its services, and the front end that executes statements with them.
 pub struct Database {
     catalog: Arc<Catalog>,
     stores: Stores,
     writes: WriteRoom,
     plans: PlanCache,
-    /// What the system tables show to clients of each virtual node.
+    clock: Clock,
+    /// The virtual nodes, each as its clients see it in the system tables.
     seen: Vec<NodeInfo>,
-    pub(super) nodes: Arc<Nodes>,
+    nodes: Arc<Nodes>,
     live: OnceLock<LiveSource>,
     page_bytes_max: usize,
     row_cache_bytes_max: usize,
     watch: Watch,
-    /// Held by the probe that runs.
-    probing: tokio::sync::Mutex<()>,
+    prober: Prober,
     guardrails: Guardrails,
-    prices: Coefficients,
-    /// Who counts charges.
-    meter: Arc<Meter>,
-    /// What physical partitions hold.
+    ledger: Ledger,
     counts: Counts,
-    pub(super) rules: Rules,
+    rules: Rules,
     timeuuids: Arc<Timeuuids>,
-    /// The next request's number, where its own randomness begins.
-    seeds: AtomicU64,
-    /// Who may go on.
-    gate: Gate,
+    draws: Arc<Draws>,
 }
 
 impl std::fmt::Debug for Database {
@@ -122,98 +126,6 @@ impl std::fmt::Debug for Database {
             .debug_struct("Database")
             .field("node", self.node())
             .finish_non_exhaustive()
-    }
-}
-
-/// A request as the steps below hand it on.
-pub(super) struct Request<'a> {
-    snapshot: Arc<Snapshot>,
-    keyspace: Option<Arc<str>>,
-    session: &'a SessionState,
-    params: &'a QueryParams,
-    now_seconds: i64,
-    at_micros: i64,
-    began: Duration,
-    context: Context,
-    /// What became of asking for request units; empty: nobody was asked.
-    pub(super) asked: OnceLock<Asked>,
-}
-
-impl Request<'_> {
-    /// Lets go of where rows are, if the statement changes that: it may have to wait until nobody goes by lists of before, and would
-    /// wait for itself, or for another one that waits behind it.
-    fn leave_lists_for(&mut self, planned: &PlannedAt) {
-        if matches!(planned.planned.plan, Plan::Ddl(_)) {
-            self.snapshot = Arc::new(self.snapshot.without_lists());
-        }
-    }
-
-    /// The level that it asks for.
-    pub(super) const fn consistency(&self) -> Consistency {
-        self.params.consistency
-    }
-
-    /// The table or view of this number in the store, as the request sees it.
-    pub(super) fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
-        let keyspaces = self.snapshot.schema.keyspaces.values();
-        let mut tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
-        tables.find(|table| table.storage_id == id)
-    }
-
-    /// Who pays for a physical partition; `None`: nobody.
-    pub(super) fn account(&self, partition: PartitionRef) -> Option<&Arc<Account>> {
-        let partitions = self.snapshot.partitions_of(partition.table)?;
-        partitions.budget()?.account(partition.partition)
-    }
-
-    /// Whether somebody wants to be told of the way.
-    pub(super) const fn is_traced(&self) -> bool {
-        self.params.trace.is_some()
-    }
-
-    /// Where the rows of the table of this number were when the request began.
-    pub(super) fn list(&self, table: StorageId) -> Option<&TablePartitions> {
-        self.snapshot.partitions_of(table)
-    }
-
-    /// What goes with it.
-    pub(super) const fn params(&self) -> &QueryParams {
-        self.params
-    }
-
-    /// The catalog as it sees it.
-    pub(super) fn snapshot(&self) -> &Snapshot {
-        &self.snapshot
-    }
-
-    /// Time and chance for its functions.
-    pub(super) const fn context(&self) -> &Context {
-        &self.context
-    }
-
-    /// The moment against which expiry is judged.
-    pub(super) const fn now_seconds(&self) -> i64 {
-        self.now_seconds
-    }
-
-    /// Whose it is.
-    pub(super) const fn session(&self) -> &SessionState {
-        self.session
-    }
-
-    /// When it began, by the monotonic clock.
-    pub(super) const fn began(&self) -> Duration {
-        self.began
-    }
-
-    /// The virtual node that it came to, from 0.
-    pub(super) const fn node(&self) -> usize {
-        self.session.node
-    }
-
-    /// When it began, µs since 1970-01-01 UTC.
-    pub(super) const fn at_micros(&self) -> i64 {
-        self.at_micros
     }
 }
 
@@ -227,7 +139,7 @@ impl Database {
         let stores = opened.map_err(|error| Error::Server(error.to_string()))?;
         let mut random = fastrand::Rng::with_seed(options.seed);
         let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
-        let seeds = AtomicU64::new(random.u64(..));
+        let draws = Arc::new(Draws::new(random.u64(..)));
         let list_keys = ListKeys::new(options.clock.clone(), random.u32(..));
         let mut node = options.node;
         let nodes = Arc::new(Nodes::new(node.virtual_nodes, options.clock.clone()));
@@ -238,7 +150,7 @@ impl Database {
             options.request_log_max,
             options.clock.clone(),
         );
-        let gate = Gate::new(options.throughput, &options.clock);
+        let admission = Admission::new(options.throughput, options.clock.clone(), Arc::clone(&draws));
         let offers = Offers::new(options.throughput, options.clock.clone());
         let rules = Rules {
             profile: options.profile,
@@ -267,7 +179,7 @@ impl Database {
             stores,
             writes: WriteRoom {
                 catalog,
-                clock: WriteClock::new(options.clock),
+                clock: WriteClock::new(options.clock.clone()),
                 ballots,
                 list_keys,
                 stripes: Stripes::default(),
@@ -283,15 +195,19 @@ impl Database {
             page_bytes_max: options.page_bytes_max,
             row_cache_bytes_max: options.store.row_cache_bytes_max,
             watch,
-            probing: tokio::sync::Mutex::default(),
+            prober: Prober::default(),
             guardrails: options.guardrails,
-            prices: options.prices,
-            meter,
-            counts: Counts::default(),
+            ledger: Ledger {
+                prices: options.prices,
+                rules,
+                admission,
+                meter,
+            },
+            counts: Counts::new(options.clock.clone()),
+            clock: options.clock,
             rules,
             timeuuids,
-            seeds,
-            gate,
+            draws,
         })
     }
 
@@ -306,14 +222,14 @@ impl Database {
             .map_err(|error| Error::Server(error.to_string()))
     }
 
-    /// Who is asked for what changes from moment to moment; the first call counts.
+    /// Sets the source of what only the server knows, such as connected clients. The first call counts.
     pub fn set_live_source(&self, source: LiveSource) {
-        // A second source would be a second server on one database, which nobody makes.
+        // A second source would be a second server on one database, which does not happen.
         drop(self.live.set(source));
     }
 
     /// What only the server knows, now.
-    pub(super) fn ask_server(&self) -> Live {
+    fn ask_server(&self) -> Live {
         self.live.get().map(|live| live()).unwrap_or_default()
     }
 
@@ -329,50 +245,16 @@ impl Database {
         self.catalog.load().schema.version
     }
 
-    /// All stores.
-    pub(super) const fn stores(&self) -> &Stores {
-        &self.stores
-    }
-
-    /// The time by which what is stored is judged, for those who clean up.
-    pub(super) fn now_seconds(&self) -> i64 {
-        self.writes.clock.now_seconds()
-    }
-
-    /// What is defined, where it is, and who changes it.
-    pub(super) const fn catalog(&self) -> &Arc<Catalog> {
-        &self.catalog
-    }
-
-    /// How far each index is.
-    pub(super) fn indexes(&self) -> &index::Indexes {
-        &self.catalog.indexes
-    }
-
-    /// Whom to behave as.
+    /// The compatibility profile.
     #[must_use]
     pub const fn profile(&self) -> Profile {
         self.rules.profile
     }
 
-    /// What its profile and its account allow.
-    pub(super) const fn rules(&self) -> &Rules {
-        &self.rules
-    }
-
-    /// How large logical partitions are.
-    pub(super) fn logical(&self) -> &Arc<LogicalPartitions> {
-        &self.writes.logical
-    }
-
-    /// The store that has the catalog, and time.
-    pub(super) fn store_and_clock(&self) -> (&Store, &Clock) {
-        (self.stores.main(), self.watch.clock())
-    }
-
-    /// Who counts statements.
-    pub(super) const fn watch(&self) -> &Watch {
-        &self.watch
+    /// The virtual nodes, and the fault plan in force.
+    #[must_use]
+    pub const fn nodes(&self) -> &Arc<Nodes> {
+        &self.nodes
     }
 
     /// The catalog at this moment.
@@ -380,14 +262,9 @@ impl Database {
         Arc::clone(&self.catalog.load())
     }
 
-    /// What operations cost.
-    pub(super) const fn prices(&self) -> &Coefficients {
-        &self.prices
-    }
-
-    /// What physical partitions hold, as far as it was counted.
-    pub(super) const fn counts(&self) -> &Counts {
-        &self.counts
+    /// The time against which expiry is judged, seconds since 1970-01-01 UTC.
+    pub(super) fn now_seconds(&self) -> i64 {
+        self.writes.clock.now_seconds()
     }
 
     #[cfg(test)]
@@ -395,29 +272,12 @@ impl Database {
         &mut self.counts
     }
 
-    /// Who counts charges.
-    pub(super) const fn meter(&self) -> &Arc<Meter> {
-        &self.meter
-    }
-
-    /// Bytes of rows after which a page ends.
-    pub(super) const fn page_bytes_max(&self) -> usize {
-        self.page_bytes_max
-    }
-
-    /// Tombstones that are warned of, and refused.
-    pub(super) const fn tombstones(&self) -> Threshold {
-        self.guardrails.tombstones
-    }
-
-    /// Held by the probe that runs.
-    pub(super) const fn probing(&self) -> &tokio::sync::Mutex<()> {
-        &self.probing
-    }
-
-    /// Bytes that the row cache may take.
-    pub(super) const fn row_cache_bytes_max(&self) -> usize {
-        self.row_cache_bytes_max
+    fn disturbance(&self) -> Disturbance<'_> {
+        Disturbance {
+            nodes: &self.nodes,
+            catalog: &self.catalog,
+            rules: &self.rules,
+        }
     }
 
     /// This node; of several virtual ones the first.
@@ -431,11 +291,6 @@ impl Database {
     fn seen_by(&self, node: usize) -> &NodeInfo {
         let seen = self.seen.get(node).or_else(|| self.seen.first());
         seen.expect("a database has a node")
-    }
-
-    /// The address of a virtual node, from 0.
-    pub(super) fn node_address(&self, node: usize) -> std::net::IpAddr {
-        self.seen_by(node).native_address
     }
 
     /// Plans a text in a keyspace.
@@ -525,10 +380,11 @@ impl Database {
         }
         let batch = batch?;
         let subject = self.watch.batch_subject(&batch);
-        let mut charges = self.charges(params.consistency);
+        let mut charges = self.ledger.charges(params.consistency);
         let mut outcome = self.run_batch(&request, &batch, &mut charges).await;
         self.watch.note(&subject, request.began, &outcome);
-        self.settle(&request, Done::Batch(&batch), &mut charges, &mut outcome);
+        self.ledger
+            .settle(&request, Executed::Batch(&batch), &mut charges, &mut outcome);
         outcome
     }
 
@@ -595,38 +451,25 @@ impl Database {
             at_micros: now_micros,
             began: self.watch.begin(),
             context: self.context(now_micros),
-            asked: OnceLock::new(),
+            claim: OnceLock::new(),
         })
     }
 
     /// Time and chance for the functions of one request.
     fn context(&self, now_micros: i64) -> Context {
-        Context::new(now_micros, Arc::clone(&self.timeuuids), self.generator().u64(..))
-    }
-
-    /// A generator that nobody else has.
-    fn generator(&self) -> fastrand::Rng {
-        // Neighbouring numbers must not give overlapping sequences, so each seeds a generator of its own.
-        fastrand::Rng::with_seed(self.seeds.fetch_add(1, Ordering::Relaxed))
-    }
-
-    /// A random number.
-    pub(super) fn draw(&self) -> u128 {
-        self.generator().u128(..)
-    }
-
-    /// Who may go on.
-    pub(super) const fn gate(&self) -> &Gate {
-        &self.gate
+        Context::new(now_micros, Arc::clone(&self.timeuuids), self.draws.generator().u64(..))
     }
 
     async fn run(&self, request: &mut Request<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
-        request.leave_lists_for(planned);
-        let mut charges = self.charges(request.consistency());
+        if matches!(planned.planned.plan, Plan::Ddl(_)) {
+            request.drop_partition_map();
+        }
+        let mut charges = self.ledger.charges(request.consistency());
         let mut outcome = self.carry_out(request, planned, &mut charges).await;
         let subject = planned.subject(|| self.watch.subject(planned));
         self.watch.note(subject, request.began, &outcome);
-        self.settle(request, Done::Statement(planned), &mut charges, &mut outcome);
+        self.ledger
+            .settle(request, Executed::Statement(planned), &mut charges, &mut outcome);
         outcome
     }
 
@@ -681,13 +524,16 @@ impl Database {
             Plan::Truncate(table) => {
                 self.guardrails.truncate()?;
                 refuse_system(&table.keyspace)?;
-                self.admit_metadata(request, Work::Write("SIMPLE")).await?;
+                self.ledger
+                    .admission
+                    .admit_metadata(request, Work::Write("SIMPLE"))
+                    .await?;
                 if let Ok(partitions) = request.snapshot.partitions(table) {
-                    self.admit_truncate(table, partitions)?;
+                    self.disturbance().admit_truncate(table, partitions)?;
                 }
                 charges.metadata();
                 self.catalog.truncate(&table.keyspace, &table.name).await?;
-                self.forget_logical_partitions().await;
+                self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
                 Ok(Answer::new(AnswerKind::Void))
             }
             Plan::Use(keyspace) => {
@@ -704,7 +550,13 @@ impl Database {
             }
             Plan::Explain(explained) => {
                 charges.metadata();
-                self.explain(request, planned, explained, values).await
+                let explainer = Explainer {
+                    ledger: &self.ledger,
+                    indexes: &self.catalog.indexes,
+                    page_bytes_max: self.page_bytes_max,
+                    tombstones: self.guardrails.tombstones,
+                };
+                explainer.explain(request, planned, explained, values).await
             }
             Plan::Auth(_) => Err(refuse_auth(request.session)),
         }
@@ -722,7 +574,10 @@ impl Database {
             .ddl(statement, &request.snapshot.schema, keyspace, &mut warnings)?;
         let given = ddl::with_payload(statement, |name| Some(request.params.payload_value(name)?.as_ref()));
         let statement = given.as_ref().unwrap_or(statement);
-        self.admit_metadata(request, Work::Write("SIMPLE")).await?;
+        self.ledger
+            .admission
+            .admit_metadata(request, Work::Write("SIMPLE"))
+            .await?;
         let outcome = self.catalog.change(statement, keyspace).await?;
         // What is kept for each table is gone through only when one may have gone.
         if outcome
@@ -730,14 +585,166 @@ impl Database {
             .as_ref()
             .is_some_and(|change| change.kind == ChangeKind::Dropped)
         {
-            self.forget_dropped_tables();
-            self.forget_logical_partitions().await;
+            self.forget_dropped_figures();
+            self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
         }
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
         answer.warnings = warnings;
         answer.warnings.extend(outcome.warnings);
         Ok(answer)
+    }
+
+    /// Forgets the figures of dropped tables, once there are more of these than of tables.
+    fn forget_dropped_figures(&self) {
+        let schema = self.schema();
+        let stored: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
+        self.ledger.meter.spent().keep(|id| stored.contains(&id));
+        let statements = &self.watch.statements;
+        if statements.tables_known() > stored.len() {
+            let there: BTreeSet<u128> = schema.stored_tables().map(|table| table.id.as_u128()).collect();
+            statements.keep(|id| there.contains(&id));
+        }
+    }
+
+    fn logical(&self) -> &Arc<LogicalPartitions> {
+        &self.writes.logical
+    }
+}
+
+/// Upkeep: what the server runs beside requests. Requests do not wait for it, and it may stop anywhere.
+impl Database {
+    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
+    /// and one merge of each table. Counts larger tables that were shown before.
+    ///
+    /// # Errors
+    /// When the medium fails; what was changed before stays so.
+    pub async fn repartition(
+        &self,
+        limits: PartitionLimits,
+        sizes: &mut PartitionSizes,
+    ) -> Result<Repartitioned, Error> {
+        let resizer = Resizer {
+            catalog: &self.catalog,
+            counts: &self.counts,
+        };
+        resizer.repartition(limits, sizes).await
+    }
+
+    /// Splits physical partitions that have stayed hot since the last call.
+    ///
+    /// # Errors
+    /// When the medium fails; what was changed before stays so.
+    pub async fn look_at_heat(&self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
+        heat::split_hot(
+            &self.catalog,
+            self.rules.profile.is_cosmos(),
+            limits,
+            self.clock.monotonic(),
+        )
+        .await
+    }
+
+    /// Makes the physical partitions whose time has come after a change of throughput. Returns the number of tables.
+    ///
+    /// # Errors
+    /// When the medium fails; those tables wait again.
+    pub async fn grow_due(&self) -> Result<usize, Error> {
+        self.catalog.grow_due().await
+    }
+
+    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
+    /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
+    pub async fn probe(&self, probe: &mut Probe) {
+        self.prober.probe(&self.stores, &self.clock, probe).await;
+    }
+
+    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged.
+    pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
+        check_indexes(&self.catalog.indexes, &self.snapshot()).await
+    }
+
+    /// Reads every row of every table of users, at one moment of each store, and reports what their partitions hold.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged.
+    pub async fn survey(&self) -> Result<Vec<TableSurvey>, Error> {
+        survey(&self.snapshot()).await
+    }
+
+    /// Counts what physical partitions hold, before it is shown: small tables now, larger ones by the next check of sizes.
+    pub async fn count_partitions(&self) {
+        self.counts.count_small(&self.snapshot()).await;
+    }
+}
+
+/// Figures, for the admin port.
+impl Database {
+    fn figures(&self) -> Figures<'_> {
+        Figures {
+            catalog: &self.catalog,
+            stores: &self.stores,
+            watch: &self.watch,
+            ledger: &self.ledger,
+            counts: &self.counts,
+            logical: &self.writes.logical,
+            nodes: &self.nodes,
+            seen: &self.seen,
+            clock: &self.clock,
+            row_cache_bytes_max: self.row_cache_bytes_max,
+        }
+    }
+
+    /// Statements by kind and by table.
+    #[must_use]
+    pub fn statements(&self) -> &Arc<Statements> {
+        &self.watch.statements
+    }
+
+    /// What the stores did, together.
+    #[must_use]
+    pub fn store_figures(&self) -> StoreFigures {
+        self.figures().store_figures()
+    }
+
+    /// The physical partitions of all stored tables and views, by keyspace, table and token. What they hold is as good as the last count
+    /// ([`Database::count_partitions`]).
+    #[must_use]
+    pub fn partitions(&self) -> Vec<PartitionFigures> {
+        self.figures().partitions()
+    }
+
+    /// Request units charged since the server started, metadata included.
+    #[must_use]
+    pub fn request_units(&self) -> RequestUnits {
+        self.figures().request_units()
+    }
+
+    /// Request units charged to each table and view since the server started, by keyspace and name.
+    #[must_use]
+    pub fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
+        self.figures().table_request_units()
+    }
+
+    /// What tables and keyspaces may spend, by keyspace and table; a keyspace that shares its throughput has an entry without a table.
+    #[must_use]
+    pub fn throughput(&self) -> Vec<ThroughputShown> {
+        self.figures().throughput()
+    }
+
+    /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.
+    #[must_use]
+    pub fn hot_keys(&self) -> Vec<HotKey> {
+        self.figures().hot_keys()
+    }
+
+    /// The largest logical partitions that are known, the largest first.
+    #[must_use]
+    pub fn largest_partitions(&self) -> Vec<LargePartition> {
+        self.figures().largest_partitions()
     }
 }
 

@@ -12,18 +12,19 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::database::{Database, Request};
+use super::catalog::Catalog;
 use super::error::Error;
 use super::levels;
 use super::read::{nearest, source};
+use super::request::Request;
 use super::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::{Consistency, Nodes, PhysicalPartition, Shortage, TablePartitions};
 use crate::planner::bound::{BoundPartitions, BoundSelect};
 use crate::planner::ddl::PartitionChange;
-use crate::schema::node::{Replica as ShownReplica, ReplicaLag};
-use crate::schema::{Schema, Table, system};
+use crate::planner::rules::Rules;
+use crate::schema::{Table, system};
 use crate::throughput::refusal_text;
 use crate::token::Token;
 
@@ -34,7 +35,8 @@ enum Kind {
     Write(&'static str),
 }
 
-fn place<'a>(table: &'a Table, partition: &PhysicalPartition) -> Place<'a> {
+/// A physical partition as fault plans and replica sets name it.
+pub(super) fn place<'a>(table: &'a Table, partition: &PhysicalPartition) -> Place<'a> {
     Place {
         keyspace: &table.keyspace,
         table: &table.name,
@@ -117,16 +119,18 @@ fn timeout(kind: Kind, consistency: Consistency, counts: &Counts) -> Error {
     }
 }
 
-impl Database {
-    /// The virtual nodes, and the fault plan in force.
-    #[must_use]
-    pub const fn nodes(&self) -> &Arc<Nodes> {
-        &self.nodes
-    }
+/// Carries out the fault plan on statements.
+#[derive(Clone, Copy)]
+pub(super) struct Disturbance<'a> {
+    pub(super) nodes: &'a Nodes,
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) rules: &'a Rules,
+}
 
+impl Disturbance<'_> {
     /// A read before it begins, while not all is quiet: the list of physical partitions to read by, where that is not the given one.
     pub(super) async fn disturb_read(
-        &self,
+        self,
         request: &Request<'_>,
         select: &BoundSelect,
         partitions: &TablePartitions,
@@ -135,9 +139,9 @@ impl Database {
         if system::is_name(&table.keyspace) {
             return Ok(None);
         }
-        let asked = request.params().consistency;
+        let asked = request.params.consistency;
         let lowered = select.nearest.as_ref().and_then(|_| nearest::downgraded(asked));
-        let consistency = levels::read(&self.rules, lowered.unwrap_or(asked), false)?;
+        let consistency = levels::read(self.rules, lowered.unwrap_or(asked), false)?;
         let mut places: Vec<Place<'_>> = Vec::new();
         for partition in source::concerned(partitions, select) {
             let place = place(table, partition);
@@ -196,7 +200,7 @@ impl Database {
 
     /// A write before it begins, while not all is quiet: the error that is to be told when it is done, if any.
     pub(super) async fn disturb_write(
-        &self,
+        self,
         request: &Request<'_>,
         modifications: &[Routed<'_>],
         write: &WriteRequest,
@@ -207,7 +211,7 @@ impl Database {
             return Ok(None);
         }
         let number = self.nodes.begin();
-        admit_writes(&self.nodes, modifications, write)?;
+        admit_writes(self.nodes, modifications, write)?;
         let statement = match write.write_type {
             "CAS" => StatementKind::Conditional,
             "COUNTER" => StatementKind::Counter,
@@ -250,7 +254,7 @@ impl Database {
     }
 
     /// TRUNCATE asks for every replica of every partition, as in Cassandra.
-    pub(super) fn admit_truncate(&self, table: &Table, partitions: &TablePartitions) -> Result<(), Error> {
+    pub(super) fn admit_truncate(self, table: &Table, partitions: &TablePartitions) -> Result<(), Error> {
         if self.nodes.is_quiet() {
             return Ok(());
         }
@@ -261,7 +265,7 @@ impl Database {
     }
 
     /// How the plan lets a request end before anything is done.
-    async fn refusal(&self, ordered: &Ordered, kind: Kind, consistency: Consistency) -> Option<Error> {
+    async fn refusal(self, ordered: &Ordered, kind: Kind, consistency: Consistency) -> Option<Error> {
         match ordered.decision.outcome.as_ref()? {
             Outcome::Drop { held_ms } => {
                 self.nodes.hold(ordered, *held_ms).await;
@@ -287,7 +291,7 @@ impl Database {
     }
 
     /// What is told of a read or write that is made to fail.
-    fn failure(&self, kind: Kind, consistency: Consistency) -> Error {
+    fn failure(self, kind: Kind, consistency: Consistency) -> Error {
         match kind {
             Kind::Read => Error::ReadFailure {
                 consistency,
@@ -296,7 +300,7 @@ impl Database {
             Kind::Write(write_type) => Error::WriteFailure {
                 consistency,
                 write_type,
-                message: if self.profile().is_cosmos() {
+                message: if self.rules.profile.is_cosmos() {
                     // Cosmos's words for HTTP's 449, which it tells as a failed write.
                     "Conflicting request to resource has been attempted. Retry to avoid conflicts.".to_owned()
                 } else {
@@ -307,58 +311,15 @@ impl Database {
     }
 
     /// Splits a physical partition while a request holds the list with it: at a token, or in the middle.
-    async fn split_under(&self, table: &Table, partition: &PhysicalPartition, at: Option<i64>) -> Result<(), Error> {
+    async fn split_under(self, table: &Table, partition: &PhysicalPartition, at: Option<i64>) -> Result<(), Error> {
         let width = partition.upper.abs_diff(partition.lower);
         let middle = partition.lower.wrapping_add_unsigned(width / 2 + 1);
         let at = at.filter(|at| *at > partition.lower).unwrap_or(middle);
         let change = PartitionChange::Split { at };
-        match self.catalog().repartition(table.storage_id, change).await {
+        match self.catalog.repartition(table.storage_id, change).await {
             // Somebody has split there before, or the table has as many as it can have.
             Ok(()) | Err(Error::Invalid(_)) => Ok(()),
             Err(error) => Err(error),
         }
-    }
-
-    /// The replicas of the users' tables and views, as `system_cosmos.replicas` shows them.
-    pub(super) fn shown_replicas(&self, schema: &Schema) -> Vec<ShownReplica> {
-        let snapshot = self.snapshot();
-        let mut shown = Vec::new();
-        for keyspace in schema
-            .keyspaces
-            .values()
-            .filter(|keyspace| !system::is_name(&keyspace.name))
-        {
-            for table in keyspace.all_tables() {
-                let Ok(partitions) = snapshot.partitions(table) else {
-                    continue;
-                };
-                for partition in partitions.all() {
-                    let set = self.nodes.shown(&place(table, partition));
-                    shown.extend(set.replicas.iter().zip(0..).map(|(replica, number)| ShownReplica {
-                        keyspace: table.keyspace.clone(),
-                        table: table.name.clone(),
-                        partition: partition.id.0,
-                        number,
-                        node: self.node_address(replica.node),
-                        is_writer: replica.is_writer,
-                        is_up: replica.is_alive,
-                        lease_epoch: set.lease_epoch,
-                        lag: replica.lag.map(|lag| ReplicaLag {
-                            ms_max: lag.ms_max,
-                            commits_max: lag.commits_max,
-                        }),
-                    }));
-                }
-            }
-        }
-        shown.sort_by(|a, b| {
-            (&a.keyspace, &a.table, a.partition, a.number).cmp(&(&b.keyspace, &b.table, b.partition, b.number))
-        });
-        shown
-    }
-
-    /// How many replicas of a physical partition are alive.
-    pub(super) fn replicas_alive(&self, table: &Table, partition: &PhysicalPartition) -> u32 {
-        self.nodes.replicas(&place(table, partition)).alive()
     }
 }

@@ -13,22 +13,23 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
-use super::database::{Database, Request};
 use super::error::{Error, storage_read};
-use super::index;
+use super::index::{self, Indexes};
+use super::ledger::Ledger;
 use super::plans::PlannedAt;
 use super::read::sink::{Limits, Shape, Sink, looks_up};
 use super::read::source;
+use super::request::Request;
 use super::value;
 use super::write;
 use crate::partition::TablePartitions;
 use crate::partition::store::{Order, Space, key};
-use crate::planner::Plan;
 use crate::planner::bound::{
     BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, Comparison, FilterTarget,
     ModificationKind, Value,
 };
 use crate::planner::explain::{self, IndexUse, Stage};
+use crate::planner::{Plan, Threshold};
 use crate::schema::{ColumnKind, Table, system};
 use crate::throughput::{Charges, PartitionRef, Stage as Charged};
 use crate::token::Token;
@@ -45,22 +46,33 @@ struct Count {
     at_least: bool,
 }
 
-impl Database {
-    /// Tells how a command would be carried out.
+/// Estimates statements without executing them.
+#[derive(Clone, Copy)]
+pub(super) struct Explainer<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) indexes: &'a Indexes,
+    /// Bytes of rows after which a page ends.
+    pub(super) page_bytes_max: usize,
+    /// Tombstones that are warned of and refused.
+    pub(super) tombstones: Threshold,
+}
+
+impl Explainer<'_> {
+    /// The stages and the price of a command, as rows.
     pub(super) async fn explain(
-        &self,
+        self,
         request: &Request<'_>,
         planned: &PlannedAt,
         explained: &Plan,
         values: &[Value],
     ) -> Result<Answer, Error> {
-        let context = request.context();
+        let context = &request.context;
         let stages = match explained {
             Plan::Select(plan) => self.explain_select(request, &plan.bind(values, context)?).await?,
             Plan::Modify(plan) => {
                 let modification = plan.bind(values, context)?;
                 let mut stages = explain::modification(&modification);
-                let mut charges = self.estimated(request.consistency());
+                let mut charges = self.ledger.estimated(request.consistency());
                 estimate_write(request, &modification, &mut charges)?;
                 stages.extend(told(&charges, false));
                 stages.extend(cheaper_write(&modification).map(|text| ("cheaper", text)));
@@ -69,7 +81,7 @@ impl Database {
             Plan::Batch(plan) => {
                 let batch = plan.bind(values, context)?;
                 let mut stages = explain::batch(&batch);
-                let mut charges = self.estimated(request.consistency());
+                let mut charges = self.ledger.estimated(request.consistency());
                 for modification in &batch.modifications {
                     estimate_write(request, modification, &mut charges)?;
                 }
@@ -102,30 +114,30 @@ impl Database {
         })))
     }
 
-    async fn explain_select(&self, request: &Request<'_>, select: &BoundSelect) -> Result<Vec<Stage>, Error> {
+    async fn explain_select(self, request: &Request<'_>, select: &BoundSelect) -> Result<Vec<Stage>, Error> {
         if system::is_local(&select.table.keyspace) {
-            let mut charges = self.estimated(request.consistency());
+            let mut charges = self.ledger.estimated(request.consistency());
             charges.metadata();
             let mut stages = explain::select(select, &IndexUse::None);
             stages.extend(told(&charges, false));
             return Ok(stages);
         }
-        let partitions = request.snapshot().partitions(&select.table)?;
+        let partitions = request.snapshot.partitions(&select.table)?;
         let used = if select.probes.is_empty() {
             IndexUse::None
         } else {
             let shape = Shape::of(select);
             let limits = Limits {
                 rows: select.limit_rows,
-                page_rows: request.params().page_size_rows.filter(|rows| *rows > 0),
-                page_bytes: self.page_bytes_max(),
+                page_rows: request.params.page_size_rows.filter(|rows| *rows > 0),
+                page_bytes: self.page_bytes_max,
                 content_bytes_ahead: 0,
-                tombstones: self.tombstones(),
+                tombstones: self.tombstones,
             };
-            let mut unused = self.estimated(request.consistency());
-            let now = request.now_seconds();
-            let sink = Sink::new(select, &shape, request.context(), now, limits, &mut unused);
-            index::read::explain(self.indexes(), partitions, select, &sink).await?
+            let mut unused = self.ledger.estimated(request.consistency());
+            let now = request.now_seconds;
+            let sink = Sink::new(select, &shape, &request.context, now, limits, &mut unused);
+            index::read::explain(self.indexes, partitions, select, &sink).await?
         };
         let mut stages = explain::select(select, &used);
         let (charges, at_least) = self.estimate_read(request, partitions, select, &used).await?;
@@ -137,14 +149,14 @@ impl Database {
 
     /// What a read would be charged, and whether it may be more because counting ended.
     async fn estimate_read(
-        &self,
+        self,
         request: &Request<'_>,
         partitions: &TablePartitions,
         select: &BoundSelect,
         used: &IndexUse,
     ) -> Result<(Charges, bool), Error> {
         let table = select.table.as_ref();
-        let mut charges = self.estimated(request.consistency());
+        let mut charges = self.ledger.estimated(request.consistency());
         let visited: BTreeSet<u64> = source::concerned(partitions, select)
             .map(|partition| partition.id.0)
             .collect();
@@ -255,7 +267,7 @@ fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
 
 /// Adds what a write would be charged.
 fn estimate_write(request: &Request<'_>, modification: &BoundModification, charges: &mut Charges) -> Result<(), Error> {
-    let partitions = request.snapshot().partitions(&modification.table)?;
+    let partitions = request.snapshot.partitions(&modification.table)?;
     for partition_key in &modification.partition_keys {
         let token = Token::of(partition_key);
         let partition = partitions.of(token);

@@ -1,30 +1,45 @@
-//! What the database knows of itself, for whoever shows it: the admin port and the tables of `system_views`.
+//! What the database knows of itself: the figures of the admin port and of the tables in `system_views` and `system_cosmos`.
 
+use std::collections::BTreeMap;
+use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::Ordering;
-use std::time::Duration;
+use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::Database;
-use super::plans::PlannedAt;
-use super::throughput::budget_of;
+use super::admission::shown::{budget_of, throughput};
+use super::catalog::{Catalog, Snapshot};
+use super::counts::Counts;
+use super::disturb::place;
+use super::ledger::Ledger;
+use super::logical::{LogicalPartitions, printed_key};
+use super::watch::Watch;
 use crate::clock::Clock;
-use crate::metrics::turn;
-use crate::metrics::{self, Access, AccessFigures, StatementKind, Statements, Subject};
-use crate::planner::Plan;
-use crate::planner::bound::{BoundBatch, ModificationKind};
-use crate::schema::node::{AccessLatency, AccountShown, BatchPartitions, Cache, Live, ViewFigures};
+use crate::metrics::{self, AccessFigures, Statements};
+use crate::partition::{Nodes, Stores};
+use crate::schema::node::{
+    AccessLatency, AccountShown, BatchPartitions, Cache, HotKey, LargePartition, Live, NodeInfo,
+    PhysicalPartition as ShownPartition, Replica as ShownReplica, ReplicaLag, ThroughputShown, ViewFigures,
+};
 use crate::schema::{StorageId, Table, system};
 use crate::throughput::{PartitionRef, RequestUnits};
 
-/// Counts statements, and knows the time.
-#[derive(Debug)]
-pub(super) struct Watch {
-    statements: Arc<Statements>,
-    clock: Clock,
-    /// PREPARE, on whichever table.
-    prepare: Arc<Subject>,
-    /// Texts that could not be planned.
-    unplanned: Arc<Subject>,
+/// Hot keys that are shown.
+const HOT_KEYS_MAX: usize = 100;
+
+/// The services whose figures are shown.
+#[derive(Clone, Copy)]
+pub(super) struct Figures<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) stores: &'a Stores,
+    pub(super) watch: &'a Watch,
+    pub(super) ledger: &'a Ledger,
+    pub(super) counts: &'a Counts,
+    pub(super) logical: &'a LogicalPartitions,
+    pub(super) nodes: &'a Nodes,
+    /// The virtual nodes, each as its clients see it.
+    pub(super) seen: &'a [NodeInfo],
+    pub(super) clock: &'a Clock,
+    /// Of one store.
+    pub(super) row_cache_bytes_max: usize,
 }
 
 /// A physical partition, as it is shown.
@@ -73,136 +88,39 @@ pub struct StoreFigures {
     pub row_cache_bytes_max: u64,
 }
 
-impl Watch {
-    pub(super) fn new(clock: Clock) -> Self {
-        let statements = Arc::new(Statements::default());
-        Self {
-            prepare: statements.subject(StatementKind::Prepare, Vec::new()),
-            unplanned: statements.subject(StatementKind::Unplanned, Vec::new()),
-            statements,
-            clock,
-        }
+impl<'a> Figures<'a> {
+    fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.catalog.load())
     }
 
-    /// Time.
-    pub(super) const fn clock(&self) -> &Clock {
-        &self.clock
-    }
-
-    /// When a request begins that begins here.
-    pub(super) fn begin(&self) -> Duration {
-        turn::begin(|| self.clock.monotonic())
-    }
-
-    /// Counts a request that has been answered.
-    pub(super) fn note<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
-        if outcome.is_err() {
-            subject.failed();
-        }
-        turn::note(subject, began, || self.clock.monotonic());
-    }
-
-    /// Counts a PREPARE.
-    pub(super) fn note_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
-        self.note(&self.prepare, began, outcome);
-    }
-
-    /// Counts a request whose statement could not be read or planned.
-    pub(super) fn note_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
-        self.note(&self.unplanned, began, outcome);
-    }
-
-    /// Where a plan is counted.
-    pub(super) fn subject(&self, planned: &PlannedAt) -> Arc<Subject> {
-        let plan = &planned.planned.plan;
-        let access = match plan {
-            Plan::Select(plan) if plan.is_scan() => Access::Scan,
-            Plan::Select(_) => Access::Read,
-            Plan::Modify(_) | Plan::Batch(_) => Access::Write,
-            _ => return self.statements.subject(kind_of(plan), Vec::new()),
-        };
-        self.statements
-            .subject(kind_of(plan), accesses(planned.planned.tables.iter(), access))
-    }
-
-    /// Where a batch is counted.
-    pub(super) fn batch_subject(&self, batch: &BoundBatch) -> Arc<Subject> {
-        let tables = batch.modifications.iter().map(|modification| &modification.table);
-        self.statements
-            .subject(StatementKind::Batch, accesses(tables, Access::Write))
-    }
-
-    /// Counts the partitions that a batch writes.
-    pub(super) fn note_partitions(&self, batch: &BoundBatch) {
-        use grammar::ast::BatchKind;
-        let modifications = batch.modifications.iter();
-        let mut partitions: Vec<(u32, &[u8])> = modifications
-            .flat_map(|one| {
-                one.partition_keys
-                    .iter()
-                    .map(|key| (one.table.storage_id, key.as_ref()))
-            })
-            .collect();
-        partitions.sort_unstable();
-        partitions.dedup();
-        let of_kind = match batch.kind {
-            BatchKind::Logged => &self.statements.logged_batch_partitions,
-            BatchKind::Unlogged => &self.statements.unlogged_batch_partitions,
-            BatchKind::Counter => &self.statements.counter_batch_partitions,
-        };
-        of_kind.add(partitions.len() as u64, 1);
-    }
-
-    /// Counts the execution of a prepared statement.
-    pub(super) fn note_prepared(&self) {
-        self.statements.prepared.fetch_add(1, Ordering::Relaxed);
-    }
-}
-
-/// Each table once. Tables that the server makes itself are not counted by table, as in Cassandra.
-fn accesses<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, access: Access) -> Vec<(u128, Access)> {
-    let mut ids: Vec<u128> = tables
-        .filter(|table| !system::is_local(&table.keyspace))
-        .map(|table| table.id.as_u128())
-        .collect();
-    ids.sort_unstable();
-    ids.dedup();
-    ids.into_iter().map(|id| (id, access)).collect()
-}
-
-impl Database {
-    /// Statements by kind and by table.
-    #[must_use]
-    pub fn statements(&self) -> &Arc<Statements> {
-        &self.watch().statements
+    fn statements(&self) -> &'a Statements {
+        &self.watch.statements
     }
 
     /// What the stores did, together.
-    #[must_use]
-    pub fn store_figures(&self) -> StoreFigures {
+    pub(super) fn store_figures(&self) -> StoreFigures {
         let mut sum = StoreFigures::default();
-        for (_, store) in self.stores().all() {
+        for (_, store) in self.stores.all() {
             let figures = store.figures();
             sum.row_cache_hits += figures.row_cache_hits;
             sum.row_cache_misses += figures.row_cache_misses;
             sum.row_cache_bytes += figures.row_cache_bytes as u64;
-            sum.row_cache_bytes_max += self.row_cache_bytes_max() as u64;
+            sum.row_cache_bytes_max += self.row_cache_bytes_max as u64;
         }
         sum
     }
 
     /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
-    /// as it was counted ([`Database::count_partitions`]).
-    #[must_use]
-    pub fn partitions(&self) -> Vec<PartitionFigures> {
+    /// as it was counted ([`Counts::count_small`]).
+    pub(super) fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();
         let mut figures = Vec::new();
-        let now = self.watch().clock.monotonic();
-        for table in stored_tables(&snapshot.schema) {
+        let now = self.clock.monotonic();
+        for table in snapshot.schema.stored_tables() {
             let Ok(partitions) = snapshot.partitions(table) else {
                 continue;
             };
-            let held = self.held(partitions, table.storage_id);
+            let held = self.counts.held(partitions, table.storage_id);
             for (partition, estimate) in partitions.all().iter().zip(held) {
                 figures.push(PartitionFigures {
                     id: partition.id.0,
@@ -212,13 +130,13 @@ impl Database {
                     upper: partition.upper,
                     epoch: partition.epoch,
                     store: partition.store_id.0,
-                    replicas_alive: self.replicas_alive(table, partition),
+                    replicas_alive: self.nodes.replicas(&place(table, partition)).alive(),
                     bytes: estimate.bytes,
                     rows: estimate.rows,
                     is_exact: estimate.is_exact,
                     per_second: partition.heat.per_second(),
                     budget: budget_of(partitions, partition.id.0, now),
-                    request_units: self.meter().spent().of(PartitionRef {
+                    request_units: self.ledger.meter.spent().of(PartitionRef {
                         table: table.storage_id,
                         partition: partition.id.0,
                     }),
@@ -229,21 +147,19 @@ impl Database {
     }
 
     /// Request units charged since the server started, metadata included.
-    #[must_use]
-    pub fn request_units(&self) -> RequestUnits {
-        self.meter().spent().total()
+    pub(super) fn request_units(&self) -> RequestUnits {
+        self.ledger.meter.spent().total()
     }
 
     /// Request units charged to each table and view since the server started, by keyspace and name.
-    #[must_use]
-    pub fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
-        let by_table = self.meter().spent().by_table();
+    pub(super) fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
+        let by_table = self.ledger.meter.spent().by_table();
         let snapshot = self.snapshot();
         let units = |table: &Arc<Table>| {
             let units = by_table.get(&table.storage_id).copied().unwrap_or_default();
             (table.keyspace.clone(), table.name.clone(), units)
         };
-        stored_tables(&snapshot.schema).map(units).collect()
+        snapshot.schema.stored_tables().map(units).collect()
     }
 
     /// What a table of `system_cosmos` shows.
@@ -261,11 +177,11 @@ impl Database {
             "hot_keys" => live.hot_keys = self.hot_keys(),
             "largest_partitions" => live.largest_partitions = self.largest_partitions(),
             "throughput" | "partition_throughput" => live.throughput = self.throughput(),
-            "throttles" => live.throttles = self.throttles(),
-            "replicas" => live.replicas = self.shown_replicas(&self.snapshot().schema),
+            "throttles" => live.throttles = self.ledger.admission.throttles(),
+            "replicas" => live.replicas = self.replicas(),
             "request_log" => {
-                live.clients = self.ask_server().clients;
-                live.requests = self.logged_requests();
+                let host = self.seen.first().map(|node| node.host_id).unwrap_or_default();
+                live.requests = self.ledger.meter.log().shown(host);
             }
             _ => {}
         }
@@ -275,7 +191,7 @@ impl Database {
     pub(super) fn view_figures(&self, view: &str) -> ViewFigures {
         let mut figures = ViewFigures::default();
         let statements = self.statements();
-        let count = |number: &std::sync::atomic::AtomicU64| number.load(Ordering::Relaxed);
+        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
         match view {
             "coordinator_read_latency" => figures.latencies = self.latencies(|table| &table.reads),
             "coordinator_scan_latency" => figures.latencies = self.latencies(|table| &table.scans),
@@ -320,7 +236,7 @@ impl Database {
     }
 
     fn latencies(&self, of: impl Fn(&metrics::TableFigures) -> &AccessFigures) -> Vec<AccessLatency> {
-        let now = self.watch().clock.monotonic();
+        let now = self.clock.monotonic();
         let snapshot = self.snapshot();
         let latency = |table: &Arc<Table>| {
             let known = self.statements().known_table(table.id.as_u128());
@@ -336,7 +252,7 @@ impl Database {
                 per_second: figures.map_or(0.0, |figures| figures.per_second(now)),
             }
         };
-        stored_tables(&snapshot.schema).map(latency).collect()
+        snapshot.schema.stored_tables().map(latency).collect()
     }
 
     fn disk_usage(&self) -> Vec<(String, String, u64)> {
@@ -345,52 +261,109 @@ impl Database {
             let bytes = snapshot.partitions(table).ok()?.bytes(table.storage_id).bytes;
             Some((table.keyspace.clone(), table.name.clone(), bytes))
         };
-        stored_tables(&snapshot.schema).filter_map(usage).collect()
+        snapshot.schema.stored_tables().filter_map(usage).collect()
     }
 
-    /// Forgets the figures of tables that are gone, once they are as many as those that are there.
-    pub(super) fn forget_dropped_tables(&self) {
+    /// What tables and keyspaces may spend, by keyspace and table.
+    pub(super) fn throughput(&self) -> Vec<ThroughputShown> {
+        throughput(&self.snapshot(), &self.catalog.offers, self.clock.monotonic())
+    }
+
+    /// The largest logical partitions that are known, the largest first.
+    pub(super) fn largest_partitions(&self) -> Vec<LargePartition> {
         let snapshot = self.snapshot();
-        let ids: Vec<u128> = stored_tables(&snapshot.schema)
-            .map(|table| table.id.as_u128())
+        let stored = snapshot.schema.stored_tables();
+        let tables: BTreeMap<StorageId, &Table> = stored.map(|table| (table.storage_id, table.as_ref())).collect();
+        self.logical.largest(|id| tables.get(&id).copied())
+    }
+
+    /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.
+    pub(super) fn hot_keys(&self) -> Vec<HotKey> {
+        let snapshot = self.snapshot();
+        let users = snapshot.schema.stored_tables();
+        let users = users.filter(|table| !system::is_name(&table.keyspace));
+        let tables: BTreeMap<StorageId, &Table> = users.map(|table| (table.storage_id, table.as_ref())).collect();
+        let hottest = self.ledger.meter.hot().hottest(self.clock.monotonic(), HOT_KEYS_MAX);
+        let shown = hottest.into_iter().filter_map(|hot| {
+            let table = tables.get(&hot.table)?;
+            Some(HotKey {
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+                key: printed_key(table, &hot.key),
+                token: hot.token,
+                requests: hot.requests,
+                requests_error: hot.requests_error,
+                request_units: hot.units.as_f64(),
+            })
+        });
+        shown.collect()
+    }
+
+    /// The physical partitions of users' tables and views, as `system_cosmos.partitions` shows them.
+    fn shown_partitions(&self) -> Vec<ShownPartition> {
+        let users = self.partitions().into_iter();
+        let users = users.filter(|partition| !system::is_name(&partition.keyspace));
+        let mut shown: Vec<ShownPartition> = users
+            .map(|partition| ShownPartition {
+                keyspace: partition.keyspace,
+                table: partition.table,
+                id: partition.id,
+                epoch: partition.epoch,
+                lower: partition.lower,
+                upper: partition.upper,
+                bytes: partition.bytes,
+                rows: partition.rows,
+                request_units_per_second: partition.per_second.as_f64(),
+                store: partition.store,
+                request_units: partition.request_units.as_f64(),
+            })
             .collect();
-        let stored: std::collections::BTreeSet<StorageId> =
-            stored_tables(&snapshot.schema).map(|table| table.storage_id).collect();
-        self.meter().spent().keep(|id| stored.contains(&id));
-        if self.statements().tables_known() > ids.len() {
-            let there: std::collections::BTreeSet<u128> = ids.into_iter().collect();
-            self.statements().keep(|id| there.contains(&id));
+        shown.sort_by(|a, b| (&a.keyspace, &a.table, a.lower).cmp(&(&b.keyspace, &b.table, b.lower)));
+        shown
+    }
+
+    /// The replicas of users' tables and views, as `system_cosmos.replicas` shows them.
+    fn replicas(&self) -> Vec<ShownReplica> {
+        let snapshot = self.snapshot();
+        let mut shown = Vec::new();
+        for keyspace in snapshot
+            .schema
+            .keyspaces
+            .values()
+            .filter(|keyspace| !system::is_name(&keyspace.name))
+        {
+            for table in keyspace.all_tables() {
+                let Ok(partitions) = snapshot.partitions(table) else {
+                    continue;
+                };
+                for partition in partitions.all() {
+                    let set = self.nodes.shown(&place(table, partition));
+                    shown.extend(set.replicas.iter().zip(0..).map(|(replica, number)| ShownReplica {
+                        keyspace: table.keyspace.clone(),
+                        table: table.name.clone(),
+                        partition: partition.id.0,
+                        number,
+                        node: self.node_address(replica.node),
+                        is_writer: replica.is_writer,
+                        is_up: replica.is_alive,
+                        lease_epoch: set.lease_epoch,
+                        lag: replica.lag.map(|lag| ReplicaLag {
+                            ms_max: lag.ms_max,
+                            commits_max: lag.commits_max,
+                        }),
+                    }));
+                }
+            }
         }
+        shown.sort_by(|a, b| {
+            (&a.keyspace, &a.table, a.partition, a.number).cmp(&(&b.keyspace, &b.table, b.partition, b.number))
+        });
+        shown
     }
-}
 
-/// Which kind of statement a plan is.
-pub(super) fn kind_of(plan: &Plan) -> StatementKind {
-    match plan {
-        Plan::Select(_) => StatementKind::Select,
-        Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
-        Plan::Modify(plan) => match plan.kind {
-            ModificationKind::Insert => StatementKind::Insert,
-            ModificationKind::Update => StatementKind::Update,
-            ModificationKind::Delete => StatementKind::Delete,
-        },
-        Plan::Batch(_) => StatementKind::Batch,
-        Plan::Truncate(_) => StatementKind::Truncate,
-        Plan::Use(_) => StatementKind::Use,
-        Plan::Ddl(_) => StatementKind::Ddl,
-        Plan::Describe(_) | Plan::Explain(_) => StatementKind::Describe,
-        Plan::Auth(_) => StatementKind::Auth,
+    /// The address of a virtual node, from 0.
+    fn node_address(&self, node: usize) -> IpAddr {
+        let seen = self.seen.get(node).or_else(|| self.seen.first());
+        seen.map_or(IpAddr::V4(std::net::Ipv4Addr::UNSPECIFIED), |node| node.native_address)
     }
-}
-
-/// Tables and views whose rows are in stores, by keyspace and name.
-pub(super) fn stored_tables(schema: &crate::schema::Schema) -> impl Iterator<Item = &Arc<Table>> {
-    let keyspaces = schema
-        .keyspaces
-        .values()
-        .filter(|keyspace| !system::is_local(&keyspace.name));
-    keyspaces.flat_map(|keyspace| {
-        let views = keyspace.views.values().map(|view| &view.table);
-        keyspace.tables.values().chain(views)
-    })
 }

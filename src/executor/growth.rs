@@ -15,7 +15,6 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::database::Database;
 use super::error::Error;
 use crate::partition::Consistency;
 use crate::schema::{Keyspace, Schema, Table, Throughput};
@@ -32,16 +31,6 @@ pub(super) struct Growth {
 pub(super) fn needed(keyspace: &Keyspace, table: &Table) -> usize {
     let throughput = table.options.throughput.or(keyspace.throughput);
     throughput.map_or(1, Throughput::partitions_needed)
-}
-
-impl Database {
-    /// Makes the physical partitions whose time has come after a change of throughput; of how many tables.
-    ///
-    /// # Errors
-    /// When the medium fails; those tables wait again.
-    pub async fn grow_due(&self) -> Result<usize, Error> {
-        self.catalog().grow_due().await
-    }
 }
 
 impl Growth {

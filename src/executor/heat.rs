@@ -1,107 +1,75 @@
 //! Heat: physical partitions of which too much is asked are split, and the keys asked most are shown.
 //!
 //! Every statement's charges are added to the heat of the physical partitions that served it and to the counters of its keys
-//! ([`super::meter`]). [`Database::look_at_heat`], for somebody who calls it now and then behind the requests, splits
+//! ([`super::meter`]). [`split_hot`], for somebody who calls it now and then behind the requests, splits
 //! what has stayed hot where its load is halved. Merging what is quiet again is part of the check of sizes (partitions.rs).
 //!
 //! Tables with throughput of their own, or of their keyspace, are left alone: their budget is divided evenly over their partitions, so that
 //! a split would halve what the hot range may use. Theirs are split when their throughput needs it, as in Cosmos; in the `cosmos`
 //! profile, where every table has throughput, nothing else splits.
 
-use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::time::Duration;
 
-use super::catalog::Snapshot;
-use super::database::Database;
+use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
-use super::figures::stored_tables;
-use super::logical::printed_key;
-use super::partitions::Repartitioned;
+use super::partitions::{Repartitioned, change};
 use crate::partition::HeatLimits;
 use crate::planner::ddl::PartitionChange;
-use crate::schema::node::HotKey;
-use crate::schema::{StorageId, Table, system};
+use crate::schema::{Table, system};
 
 /// Physical partitions beyond which heat splits a table no more.
 const PARTITIONS_MAX: usize = 256;
 
-/// Keys that are shown.
-const SHOWN_MAX: usize = 100;
-
-impl Database {
-    /// Looks at what has been asked of each physical partition since the last look, and splits those that have stayed hot. Requests do
-    /// not wait for it; it may stop anywhere.
-    ///
-    /// # Errors
-    /// When the medium fails; what was changed before stays so.
-    pub async fn look_at_heat(&self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
-        let mut done = Repartitioned::default();
-        let snapshot = self.snapshot();
-        let now = self.store_and_clock().1.monotonic();
-        for table in stored_tables(&snapshot.schema) {
-            let list = snapshot.partitions(table)?;
-            for partition in list.all() {
-                // Each is looked at, so that its rate is known; few are hot.
-                let is_hot = partition.heat.look(now, limits);
-                if !is_hot
-                    || self.profile().is_cosmos()
-                    || !may_split(&snapshot, table)
-                    || list.all().len() >= PARTITIONS_MAX
-                {
-                    continue;
-                }
-                let (keyspace, name) = (&table.keyspace, &table.name);
-                let per_second = partition.heat.per_second().as_f64();
-                let Some(at) = partition.heat.middle().filter(|at| *at > partition.lower) else {
-                    tracing::warn!(
-                        keyspace,
-                        table = name,
-                        partition = partition.id.0,
-                        per_second,
-                        "one partition key has nearly all requests of a hot physical partition"
-                    );
-                    partition.heat.begin_again();
-                    continue;
-                };
-                if self.change(table.storage_id, PartitionChange::Split { at }).await? {
-                    done.splits += 1;
-                    tracing::info!(
-                        keyspace,
-                        table = name,
-                        partition = partition.id.0,
-                        per_second,
-                        at,
-                        "split a hot physical partition"
-                    );
-                }
+/// Looks at what has been asked of each physical partition since the last look, and splits those that have stayed hot. Requests do
+/// not wait for it; it may stop anywhere.
+///
+/// # Errors
+/// When the medium fails; what was changed before stays so.
+pub(super) async fn split_hot(
+    catalog: &Arc<Catalog>,
+    is_cosmos: bool,
+    limits: &HeatLimits,
+    now: Duration,
+) -> Result<Repartitioned, Error> {
+    let mut done = Repartitioned::default();
+    let snapshot = Arc::clone(&catalog.load());
+    for table in snapshot.schema.stored_tables() {
+        let list = snapshot.partitions(table)?;
+        for partition in list.all() {
+            // Each is looked at, so that its rate is known; few are hot.
+            let is_hot = partition.heat.look(now, limits);
+            if !is_hot || is_cosmos || !may_split(&snapshot, table) || list.all().len() >= PARTITIONS_MAX {
+                continue;
+            }
+            let (keyspace, name) = (&table.keyspace, &table.name);
+            let per_second = partition.heat.per_second().as_f64();
+            let Some(at) = partition.heat.middle().filter(|at| *at > partition.lower) else {
+                tracing::warn!(
+                    keyspace,
+                    table = name,
+                    partition = partition.id.0,
+                    per_second,
+                    "one partition key has nearly all requests of a hot physical partition"
+                );
+                partition.heat.begin_again();
+                continue;
+            };
+            if change(catalog, table.storage_id, PartitionChange::Split { at }).await? {
+                done.splits += 1;
+                tracing::info!(
+                    keyspace,
+                    table = name,
+                    partition = partition.id.0,
+                    per_second,
+                    at,
+                    "split a hot physical partition"
+                );
             }
         }
-        Ok(done)
     }
-
-    /// The partition keys of users' tables that were asked most in the last one to two minutes, the most asked first.
-    #[must_use]
-    pub fn hot_keys(&self) -> Vec<HotKey> {
-        let schema = self.schema();
-        let users = stored_tables(&schema).filter(|table| !system::is_name(&table.keyspace));
-        let tables: BTreeMap<StorageId, &Table> = users.map(|table| (table.storage_id, table.as_ref())).collect();
-        let now = self.store_and_clock().1.monotonic();
-        let hottest = self.meter().hot().hottest(now, SHOWN_MAX).into_iter();
-        let shown = hottest.filter_map(|hot| {
-            let table = tables.get(&hot.table)?;
-            Some(HotKey {
-                keyspace: table.keyspace.clone(),
-                table: table.name.clone(),
-                key: printed_key(table, &hot.key),
-                token: hot.token,
-                requests: hot.requests,
-                requests_error: hot.requests_error,
-                request_units: hot.units.as_f64(),
-            })
-        });
-        shown.collect()
-    }
+    Ok(done)
 }
-
 /// Whether heat may split a table.
 fn may_split(snapshot: &Snapshot, table: &Table) -> bool {
     let keyspace = snapshot.schema.keyspaces.get(&table.keyspace);

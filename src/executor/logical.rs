@@ -31,8 +31,6 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
-use super::database::Database;
-use super::figures::stored_tables;
 use super::index::rows::IndexedRows;
 use super::limits::{SizeLimits, in_words};
 use super::{Error, storage_read};
@@ -44,7 +42,7 @@ use crate::partition::store::{
 use crate::planner::Threshold;
 use crate::planner::guardrails::Level;
 use crate::schema::node::LargePartition;
-use crate::schema::{StorageId, Table};
+use crate::schema::{Schema, StorageId, Table};
 
 /// What the records of watched partitions begin with, in the catalog space.
 pub(super) const RECORD: &[u8] = b"!logical";
@@ -663,6 +661,23 @@ impl LogicalPartitions {
         gone.into_iter().map(record_key).collect()
     }
 
+    /// Forgets the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
+    pub(super) async fn forget_dropped(&self, schema: &Schema, main: &Store) {
+        let there: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
+        let gone = self.keep(|id| there.contains(&id));
+        if gone.is_empty() {
+            return;
+        }
+        let mut batch = Batch::new();
+        for key in gone {
+            batch.delete(Space::Catalog, key);
+        }
+        // A record that stays describes no table: numbers of tables are never used again.
+        if let Err(error) = main.commit(batch).await {
+            tracing::warn!(%error, "records of dropped partitions stay");
+        }
+    }
+
     /// The largest partitions that are known, the largest first.
     pub(crate) fn largest<'a>(&self, table: impl Fn(StorageId) -> Option<&'a Table>) -> Vec<LargePartition> {
         let shown = |place: &Place, bytes, key: &Bytes, is_watched| {
@@ -789,36 +804,6 @@ pub(super) fn decode(place: &[u8], value: &[u8]) -> Option<Recorded> {
         bytes: u64::from_be_bytes(*bytes),
         key: Bytes::copy_from_slice(key),
     })
-}
-
-impl Database {
-    /// The largest logical partitions that are known, the largest first.
-    #[must_use]
-    pub fn largest_partitions(&self) -> Vec<LargePartition> {
-        let schema = self.schema();
-        let tables: BTreeMap<StorageId, &Table> = stored_tables(&schema)
-            .map(|table| (table.storage_id, table.as_ref()))
-            .collect();
-        self.logical().largest(|id| tables.get(&id).copied())
-    }
-
-    /// Forgets the sizes of partitions whose tables were dropped or emptied.
-    pub(super) async fn forget_logical_partitions(&self) {
-        let schema = self.schema();
-        let there: BTreeSet<StorageId> = stored_tables(&schema).map(|table| table.storage_id).collect();
-        let gone = self.logical().keep(|id| there.contains(&id));
-        if gone.is_empty() {
-            return;
-        }
-        let mut batch = Batch::new();
-        for key in gone {
-            batch.delete(Space::Catalog, key);
-        }
-        // A record that stays says nothing of any table: no other ever has its number.
-        if let Err(error) = self.stores().main().commit(batch).await {
-            tracing::warn!(%error, "records of dropped partitions stay");
-        }
-    }
 }
 
 #[cfg(test)]

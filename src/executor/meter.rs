@@ -19,10 +19,10 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::answer::Answer;
-use super::database::Request;
 use super::error::Error;
+use super::receipt::{ChargeReceipt, Executed};
+use super::request::Request;
 use super::request_log::{Page, RequestLog};
-use super::settle::{Done, Told};
 use super::spent::Spent;
 use crate::clock::Clock;
 use crate::metrics::turn::{self, KeptBack};
@@ -124,20 +124,20 @@ impl Meter {
     pub(super) fn note(
         self: &Arc<Self>,
         request: &Request<'_>,
-        done: Done<'_>,
+        executed: Executed<'_>,
         charges: &mut Charges,
-        told: Told,
+        receipt: ChargeReceipt,
         outcome: &Result<Answer, Error>,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
             if sheet.whose != self.address() && !self.begin(sheet) {
                 return false;
             }
-            self.note_on(sheet, request, done, charges, told, outcome);
+            self.note_on(sheet, request, executed, charges, receipt, outcome);
             true
         });
         if !noted {
-            self.note_alone(request, done, charges, told, outcome);
+            self.note_alone(request, executed, charges, receipt, outcome);
         }
     }
 
@@ -146,13 +146,13 @@ impl Meter {
     fn note_alone(
         &self,
         request: &Request<'_>,
-        done: Done<'_>,
+        executed: Executed<'_>,
         charges: &mut Charges,
-        told: Told,
+        receipt: ChargeReceipt,
         outcome: &Result<Answer, Error>,
     ) {
         let mut sheet = Sheet::default();
-        self.note_on(&mut sheet, request, done, charges, told, outcome);
+        self.note_on(&mut sheet, request, executed, charges, receipt, outcome);
         self.tell(&mut sheet, self.clock.monotonic());
     }
 
@@ -179,9 +179,9 @@ impl Meter {
         &self,
         sheet: &mut Sheet,
         request: &Request<'_>,
-        done: Done<'_>,
+        executed: Executed<'_>,
         charges: &mut Charges,
-        told: Told,
+        receipt: ChargeReceipt,
         outcome: &Result<Answer, Error>,
     ) {
         // Nearly every statement has one charge, at a place where one before it had its own.
@@ -196,7 +196,8 @@ impl Meter {
         }
         if self.log.is_on() {
             let ended = || self.clock.monotonic();
-            self.log.note(&mut sheet.page, request, done, told, outcome, ended);
+            self.log
+                .note(&mut sheet.page, request, executed, receipt, outcome, ended);
         }
     }
 
@@ -214,7 +215,7 @@ impl Meter {
     fn note_charge(&self, sheet: &mut Sheet, request: &Request<'_>, charge: &Charge, key_weight: u64) {
         if let (Some(token), Some(key)) = (charge.token, &charge.key) {
             let (table, units) = (charge.partition.table, charge.units());
-            self.hot.note(table, token, key, units, request.began(), key_weight);
+            self.hot.note(table, token, key, units, request.began, key_weight);
         }
         if let Some(place) = sheet
             .places
@@ -275,7 +276,7 @@ impl Place {
     /// The physical partition of a charge, as the request found it.
     fn of(request: &Request<'_>, charge: &Charge) -> Self {
         let PartitionRef { table, partition } = charge.partition;
-        let heat = request.list(table).and_then(|list| {
+        let heat = request.partition_map(table).and_then(|list| {
             Some(match charge.token {
                 Some(token) => &list.of(Token::bound(token)).heat,
                 None => &list.all().iter().find(|of| of.id.0 == partition)?.heat,

@@ -12,18 +12,21 @@
 //! Invariants: a request sees one `catalog` snapshot; what is acknowledged is durable; conditional statements on one partition
 //! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
 
+mod admission;
 pub mod answer;
 mod batch_log;
 mod catalog;
 mod counts;
 mod database;
 mod disturb;
+mod draws;
 pub mod error;
 mod explain;
 mod figures;
 mod growth;
 mod heat;
 mod index;
+mod ledger;
 mod levels;
 mod limits;
 mod logical;
@@ -34,14 +37,15 @@ mod partitions;
 mod plans;
 mod probe;
 pub(crate) mod read;
+mod receipt;
+mod request;
 mod request_log;
-mod settle;
 mod shape;
 mod spent;
 mod survey;
 mod sweep;
-mod throughput;
 mod value;
+mod watch;
 pub(crate) mod write;
 
 pub use answer::{

@@ -15,14 +15,13 @@
 
 use std::collections::HashMap;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
-use super::catalog::Snapshot;
-use super::counts::walk;
-use super::database::Database;
+use super::catalog::{Catalog, Snapshot};
+use super::counts::{Counts, walk};
 use super::error::Error;
 use crate::partition::{PhysicalPartition, TablePartitions};
 use crate::planner::ddl::PartitionChange;
-use crate::schema::node::PhysicalPartition as Shown;
 use crate::schema::{StorageId, Table, Throughput, system};
 
 /// What partitions may come to.
@@ -65,20 +64,27 @@ struct Sizes {
     small: Vec<(u64, u64)>,
 }
 
-impl Database {
+/// Splits and merges physical partitions by what they hold.
+#[derive(Clone, Copy)]
+pub(super) struct Resizer<'a> {
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) counts: &'a Counts,
+}
+
+impl Resizer<'_> {
     /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
     /// and one merge of each table. Counts what somebody was to show before. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.
-    pub async fn repartition(
-        &self,
+    pub(super) async fn repartition(
+        self,
         limits: PartitionLimits,
         sizes: &mut PartitionSizes,
     ) -> Result<Repartitioned, Error> {
-        self.count_wanted().await?;
+        self.counts.count_wanted(Arc::clone(&self.catalog.load())).await?;
         let mut done = Repartitioned::default();
-        let snapshot = std::sync::Arc::clone(&self.catalog().load());
+        let snapshot = Arc::clone(&self.catalog.load());
         let keyspaces = snapshot.schema.keyspaces.values();
         let keyspaces = keyspaces.filter(|keyspace| !system::is_local(&keyspace.name));
         let tables: Vec<_> = keyspaces.flat_map(|keyspace| keyspace.all_tables()).collect();
@@ -94,7 +100,7 @@ impl Database {
     }
 
     async fn repartition_table(
-        &self,
+        self,
         snapshot: &Snapshot,
         table: &Table,
         limits: PartitionLimits,
@@ -113,7 +119,7 @@ impl Database {
             before => Sizes {
                 epoch: list.epoch(),
                 table_bytes,
-                bytes: self.count_table(list, id).await?.bytes(),
+                bytes: self.counts.count_table(list, id).await?.bytes(),
                 small: before.map(|before| before.small).unwrap_or_default(),
             },
         };
@@ -131,52 +137,29 @@ impl Database {
                 );
                 continue;
             };
-            done.splits += u64::from(self.change(id, PartitionChange::Split { at }).await?);
+            done.splits += u64::from(change(self.catalog, id, PartitionChange::Split { at }).await?);
         }
         let mut counted = counted;
         if may_merge {
             let small = small_pairs(list, &counted.bytes, limits);
             let again = small.iter().find(|pair| counted.small.contains(pair));
             if let Some(&(left, right)) = again {
-                done.merges += u64::from(self.change(id, PartitionChange::Merge { left, right }).await?);
+                done.merges += u64::from(change(self.catalog, id, PartitionChange::Merge { left, right }).await?);
             }
             counted.small = small;
         }
         sizes.0.insert(id, counted);
         Ok(())
     }
+}
 
-    /// A change that was found good a moment ago; whether it still was.
-    pub(super) async fn change(&self, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
-        match self.catalog().repartition(table, change).await {
-            Ok(()) => Ok(true),
-            // The table is gone, or somebody else has split or merged there meanwhile.
-            Err(Error::Invalid(_)) => Ok(false),
-            Err(error) => Err(error),
-        }
-    }
-
-    /// The physical partitions of the users' tables and views, as `system_cosmos.partitions` shows them.
-    pub(super) fn shown_partitions(&self) -> Vec<Shown> {
-        let users = self.partitions().into_iter();
-        let users = users.filter(|partition| !system::is_name(&partition.keyspace));
-        let mut shown: Vec<Shown> = users
-            .map(|partition| Shown {
-                keyspace: partition.keyspace,
-                table: partition.table,
-                id: partition.id,
-                epoch: partition.epoch,
-                lower: partition.lower,
-                upper: partition.upper,
-                bytes: partition.bytes,
-                rows: partition.rows,
-                request_units_per_second: partition.per_second.as_f64(),
-                store: partition.store,
-                request_units: partition.request_units.as_f64(),
-            })
-            .collect();
-        shown.sort_by(|a, b| (&a.keyspace, &a.table, a.lower).cmp(&(&b.keyspace, &b.table, b.lower)));
-        shown
+/// Carries out a change that was decided a moment ago. Returns false when it no longer applies: the table is gone, or another change
+/// split or merged there meanwhile.
+pub(super) async fn change(catalog: &Arc<Catalog>, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
+    match catalog.repartition(table, change).await {
+        Ok(()) => Ok(true),
+        Err(Error::Invalid(_)) => Ok(false),
+        Err(error) => Err(error),
     }
 }
 

@@ -5,10 +5,10 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::stream::{self, StreamExt};
 
-use super::{Database, Error};
+use super::Error;
 use crate::clock::Clock;
-use crate::partition::StoreId;
 use crate::partition::store::{Batch, Space, Store};
+use crate::partition::{StoreId, Stores};
 
 /// The catalog's record that probes write, in each store: the wall time, µs as i64. It means nothing to anybody.
 pub(super) const PROBE: &[u8] = b"!probe";
@@ -41,26 +41,31 @@ pub struct Probe {
     pub stores: Vec<StoreProbe>,
 }
 
-impl Database {
+/// Probes stores, one probe after the other: probes that run at once may disturb each other.
+#[derive(Debug, Default)]
+pub(super) struct Prober {
+    running: tokio::sync::Mutex<()>,
+}
+
+impl Prober {
     /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. A store beside
     /// the main one that is removed meanwhile is left out. Probes that run at once may disturb each other, so one runs after the other.
     /// Takes as long as the slowest store: the caller sets the limit, by dropping it.
-    pub async fn probe(&self, probe: &mut Probe) {
-        let _one_at_a_time = self.probing().lock().await;
-        let stores = self.stores().all();
+    pub(super) async fn probe(&self, stores: &Stores, clock: &Clock, probe: &mut Probe) {
+        let _one_at_a_time = self.running.lock().await;
+        let open = stores.all();
         let of = |(id, _): &(StoreId, Store)| StoreProbe {
             store: id.0,
             outcome: None,
         };
-        probe.stores = stores.iter().map(of).collect();
-        let (_, clock) = self.store_and_clock();
-        let asked = stores
+        probe.stores = open.iter().map(of).collect();
+        let asked = open
             .into_iter()
             .map(async |(id, store)| (id, write_and_read(&store, clock).await));
         let mut answers = stream::iter(asked).buffer_unordered(STORES_AT_ONCE);
         while let Some((id, outcome)) = answers.next().await {
             let place = probe.stores.iter().position(|store| store.store == id.0);
-            if outcome.is_err() && self.stores().get(id).is_none() {
+            if outcome.is_err() && stores.get(id).is_none() {
                 place.map(|place| probe.stores.remove(place));
             } else if let Some(store) = place.and_then(|place| probe.stores.get_mut(place)) {
                 store.outcome = Some(outcome);

@@ -21,12 +21,12 @@ use uuid::Uuid;
 
 use super::Answer;
 use super::answer::AnswerKind;
-use super::database::{Database, Request};
 use super::error::Error;
-use super::figures::kind_of;
 use super::plans::PlannedAt;
-use super::settle::{Done, Told};
+use super::receipt::{ChargeReceipt, Executed};
+use super::request::Request;
 use super::shape::shape;
+use super::watch::kind_of;
 use crate::metrics::StatementKind;
 use crate::schema::node::LoggedRequest;
 use crate::schema::{Table, system};
@@ -63,7 +63,7 @@ struct Entry {
 struct Rare {
     /// The statement's place on its page.
     place: usize,
-    told: Told,
+    receipt: ChargeReceipt,
 }
 
 /// In place of an error's code: no error has this one.
@@ -168,15 +168,15 @@ impl RequestLog {
 }
 
 impl Turn {
-    /// What was told of the charge of one of its entries.
-    fn told(&self, number: u64, entry: &Entry) -> Told {
-        let plain = Told {
+    /// The receipt of one of its entries.
+    fn receipt(&self, number: u64, entry: &Entry) -> ChargeReceipt {
+        let plain = ChargeReceipt {
             charge: RequestUnits::hundredths(entry.charge.into()),
             waited: None,
         };
         self.heading
             .rare(number - self.numbers.start)
-            .map_or(plain, |rare| rare.told)
+            .map_or(plain, |rare| rare.receipt)
     }
 }
 
@@ -222,27 +222,27 @@ impl Page {
     pub(super) fn goes_on_with(
         &mut self,
         request: &Request<'_>,
-        done: Done<'_>,
-        told: Told,
+        executed: Executed<'_>,
+        receipt: ChargeReceipt,
         outcome: &Result<Answer, Error>,
     ) -> bool {
-        let (Done::Statement(planned), Ok(answer)) = (done, outcome) else {
+        let (Executed::Statement(planned), Ok(answer)) = (executed, outcome) else {
             return false;
         };
-        let Ok(charge) = u32::try_from(told.charge.in_hundredths()) else {
+        let Ok(charge) = u32::try_from(receipt.charge.in_hundredths()) else {
             return false;
         };
         let plan = Arc::as_ptr(planned).addr();
         let Some(asked) = (0..).zip(&self.plans).find(|(_, known)| **known == plan) else {
             return false;
         };
-        let goes_on = self.heading.began == request.began()
-            && told.waited.is_none()
+        let goes_on = self.heading.began == request.began
+            && receipt.waited.is_none()
             && self.entries.len() < self.entries.capacity();
         if goes_on {
             self.entries.push(Entry {
                 charge,
-                request_bytes: request.params().request_bytes,
+                request_bytes: request.params.request_bytes,
                 response_bytes: response_bytes(answer),
                 error_code: NO_ERROR,
                 asked: asked.0,
@@ -258,22 +258,22 @@ impl Page {
         }
         if self.entries.len() >= ENTRIES_MAX
             || self.heading.asked_more.len() + 1 >= ASKED_MAX
-            || self.heading.began != request.began()
+            || self.heading.began != request.began
         {
             return true;
         }
-        let session = request.session();
+        let session = request.session;
         let address = std::ptr::from_ref(session).addr();
         let is_other = std::mem::replace(&mut self.session, address) != address;
         is_other && (self.heading.client != session.client || self.heading.user != session.user)
     }
 
     /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
-    fn add(&mut self, asked: u8, told: Told, request_bytes: u32, outcome: &Result<Answer, Error>) {
-        let charge = u32::try_from(told.charge.in_hundredths());
-        if told.waited.is_some() || charge.is_err() {
+    fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, outcome: &Result<Answer, Error>) {
+        let charge = u32::try_from(receipt.charge.in_hundredths());
+        if receipt.waited.is_some() || charge.is_err() {
             let place = self.entries.len();
-            self.heading.rare.push(Rare { place, told });
+            self.heading.rare.push(Rare { place, receipt });
         }
         self.entries.push(Entry {
             charge: charge.unwrap_or(u32::MAX),
@@ -286,25 +286,25 @@ impl Page {
 
     /// Begins a page with this statement.
     fn begin(&mut self, request: &Request<'_>) {
-        let session = request.session();
+        let session = request.session;
         self.session = std::ptr::from_ref(session).addr();
         self.heading.client = session.client;
         self.heading.user.clone_from(&session.user);
-        self.heading.at_micros = request.at_micros();
-        self.heading.began = request.began();
+        self.heading.at_micros = request.at_micros;
+        self.heading.began = request.began;
     }
 
     /// The place of what was asked for; `None`: nothing that the log is for.
-    fn asked(&mut self, done: Done<'_>) -> Option<u8> {
+    fn asked(&mut self, executed: Executed<'_>) -> Option<u8> {
         let heading = &mut self.heading;
-        if let Done::Statement(planned) = done {
+        if let Executed::Statement(planned) = executed {
             let is_it = |asked: &Asked| matches!(asked, Asked::Plan(plan) if Arc::ptr_eq(plan, planned));
             let mut all = heading.asked.iter().chain(&heading.asked_more);
             if let Some(place) = all.position(is_it) {
                 return u8::try_from(place).ok();
             }
         }
-        let asked = asked(done)?;
+        let asked = asked(executed)?;
         let place = heading.asked.iter().len() + heading.asked_more.len();
         if let (Asked::Plan(plan), Some(known)) = (&asked, self.plans.get_mut(place)) {
             *known = Arc::as_ptr(plan).addr();
@@ -334,10 +334,10 @@ impl Heading {
 }
 
 /// What was asked for; `None`: nothing that the log is for.
-fn asked(done: Done<'_>) -> Option<Asked> {
+fn asked(executed: Executed<'_>) -> Option<Asked> {
     let is_users = |table: &Arc<Table>| !system::is_name(&table.keyspace);
-    match done {
-        Done::Statement(planned) => {
+    match executed {
+        Executed::Statement(planned) => {
             let tables = &planned.planned.tables;
             if !tables.is_empty() && !tables.iter().any(is_users) {
                 return None;
@@ -353,7 +353,7 @@ fn asked(done: Done<'_>) -> Option<Asked> {
                 text,
             ))
         }
-        Done::Batch(batch) => {
+        Executed::Batch(batch) => {
             let table = batch.modifications.first().map(|first| Arc::clone(&first.table));
             if table.as_ref().is_some_and(|table| !is_users(table)) {
                 return None;
@@ -395,13 +395,13 @@ impl RequestLog {
         &self,
         page: &mut Page,
         request: &Request<'_>,
-        done: Done<'_>,
-        told: Told,
+        executed: Executed<'_>,
+        receipt: ChargeReceipt,
         outcome: &Result<Answer, Error>,
         ended: impl FnOnce() -> Duration,
     ) {
-        if !page.goes_on_with(request, done, told, outcome) {
-            self.turn_over(page, request, done, told, outcome, ended);
+        if !page.goes_on_with(request, executed, receipt, outcome) {
+            self.turn_over(page, request, executed, receipt, outcome, ended);
         }
     }
 
@@ -411,19 +411,19 @@ impl RequestLog {
         &self,
         page: &mut Page,
         request: &Request<'_>,
-        done: Done<'_>,
-        told: Told,
+        executed: Executed<'_>,
+        receipt: ChargeReceipt,
         outcome: &Result<Answer, Error>,
         ended: impl FnOnce() -> Duration,
     ) {
         if page.is_full_for(request) {
             self.put(page, ended());
         }
-        let Some(asked) = page.asked(done) else { return };
+        let Some(asked) = page.asked(executed) else { return };
         if page.entries.is_empty() {
             page.begin(request);
         }
-        page.add(asked, told, request.params().request_bytes, outcome);
+        page.add(asked, receipt, request.params.request_bytes, outcome);
     }
 }
 
@@ -436,14 +436,13 @@ fn response_bytes(answer: &Answer) -> u32 {
     }
 }
 
-impl Database {
-    /// The log, oldest first.
-    pub(super) fn logged_requests(&self) -> Vec<LoggedRequest> {
-        let host = self.node().host_id;
-        let kept = self.meter().log().kept.lock().unwrap_or_else(PoisonError::into_inner);
+impl RequestLog {
+    /// The log of the node with this host id, oldest first.
+    pub(super) fn shown(&self, host: Uuid) -> Vec<LoggedRequest> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let shown = |(turn, number, entry): (&Turn, u64, &Entry)| {
             let (heading, asked) = (&turn.heading, turn.heading.asked(entry.asked)?);
-            let Told { charge, waited } = turn.told(number, entry);
+            let ChargeReceipt { charge, waited } = turn.receipt(number, entry);
             Some(LoggedRequest {
                 number,
                 activity_id: activity_id(host, number),
@@ -483,9 +482,9 @@ mod tests {
     use super::*;
 
     /// Hundredths above which a charge is rare, and the charge of a statement: every fifth is above it.
-    fn told(number: u64) -> Told {
+    fn receipt(number: u64) -> ChargeReceipt {
         let rare = u64::from(u32::MAX) + number;
-        Told {
+        ChargeReceipt {
             charge: RequestUnits::hundredths(if number.is_multiple_of(5) { rare } else { number }),
             waited: number.is_multiple_of(7).then(|| Duration::from_millis(number)),
         }
@@ -494,7 +493,7 @@ mod tests {
     fn page(numbers: Range<u64>) -> Page {
         let mut page = Page::default();
         for number in numbers {
-            page.add(0, told(number), 0, &Ok(Answer::new(AnswerKind::Void)));
+            page.add(0, receipt(number), 0, &Ok(Answer::new(AnswerKind::Void)));
         }
         page
     }
@@ -512,7 +511,7 @@ mod tests {
                 let numbers: Vec<u64> = kept.numbered().map(|(_, number, _)| number).collect();
                 prop_assert_eq!(numbers, (first..next).collect::<Vec<_>>());
                 for (turn, number, entry) in kept.numbered() {
-                    prop_assert_eq!(turn.told(number, entry), told(number));
+                    prop_assert_eq!(turn.receipt(number, entry), receipt(number));
                 }
                 prop_assert!(kept.turns.len() <= max.min(kept.entries.len()));
             }

@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
-use super::database::Database;
+use super::catalog::Snapshot;
 use super::error::{Error, storage_read};
 use super::index::rows::IndexedRows;
 use super::read::source::Moments;
@@ -174,61 +174,57 @@ impl Walk<'_> {
     }
 }
 
-impl Database {
-    /// Reads every row of every table of users, at one moment of each store, and tells what their partitions hold.
-    ///
-    /// # Errors
-    /// When the medium fails or is damaged.
-    pub async fn survey(&self) -> Result<Vec<TableSurvey>, Error> {
-        let snapshot = self.snapshot();
-        let keyspaces = snapshot.schema.keyspaces.values();
-        let tables = keyspaces
-            .filter(|keyspace| !system::is_name(&keyspace.name))
-            .flat_map(|keyspace| keyspace.tables.values())
-            .filter(|table| !table.is_virtual);
-        let mut surveys = Vec::new();
-        for table in tables {
-            surveys.push(self.survey_table(table, snapshot.partitions(table)?.all()).await?);
-        }
-        Ok(surveys)
+/// Reads every row of every table of users, at one moment of each store, and tells what their partitions hold.
+///
+/// # Errors
+/// When the medium fails or is damaged.
+pub(super) async fn survey(snapshot: &Snapshot) -> Result<Vec<TableSurvey>, Error> {
+    let keyspaces = snapshot.schema.keyspaces.values();
+    let tables = keyspaces
+        .filter(|keyspace| !system::is_name(&keyspace.name))
+        .flat_map(|keyspace| keyspace.tables.values())
+        .filter(|table| !table.is_virtual);
+    let mut surveys = Vec::new();
+    for table in tables {
+        surveys.push(survey_table(table, snapshot.partitions(table)?.all()).await?);
     }
+    Ok(surveys)
+}
 
-    async fn survey_table(
-        &self,
-        table: &Arc<Table>,
-        partitions: &[Arc<crate::partition::PhysicalPartition>],
-    ) -> Result<TableSurvey, Error> {
-        let physical = partitions.iter().map(|partition| PhysicalSurvey {
-            id: partition.id.0,
-            lower: partition.lower,
-            upper: partition.upper,
-            ..PhysicalSurvey::default()
-        });
-        let mut walk = Walk {
-            table,
-            indexed: IndexedRows::of(table),
-            survey: TableSurvey {
-                keyspace: table.keyspace.clone(),
-                table: table.name.clone(),
-                partitions: physical.collect(),
-                ..TableSurvey::default()
-            },
-            current: None,
-            at: 0,
-        };
-        let mut moments = Moments::default();
-        for partition in partitions {
-            let at = moments.of(partition);
-            let range = key::token_range(table.storage_id, partition.lower, partition.upper);
-            let walked = partition
-                .store
-                .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-                    walk.row(key, value);
-                    ControlFlow::Continue(())
-                });
-            walked.await.map_err(|error| storage_read(&error))?;
-        }
-        walk.finish();
-        Ok(walk.survey)
+async fn survey_table(
+    table: &Arc<Table>,
+    partitions: &[Arc<crate::partition::PhysicalPartition>],
+) -> Result<TableSurvey, Error> {
+    let physical = partitions.iter().map(|partition| PhysicalSurvey {
+        id: partition.id.0,
+        lower: partition.lower,
+        upper: partition.upper,
+        ..PhysicalSurvey::default()
+    });
+    let mut walk = Walk {
+        table,
+        indexed: IndexedRows::of(table),
+        survey: TableSurvey {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            partitions: physical.collect(),
+            ..TableSurvey::default()
+        },
+        current: None,
+        at: 0,
+    };
+    let mut moments = Moments::default();
+    for partition in partitions {
+        let at = moments.of(partition);
+        let range = key::token_range(table.storage_id, partition.lower, partition.upper);
+        let walked = partition
+            .store
+            .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
+                walk.row(key, value);
+                ControlFlow::Continue(())
+            });
+        walked.await.map_err(|error| storage_read(&error))?;
     }
+    walk.finish();
+    Ok(walk.survey)
 }

@@ -71,6 +71,16 @@ impl Schema {
         self.keyspaces.get(keyspace)?.table_or_view(name)
     }
 
+    /// Tables and views whose rows lie in stores, by keyspace and name.
+    pub fn stored_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
+        let stored = self.keyspaces.values();
+        let stored = stored.filter(|keyspace| !system::is_local(&keyspace.name));
+        stored.flat_map(|keyspace| {
+            let views = keyspace.views.values().map(|view| &view.table);
+            keyspace.tables.values().chain(views)
+        })
+    }
+
     /// The same with this keyspace in place of the one of its name.
     #[must_use]
     pub fn with_keyspace(&self, keyspace: Keyspace) -> Self {

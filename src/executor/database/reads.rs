@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use grammar::ast;
 
+use super::super::admission::{Concerned, Work};
 use super::super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
 use super::super::error::Error;
 use super::super::index;
@@ -14,9 +15,9 @@ use super::super::plans::PlannedAt;
 use super::super::read::nearest;
 use super::super::read::sink::{Limits, Page, Sink};
 use super::super::read::{source, virtual_rows};
-use super::super::throughput::{Concerned, Work};
 use super::super::value;
-use super::{Database, Request};
+use super::Database;
+use super::Request;
 use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value};
 use crate::schema::node::Live;
 use crate::schema::{describe, system, views};
@@ -72,7 +73,7 @@ impl Database {
         };
         let mut notes = Vec::new();
         if select.table.keyspace == "system_schema" {
-            self.admit_metadata(request, Work::Read).await?;
+            self.ledger.admission.admit_metadata(request, Work::Read).await?;
         }
         if is_system {
             charges.metadata();
@@ -92,14 +93,14 @@ impl Database {
                 partitions
             } else {
                 // Boxed, since it is rare: every request's future would be as large.
-                as_of = Box::pin(self.disturb_read(request, select, partitions)).await?;
+                as_of = Box::pin(self.disturbance().disturb_read(request, select, partitions)).await?;
                 as_of.as_ref().unwrap_or(partitions)
             };
             let mut concerned = Concerned::default();
             concerned.add(&select.table, partitions, || {
                 source::ahead(partitions, select, resume.as_ref()).map(|partition| partition.id.0)
             });
-            self.admit(request, concerned, Work::Read).await?;
+            self.ledger.admission.admit(request, concerned, Work::Read).await?;
             let at_level = |error| match error {
                 Error::TooManyTombstones { .. } => Error::TooManyTombstones { consistency },
                 error => error,
@@ -156,11 +157,14 @@ impl Database {
         let mut live = Live::default();
         if select.table.keyspace == "system_views" {
             live = self.ask_server();
-            live.figures = self.view_figures(&select.table.name);
+            live.figures = self.figures().view_figures(&select.table.name);
         }
         live.index_builds = self.catalog.indexes.builds();
         if select.table.keyspace == system::COSMOS {
-            self.cosmos_rows(&select.table.name, &mut live);
+            if select.table.name == "request_log" {
+                live.clients = self.ask_server().clients;
+            }
+            self.figures().cosmos_rows(&select.table.name, &mut live);
         }
         let sources = views::Sources {
             schema: &request.snapshot.schema,

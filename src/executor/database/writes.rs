@@ -4,10 +4,10 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
+use super::super::admission::{Concerned, Work};
 use super::super::answer::{Answer, AnswerKind, BatchKind};
 use super::super::error::Error;
 use super::super::levels;
-use super::super::throughput::{Concerned, Work};
 use super::super::write::{Routed, WriteRequest, size};
 use super::{Database, Request, refuse_system};
 use crate::mutant::{self, Mutant};
@@ -132,7 +132,7 @@ impl Database {
         let told_after = if self.nodes.is_quiet() {
             None
         } else {
-            Box::pin(self.disturb_write(request, routed, write)).await?
+            Box::pin(self.disturbance().disturb_write(request, routed, write)).await?
         };
         self.admit_writes(request, routed, write.write_type).await?;
         Ok(told_after)
@@ -152,7 +152,10 @@ impl Database {
                 keys.map(|key| one.partitions.of(Token::of(key)).id.0)
             });
         }
-        self.admit(request, concerned, Work::Write(write_type)).await
+        self.ledger
+            .admission
+            .admit(request, concerned, Work::Write(write_type))
+            .await
     }
 
     fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {

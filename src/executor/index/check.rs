@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::ops::{Bound, ControlFlow};
 
+use super::Indexes;
 use super::rows::IndexedRows;
-use crate::executor::database::Database;
+use crate::executor::catalog::Snapshot as Catalog;
 use crate::executor::{Error, storage_read};
 use crate::partition::store::{
     Derivation, Entries, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry,
@@ -18,7 +19,7 @@ const STRIDE_ROWS: usize = 1024;
 /// Differences that are told one by one; more are counted.
 const DIFFERENCES_MAX: usize = 20;
 
-/// What [`Database::check_indexes`] found.
+/// What [`check_indexes`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexCheck {
     /// Complete indexes looked at.
@@ -42,68 +43,65 @@ impl IndexCheck {
     }
 }
 
-impl Database {
-    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
-    ///
-    /// # Errors
-    /// When the medium fails or is damaged.
-    pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
-        let mut check = IndexCheck::default();
-        let snapshot = self.snapshot();
-        let schema = &snapshot.schema;
-        for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
-            let Some(rows) = IndexedRows::of(table) else { continue };
-            // As with reads: complete before and after the snapshot was taken.
-            let targets = table.indexes.values().filter_map(|index| index.target(table));
-            let (complete, building): (Vec<_>, Vec<_>) = targets
-                .map(|target| target.storage_id)
-                .partition(|index| self.indexes().is_complete(*index));
-            let Some(list) = snapshot.partitions_of(table.storage_id) else {
-                continue;
-            };
-            let at: Vec<_> = list.stores().map(|(id, store)| (id, store, store.snapshot())).collect();
-            check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
-            let mut derived = BTreeMap::<StorageId, u64>::new();
-            for index in complete {
-                if self.indexes().is_complete(index) {
-                    derived.insert(index, 0);
-                }
-            }
-            check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
-            for partition in list.all() {
-                let Some((_, store, at)) = at.iter().find(|(id, ..)| *id == partition.store_id) else {
-                    continue;
-                };
-                let range = key::token_range(table.storage_id, partition.lower, partition.upper);
-                missing(store, at, (table, &range), &rows, &mut derived, &mut check).await?;
-            }
-            for (index, expected) in derived {
-                check.entries += expected;
-                let mut found = 0_u64;
-                let range = key::table_range(index);
-                for (id, store, at) in &at {
-                    let scanned = store.scan(Space::Indexes, &range, Order::Forward, at, |key, value| {
-                        // What was moved may lie where it was for a while.
-                        let token = split_entry(key, value).and_then(|(_, place)| place.first_chunk::<8>());
-                        let token = token.map(|token| (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed());
-                        let is_elsewhere = token.is_some_and(|token| list.of(Token::bound(token)).store_id != *id);
-                        found += u64::from(!is_elsewhere);
-                        ControlFlow::Continue(())
-                    });
-                    scanned.await.map_err(|error| storage_read(&error))?;
-                }
-                if found != expected {
-                    check.differs(|| {
-                        format!(
-                            "{}.{}: index {index} has {found} entries, its rows derive {expected}",
-                            table.keyspace, table.name
-                        )
-                    });
-                }
+/// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+///
+/// # Errors
+/// When the medium fails or is damaged.
+pub(in crate::executor) async fn check_indexes(indexes: &Indexes, catalog: &Catalog) -> Result<IndexCheck, Error> {
+    let mut check = IndexCheck::default();
+    let schema = &catalog.schema;
+    for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let Some(rows) = IndexedRows::of(table) else { continue };
+        // As with reads: complete before and after the snapshot was taken.
+        let targets = table.indexes.values().filter_map(|index| index.target(table));
+        let (complete, building): (Vec<_>, Vec<_>) = targets
+            .map(|target| target.storage_id)
+            .partition(|index| indexes.is_complete(*index));
+        let Some(list) = catalog.partitions_of(table.storage_id) else {
+            continue;
+        };
+        let at: Vec<_> = list.stores().map(|(id, store)| (id, store, store.snapshot())).collect();
+        check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
+        let mut derived = BTreeMap::<StorageId, u64>::new();
+        for index in complete {
+            if indexes.is_complete(index) {
+                derived.insert(index, 0);
             }
         }
-        Ok(check)
+        check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
+        for partition in list.all() {
+            let Some((_, store, at)) = at.iter().find(|(id, ..)| *id == partition.store_id) else {
+                continue;
+            };
+            let range = key::token_range(table.storage_id, partition.lower, partition.upper);
+            missing(store, at, (table, &range), &rows, &mut derived, &mut check).await?;
+        }
+        for (index, expected) in derived {
+            check.entries += expected;
+            let mut found = 0_u64;
+            let range = key::table_range(index);
+            for (id, store, at) in &at {
+                let scanned = store.scan(Space::Indexes, &range, Order::Forward, at, |key, value| {
+                    // What was moved may lie where it was for a while.
+                    let token = split_entry(key, value).and_then(|(_, place)| place.first_chunk::<8>());
+                    let token = token.map(|token| (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed());
+                    let is_elsewhere = token.is_some_and(|token| list.of(Token::bound(token)).store_id != *id);
+                    found += u64::from(!is_elsewhere);
+                    ControlFlow::Continue(())
+                });
+                scanned.await.map_err(|error| storage_read(&error))?;
+            }
+            if found != expected {
+                check.differs(|| {
+                    format!(
+                        "{}.{}: index {index} has {found} entries, its rows derive {expected}",
+                        table.keyspace, table.name
+                    )
+                });
+            }
+        }
     }
+    Ok(check)
 }
 
 /// Counts what the rows of part of a table derive for each index, and tells of what is not there.

@@ -1,0 +1,108 @@
+//! The ledger: what statements cost, paid and recorded in one place.
+//!
+//! A statement's [`Charges`] are gathered while it runs, by reads as rows are accepted ([`super::read::sink`]) and by writes when their
+//! commit reports what became of rows ([`super::write`]). Budgets, heat, hot keys and the request log learn of them from
+//! [`Ledger::settle`] and from nothing else.
+//!
+//! A statement that failed is charged what it did until then. One that could not be planned or bound did nothing.
+
+use std::sync::Arc;
+
+use super::admission::Admission;
+use super::answer::Answer;
+use super::error::Error;
+use super::meter::Meter;
+use super::receipt::{ChargeReceipt, Executed};
+use super::request::Request;
+use crate::partition::Consistency;
+use crate::planner::rules::Rules;
+use crate::throughput::{Charges, Coefficients, Stage};
+
+/// Prices, budgets and the meter.
+#[derive(Debug)]
+pub(super) struct Ledger {
+    /// What operations cost, in request units.
+    pub(super) prices: Coefficients,
+    /// Profile and account, which decide how many replicas a read asks.
+    pub(super) rules: Rules,
+    pub(super) admission: Admission,
+    pub(super) meter: Arc<Meter>,
+}
+
+impl Ledger {
+    /// Empty charges for a statement.
+    #[inline]
+    pub(super) fn charges(&self, consistency: Consistency) -> Charges {
+        let (read_factor, key_weight) = if self.meter.is_on() {
+            (self.read_factor(consistency), self.meter.key_weight())
+        } else {
+            (0, 0)
+        };
+        Charges::with_keys(self.prices, read_factor, key_weight)
+    }
+
+    /// Empty charges at the same prices, for an estimate that nothing pays for.
+    pub(super) fn estimated(&self, consistency: Consistency) -> Charges {
+        Charges::new(self.prices, self.read_factor(consistency))
+    }
+
+    /// How many replicas a read asks. An account of Cosmos with strong or bounded consistency asks two, at twice the price, unless the
+    /// request asks for one.
+    fn read_factor(&self, consistency: Consistency) -> u32 {
+        let asks_two = self.rules.profile.is_cosmos()
+            && self.rules.account.consistency.reads_two()
+            && !matches!(consistency, Consistency::One | Consistency::LocalOne);
+        if asks_two { 2 } else { 1 }
+    }
+
+    /// Settles an executed statement, successful or not.
+    pub(super) fn settle(
+        &self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        charges: &mut Charges,
+        outcome: &mut Result<Answer, Error>,
+    ) {
+        let waited = self.admission.pay(request, executed, charges, outcome);
+        let charge = charges.total();
+        if let Ok(answer) = outcome {
+            answer.charge = charge;
+            if request.is_traced() {
+                answer.notes.push(note(charges));
+                if let Some(waited) = waited {
+                    answer
+                        .notes
+                        .push(format!("Waited {} ms for request units", waited.as_millis()));
+                }
+            }
+        }
+        if charges.is_on() {
+            let receipt = ChargeReceipt { charge, waited };
+            self.meter.note(request, executed, charges, receipt, outcome);
+        }
+    }
+}
+
+/// What a trace says of charges.
+fn note(charges: &mut Charges) -> String {
+    let stages = Stage::ALL.map(|stage| (stage.name(), charges.of(stage)));
+    let stages: Vec<String> = stages
+        .into_iter()
+        .filter(|(_, units)| units.in_hundredths() > 0)
+        .map(|(name, units)| format!("{name} {units}"))
+        .collect();
+    let mut places: Vec<u64> = charges.partitions().map(|charge| charge.partition.partition).collect();
+    places.sort_unstable();
+    places.dedup();
+    let places = match places.as_slice() {
+        [] => String::new(),
+        [place] => format!(", to physical partition {place}"),
+        places => format!(", to {} physical partitions", places.len()),
+    };
+    let colon = if stages.is_empty() { "" } else { ": " };
+    format!(
+        "Charged {} request units{colon}{}{places}",
+        charges.total(),
+        stages.join(", ")
+    )
+}

@@ -1,0 +1,136 @@
+//! Counts statements by kind and table, and times them.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering;
+use std::time::Duration;
+
+use super::plans::PlannedAt;
+use crate::clock::Clock;
+use crate::metrics::turn;
+use crate::metrics::{Access, StatementKind, Statements, Subject};
+use crate::planner::Plan;
+use crate::planner::bound::{BoundBatch, ModificationKind};
+use crate::schema::{Table, system};
+
+/// The counters of statements, and the clock that times them.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// All counters.
+    pub(super) statements: Arc<Statements>,
+    clock: Clock,
+    /// PREPARE, on whichever table.
+    prepare: Arc<Subject>,
+    /// Texts that could not be planned.
+    unplanned: Arc<Subject>,
+}
+
+impl Watch {
+    pub(super) fn new(clock: Clock) -> Self {
+        let statements = Arc::new(Statements::default());
+        Self {
+            prepare: statements.subject(StatementKind::Prepare, Vec::new()),
+            unplanned: statements.subject(StatementKind::Unplanned, Vec::new()),
+            statements,
+            clock,
+        }
+    }
+
+    /// When a request begins that begins here.
+    pub(super) fn begin(&self) -> Duration {
+        turn::begin(|| self.clock.monotonic())
+    }
+
+    /// Counts a request that has been answered.
+    pub(super) fn note<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
+        if outcome.is_err() {
+            subject.failed();
+        }
+        turn::note(subject, began, || self.clock.monotonic());
+    }
+
+    /// Counts a PREPARE.
+    pub(super) fn note_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.note(&self.prepare, began, outcome);
+    }
+
+    /// Counts a request whose statement could not be read or planned.
+    pub(super) fn note_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.note(&self.unplanned, began, outcome);
+    }
+
+    /// Where a plan is counted.
+    pub(super) fn subject(&self, planned: &PlannedAt) -> Arc<Subject> {
+        let plan = &planned.planned.plan;
+        let access = match plan {
+            Plan::Select(plan) if plan.is_scan() => Access::Scan,
+            Plan::Select(_) => Access::Read,
+            Plan::Modify(_) | Plan::Batch(_) => Access::Write,
+            _ => return self.statements.subject(kind_of(plan), Vec::new()),
+        };
+        self.statements
+            .subject(kind_of(plan), accesses(planned.planned.tables.iter(), access))
+    }
+
+    /// Where a batch is counted.
+    pub(super) fn batch_subject(&self, batch: &BoundBatch) -> Arc<Subject> {
+        let tables = batch.modifications.iter().map(|modification| &modification.table);
+        self.statements
+            .subject(StatementKind::Batch, accesses(tables, Access::Write))
+    }
+
+    /// Counts the partitions that a batch writes.
+    pub(super) fn note_partitions(&self, batch: &BoundBatch) {
+        use grammar::ast::BatchKind;
+        let modifications = batch.modifications.iter();
+        let mut partitions: Vec<(u32, &[u8])> = modifications
+            .flat_map(|one| {
+                one.partition_keys
+                    .iter()
+                    .map(|key| (one.table.storage_id, key.as_ref()))
+            })
+            .collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        let of_kind = match batch.kind {
+            BatchKind::Logged => &self.statements.logged_batch_partitions,
+            BatchKind::Unlogged => &self.statements.unlogged_batch_partitions,
+            BatchKind::Counter => &self.statements.counter_batch_partitions,
+        };
+        of_kind.add(partitions.len() as u64, 1);
+    }
+
+    /// Counts the execution of a prepared statement.
+    pub(super) fn note_prepared(&self) {
+        self.statements.prepared.fetch_add(1, Ordering::Relaxed);
+    }
+}
+
+/// Each table once. Tables that the server makes itself are not counted by table, as in Cassandra.
+fn accesses<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, access: Access) -> Vec<(u128, Access)> {
+    let mut ids: Vec<u128> = tables
+        .filter(|table| !system::is_local(&table.keyspace))
+        .map(|table| table.id.as_u128())
+        .collect();
+    ids.sort_unstable();
+    ids.dedup();
+    ids.into_iter().map(|id| (id, access)).collect()
+}
+
+/// Which kind of statement a plan is.
+pub(super) fn kind_of(plan: &Plan) -> StatementKind {
+    match plan {
+        Plan::Select(_) => StatementKind::Select,
+        Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
+        Plan::Modify(plan) => match plan.kind {
+            ModificationKind::Insert => StatementKind::Insert,
+            ModificationKind::Update => StatementKind::Update,
+            ModificationKind::Delete => StatementKind::Delete,
+        },
+        Plan::Batch(_) => StatementKind::Batch,
+        Plan::Truncate(_) => StatementKind::Truncate,
+        Plan::Use(_) => StatementKind::Use,
+        Plan::Ddl(_) => StatementKind::Ddl,
+        Plan::Describe(_) | Plan::Explain(_) => StatementKind::Describe,
+        Plan::Auth(_) => StatementKind::Auth,
+    }
+}
