@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::{
-    Outcome, bench, crash, driver, generate, golden, index, linear, malformed, metering, null, oracle, partitions,
-    proxy, startup, tables, throttle,
+    Outcome, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, linear, malformed, metering,
+    null, oracle, partitions, power, proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -164,6 +164,108 @@ enum Command {
         /// Longest time without an acknowledged write in 99 of a hundred changes, milliseconds.
         #[arg(long, default_value_t = 50)]
         pause_millis_max: u64,
+        /// Of everything random.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Cuts the power of a server's disk under load, again and again, and checks what it promised.
+    Power {
+        /// How often, for each engine and durability.
+        #[arg(long, default_value_t = 20)]
+        cuts: i32,
+        /// Engine, as a data URL begins; may be repeated. Both if not given.
+        #[arg(long)]
+        engine: Vec<String>,
+        /// Durability; may be repeated. All three if not given.
+        #[arg(long)]
+        durability: Vec<String>,
+        /// Leave out the runs that have to lose.
+        #[arg(long)]
+        without_controls: bool,
+        /// Of everything random.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Fails syncs one by one, and fills disks: is anything lost, or served that could be?
+    Eio {
+        /// Syncs of each kind that fail, from the first one on.
+        #[arg(long, default_value_t = 60)]
+        calls: u32,
+        /// How often a disk is filled, for each engine.
+        #[arg(long, default_value_t = 30)]
+        fulls: u32,
+        /// Engine, as a data URL begins; may be repeated. Both if not given.
+        #[arg(long)]
+        engine: Vec<String>,
+        /// Of moments and bytes.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Damages files of a stopped server: right answers, or a refusal that changes nothing?
+    Damage {
+        /// Damages for each engine.
+        #[arg(long, default_value_t = 500)]
+        trials: u32,
+        /// Engine, as a data URL begins; may be repeated. Both if not given.
+        #[arg(long)]
+        engine: Vec<String>,
+        /// Of the damages.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Restarts servers with clocks an hour off: does a client without timestamps read what it wrote?
+    Clock {
+        /// Restarts for each engine.
+        #[arg(long, default_value_t = 100)]
+        rounds: u32,
+        /// Statements of a round.
+        #[arg(long, default_value_t = 60)]
+        statements: u32,
+        /// Engine, as a data URL begins; may be repeated. Both if not given.
+        #[arg(long)]
+        engine: Vec<String>,
+        /// Of statements and offsets.
+        #[arg(long, default_value_t = 1)]
+        seed: u64,
+    },
+    /// Asks for big pages and reads none: does memory stay bounded, and do others go on?
+    Deaf {
+        /// Connections that do not read.
+        #[arg(long, default_value_t = 2000)]
+        connections: usize,
+        /// Requests in flight on each.
+        #[arg(long, default_value_t = 16)]
+        requests: i16,
+        /// Argument of the server; may be repeated.
+        #[arg(long, allow_hyphen_values = true)]
+        argument: Vec<String>,
+        /// Memory that unread answers may take, in MiB.
+        #[arg(long, default_value_t = 256)]
+        budget_mebibytes: u64,
+        /// Longest read of one row by another at the 99th percentile, milliseconds.
+        #[arg(long, default_value_t = 100.0)]
+        read_millis_max: f64,
+    },
+    /// Times a start from a long log.
+    LogReplay {
+        /// Size of the log, in MiB.
+        #[arg(long, default_value_t = 1024)]
+        mebibytes: u64,
+        /// Longest time to the first answer, seconds.
+        #[arg(long, default_value_t = 10.0)]
+        seconds_max: f64,
+        /// Engine, as a data URL begins.
+        #[arg(long, default_value = "file")]
+        engine: String,
+    },
+    /// All faults at once, for a long time.
+    Soak {
+        /// How long.
+        #[arg(long, default_value_t = 60)]
+        minutes: u64,
+        /// Leave clocks as they are.
+        #[arg(long)]
+        without_jumps: bool,
         /// Of everything random.
         #[arg(long, default_value_t = 1)]
         seed: u64,
@@ -357,6 +459,77 @@ pub fn run() -> Outcome<bool> {
             writers: writers.max(1),
             full_every: full_every.max(1),
             pause_max: Duration::from_millis(pause_millis_max),
+            seed,
+        }),
+        Command::Power {
+            cuts,
+            engine,
+            durability,
+            without_controls,
+            seed,
+        } => power::run(&power::Options {
+            cuts,
+            engines: engine,
+            durabilities: durability,
+            controls: !without_controls,
+            seed,
+        }),
+        Command::Eio {
+            calls,
+            fulls,
+            engine,
+            seed,
+        } => eio::run(&eio::Options {
+            calls,
+            fulls,
+            engines: engine,
+            seed,
+        }),
+        Command::Damage { trials, engine, seed } => damage::run(&damage::Options {
+            trials,
+            engines: engine,
+            seed,
+        }),
+        Command::Clock {
+            rounds,
+            statements,
+            engine,
+            seed,
+        } => jumps::run(&jumps::Options {
+            rounds,
+            statements,
+            engines: engine,
+            seed,
+        }),
+        Command::Deaf {
+            connections,
+            requests,
+            argument,
+            budget_mebibytes,
+            read_millis_max,
+        } => deaf::run(&deaf::Options {
+            connections,
+            requests,
+            arguments: argument,
+            budget_mebibytes,
+            read_millis_max,
+        }),
+        Command::LogReplay {
+            mebibytes,
+            seconds_max,
+            engine,
+        } => replay::run(&replay::Options {
+            mebibytes,
+            seconds_max,
+            engine,
+        }),
+        Command::Soak {
+            minutes,
+            without_jumps,
+            seed,
+        } => soak::run(&soak::Options {
+            minutes,
+            without_jumps,
             seed,
         }),
         Command::Malformed { frames, seed } => malformed::run(frames, seed),

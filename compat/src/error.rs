@@ -37,6 +37,9 @@ pub enum Error {
     /// A check of a run did not hold.
     #[error("{0}")]
     Failed(String),
+    /// This machine lacks what a run needs; says what.
+    #[error("skipped, {0}")]
+    Skipped(String),
     /// The Rust driver failed.
     #[error("driver: {0}")]
     Driver(String),

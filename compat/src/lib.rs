@@ -7,6 +7,8 @@
 //! - [`generate`] asks random questions of a server and of Cassandra.
 //! - [`crash`], [`linear`], [`partitions`], [`malformed`], [`startup`], [`tables`], [`throttle`], [`metering`] and [`mod@bench`] start a server and
 //!   press it.
+//! - [`power`], [`eio`], [`damage`], [`jumps`], [`deaf`], [`replay`] and [`soak`] fail what is around a server: its disk's power, calls,
+//!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
 //! Deliberately absent: any use of the server's own codec, which would agree with itself.
@@ -16,23 +18,34 @@ pub mod cassandra;
 pub mod cli;
 pub mod clock;
 pub mod crash;
+pub mod damage;
+pub mod deaf;
+pub mod disk;
 pub mod driver;
+pub mod eio;
 pub mod error;
 pub mod generate;
 pub mod golden;
 pub mod index;
+pub mod jumps;
+pub mod launch;
 pub mod linear;
 pub mod malformed;
 pub mod metering;
+pub(crate) mod mover;
 pub mod null;
 pub mod oracle;
 pub mod partitions;
+pub mod power;
 pub mod proxy;
 pub mod raw;
+pub mod replay;
 pub mod server;
+pub mod soak;
 pub mod startup;
 pub mod tables;
 pub mod throttle;
+pub mod tools;
 
 pub use error::Error;
 

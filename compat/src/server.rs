@@ -7,11 +7,13 @@ use crate::raw::Connection;
 use crate::{Error, Outcome};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, ExitStatus, Stdio};
 use std::time::Duration;
 
 /// Longest wait for a server to be ready.
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);
+/// Last lines of a log that are told where a start fails.
+const LOG_LINES_TOLD: usize = 5;
 /// Clock ticks per second of `/proc/PID/stat`: 100 on every Linux in use.
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -61,43 +63,12 @@ impl Server {
         Self::spawn(command, folder)
     }
 
-    /// Starts `command`, to which `--ready-file` is added.
+    /// Starts `command`, to which `--ready-file` is added, and waits until it is ready.
     ///
     /// # Errors
     /// When it cannot be started or ends before it is ready.
-    pub fn spawn(mut command: Command, folder: &Path) -> Outcome<Self> {
-        let ready = folder.join("ready");
-        let log = folder.join("server.log");
-        match std::fs::remove_file(&ready) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                return Err(Error::io("remove the ready file")(error));
-            }
-            _ => {}
-        }
-        let out = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
-        command.arg("--ready-file").arg(&ready);
-        command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
-        let mut child = command.spawn().map_err(Error::io("start the server"))?;
-        let start = clock::now();
-        loop {
-            if let Ok(text) = std::fs::read_to_string(&ready)
-                && text.ends_with('\n')
-            {
-                let address = text.lines().next().unwrap_or_default().trim().to_owned();
-                return Ok(Self { child, address, log });
-            }
-            if let Some(status) = child.try_wait()? {
-                let told = std::fs::read_to_string(&log).unwrap_or_default();
-                return Err(Error::failed(format!(
-                    "the server ended ({status}) before it was ready:\n{told}"
-                )));
-            }
-            if start.elapsed() > READY_WAIT_MAX {
-                child.kill()?;
-                return Err(Error::failed("the server is not ready after a minute"));
-            }
-            std::thread::sleep(Duration::from_micros(500));
-        }
+    pub fn spawn(command: Command, folder: &Path) -> Outcome<Self> {
+        Starting::launch(command, folder)?.ready()
     }
 
     /// Where it listens, HOST:PORT.
@@ -126,6 +97,14 @@ impl Server {
         Connection::open(&self.address, 4)
     }
 
+    /// Stops it as SIGSTOP does: it answers nothing more, calls that it is in come to their end.
+    ///
+    /// # Errors
+    /// When the system cannot.
+    pub fn freeze(&self) -> Outcome<()> {
+        crate::tools::run("kill", ["-STOP".to_owned(), self.pid().to_string()]).map(|_| ())
+    }
+
     /// Ends it at once, as `kill -9` does, and waits until it is gone.
     ///
     /// # Errors
@@ -136,21 +115,116 @@ impl Server {
         Ok(())
     }
 
+    /// How it ended; `None`: it runs.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        Ok(self.child.try_wait()?)
+    }
+
+    /// All that it, and those that ran before it in the same folder, have logged.
+    pub fn logged(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
     /// How often its log says that a thread panicked.
     pub fn panics(&self) -> usize {
-        std::fs::read_to_string(&self.log)
-            .unwrap_or_default()
-            .matches("panicked at")
-            .count()
+        self.logged().matches("panicked at").count()
+    }
+}
+
+/// A server that is not ready yet.
+#[derive(Debug)]
+pub struct Starting {
+    /// Taken when it is ready.
+    child: Option<Child>,
+    ready: PathBuf,
+    log: PathBuf,
+}
+
+impl Starting {
+    /// Starts `command`, to which `--ready-file` is added; `folder` takes that and the log.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn launch(mut command: Command, folder: &Path) -> Outcome<Self> {
+        let ready = folder.join("ready");
+        let log = folder.join("server.log");
+        match std::fs::remove_file(&ready) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                return Err(Error::io("remove the ready file")(error));
+            }
+            _ => {}
+        }
+        let out = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
+        command.arg("--ready-file").arg(&ready);
+        command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
+        let child = Some(command.spawn().map_err(Error::io("start the server"))?);
+        Ok(Self { child, ready, log })
+    }
+
+    /// Waits until it is ready.
+    ///
+    /// # Errors
+    /// When it ends before that, or a minute passes.
+    pub fn ready(mut self) -> Outcome<Server> {
+        let start = clock::now();
+        loop {
+            if let Ok(text) = std::fs::read_to_string(&self.ready)
+                && text.ends_with('\n')
+                && let Some(child) = self.child.take()
+            {
+                let address = text.lines().next().unwrap_or_default().trim().to_owned();
+                let log = std::mem::take(&mut self.log);
+                return Ok(Server { child, address, log });
+            }
+            if let Some(status) = self.ended()? {
+                let told = std::fs::read_to_string(&self.log).unwrap_or_default();
+                let first = told.lines().count().saturating_sub(LOG_LINES_TOLD);
+                let told: Vec<&str> = told.lines().skip(first).collect();
+                return Err(Error::failed(format!(
+                    "the server ended ({status}) before it was ready:\n{}",
+                    told.join("\n")
+                )));
+            }
+            if start.elapsed() > READY_WAIT_MAX {
+                return Err(Error::failed("the server is not ready after a minute"));
+            }
+            std::thread::sleep(Duration::from_micros(500));
+        }
+    }
+
+    /// How it ended; `None`: it runs.
+    ///
+    /// # Errors
+    /// When the system cannot tell.
+    pub fn ended(&mut self) -> Outcome<Option<ExitStatus>> {
+        match &mut self.child {
+            Some(child) => Ok(child.try_wait()?),
+            None => Ok(None),
+        }
+    }
+}
+
+impl Drop for Starting {
+    fn drop(&mut self) {
+        if let Some(child) = &mut self.child {
+            end(child);
+        }
     }
 }
 
 impl Drop for Server {
     fn drop(&mut self) {
-        // It may have been killed already.
-        let _already_gone = self.child.kill();
-        let _already_waited = self.child.wait();
+        end(&mut self.child);
     }
+}
+
+fn end(child: &mut Child) {
+    // It may have been killed already.
+    let _already_gone = child.kill();
+    let _already_waited = child.wait();
 }
 
 /// Processor time a process has used, user and system, in microseconds.

@@ -1,32 +1,124 @@
 //! What has to hold after a start.
 
+use super::writers::INSERTS_IN_FLIGHT;
 use super::{Promises, all_rows, int, row_value};
 use crate::raw::{Connection, hex};
 use crate::{Error, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
+use std::time::Instant;
 
-/// Checks everything; rows and batches only of `cycle`. What is wrong is added to `lost`.
-pub(super) fn all(connection: &mut Connection, promises: &Promises, cycle: i32, lost: &mut Vec<String>) -> Outcome<()> {
-    rows(connection, promises, cycle, lost)?;
-    register(connection, promises, lost)?;
-    counters(connection, promises, lost)?;
-    batches(connection, promises, cycle, lost)
+/// What of the acknowledged writes must be there.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Kept {
+    /// All.
+    All,
+    /// What was acknowledged before this instant. What is there of one client is what it wrote first.
+    Before(Instant),
+    /// Nothing need be; else the same.
+    Nothing,
 }
 
-fn rows(connection: &mut Connection, promises: &Promises, cycle: i32, lost: &mut Vec<String>) -> Outcome<()> {
-    for (_, writer, acknowledged) in promises.rows.iter().filter(|(c, _, _)| *c == cycle) {
-        let text = format!("SELECT seq, v FROM crash.rows WHERE cycle = {cycle} AND writer = {writer}");
-        let found = all_rows(connection, &text)?
-            .iter()
-            .filter_map(|row| Some((int(row.get(0))?, row.get(1)?.as_str()?.to_owned())))
-            .collect::<BTreeMap<_, _>>();
-        for seq in 0..*acknowledged {
+impl Kept {
+    fn must_hold(self, at: Instant) -> bool {
+        match self {
+            Self::All => true,
+            Self::Before(instant) => at < instant,
+            Self::Nothing => false,
+        }
+    }
+}
+
+/// Checks everything; rows and batches only of `cycle`. What is wrong is added to `lost`.
+///
+/// # Errors
+/// The server refuses a read.
+pub(crate) fn all(
+    connection: &mut Connection,
+    promises: &Promises,
+    cycle: i32,
+    kept: Kept,
+    lost: &mut Vec<String>,
+) -> Outcome<()> {
+    rows(connection, promises, cycle, kept, lost)?;
+    batches(connection, promises, cycle, kept, lost)?;
+    deletions(connection, promises, kept, lost)?;
+    if kept == Kept::All {
+        register(connection, promises, lost)?;
+        counters(connection, promises, lost)?;
+    }
+    Ok(())
+}
+
+fn rows(
+    connection: &mut Connection,
+    promises: &Promises,
+    cycle: i32,
+    kept: Kept,
+    lost: &mut Vec<String>,
+) -> Outcome<()> {
+    for rows in promises.rows.iter().filter(|rows| rows.cycle == cycle) {
+        let writer = rows.writer;
+        let found = found_rows(connection, cycle, writer)?;
+        for (seq, at) in rows.acknowledged.iter() {
             match found.get(&seq) {
-                None => lost.push(format!("row {cycle}/{writer}/{seq} is lost")),
-                Some(v) if *v != hex(&row_value(cycle, *writer, seq)) => {
+                None if kept.must_hold(at) => lost.push(format!("row {cycle}/{writer}/{seq} is lost")),
+                Some(v) if *v != hex(&row_value(cycle, writer, seq)) => {
                     lost.push(format!("row {cycle}/{writer}/{seq} has another value"));
                 }
-                Some(_) => {}
+                _ => {}
+            }
+        }
+        // A window is sent when the one before it is answered, so that an order of all commits has it behind.
+        let missing = rows.acknowledged.iter().find(|(seq, _)| !found.contains_key(seq));
+        let window = |seq: i32| seq / INSERTS_IN_FLIGHT;
+        let last = found.last_key_value().map(|(seq, _)| *seq);
+        if let (Some((missing, _)), Some(last)) = (missing, last)
+            && window(missing) < window(last)
+        {
+            lost.push(format!("row {cycle}/{writer}/{missing} is lost, {last} is there"));
+        }
+    }
+    Ok(())
+}
+
+/// The rows of an inserter, in hexadecimal.
+///
+/// # Errors
+/// The server refuses the read.
+pub(crate) fn found_rows(connection: &mut Connection, cycle: i32, writer: i32) -> Outcome<BTreeMap<i32, String>> {
+    let text = format!("SELECT seq, v FROM crash.rows WHERE cycle = {cycle} AND writer = {writer}");
+    Ok(all_rows(connection, &text)?
+        .iter()
+        .filter_map(|row| Some((int(row.get(0))?, row.get(1)?.as_str()?.to_owned())))
+        .collect())
+}
+
+/// What was deleted stays deleted; of all cycles.
+fn deletions(connection: &mut Connection, promises: &Promises, kept: Kept, lost: &mut Vec<String>) -> Outcome<()> {
+    if promises.deletions.is_empty() {
+        return Ok(());
+    }
+    let found = all_rows(connection, "SELECT cycle, writer, n, c, b FROM crash.gone")?;
+    // Of a partition: how many rows there are, and how many with a cell older than the deletion.
+    let mut partitions: BTreeMap<(i32, i32, i32), (u32, u32)> = BTreeMap::new();
+    for row in &found {
+        let Some(key) = int(row.get(0)).zip(int(row.get(1))).zip(int(row.get(2))) else {
+            return Err(Error::Malformed("a row of crash.gone"));
+        };
+        let counts = partitions.entry((key.0.0, key.0.1, key.1)).or_default();
+        counts.0 += 1;
+        counts.1 += u32::from(int(row.get(4)).is_some());
+    }
+    for deleted in &promises.deletions {
+        let (cycle, writer) = (deleted.cycle, deleted.writer);
+        let of = (cycle, writer, i32::MIN)..=(cycle, writer, i32::MAX);
+        for ((_, _, n), (rows, cells)) in partitions.range(of) {
+            let is_erased = deleted.erased.time_of(*n).is_some_and(|at| kept.must_hold(at));
+            let is_emptied = deleted.emptied.time_of(*n).is_some_and(|at| kept.must_hold(at));
+            if is_erased {
+                lost.push(format!("{rows} deleted rows of {cycle}/{writer}/{n} are back"));
+            } else if is_emptied && *cells > 0 {
+                lost.push(format!("{cells} deleted cells of {cycle}/{writer}/{n} are back"));
             }
         }
     }
@@ -85,8 +177,15 @@ fn counters(connection: &mut Connection, promises: &Promises, lost: &mut Vec<Str
     Ok(())
 }
 
-fn batches(connection: &mut Connection, promises: &Promises, cycle: i32, lost: &mut Vec<String>) -> Outcome<()> {
-    for (_, writer, acknowledged, sent) in promises.batches.iter().filter(|(c, _, _, _)| *c == cycle) {
+fn batches(
+    connection: &mut Connection,
+    promises: &Promises,
+    cycle: i32,
+    kept: Kept,
+    lost: &mut Vec<String>,
+) -> Outcome<()> {
+    for batches in promises.batches.iter().filter(|batches| batches.cycle == cycle) {
+        let writer = batches.writer;
         let mut seqs = |table: &str| -> Outcome<BTreeSet<i32>> {
             let text = format!("SELECT seq FROM crash.{table} WHERE cycle = {cycle} AND writer = {writer}");
             Ok(all_rows(connection, &text)?
@@ -98,10 +197,13 @@ fn batches(connection: &mut Connection, promises: &Promises, cycle: i32, lost: &
         for seq in one.symmetric_difference(&two) {
             lost.push(format!("batch {cycle}/{writer}/{seq} is half there"));
         }
-        for seq in (0..*acknowledged).filter(|seq| !one.contains(seq)) {
-            lost.push(format!("batch {cycle}/{writer}/{seq} is lost"));
+        let last = one.last().copied().unwrap_or(-1);
+        for (seq, at) in batches.acknowledged.iter().filter(|(seq, _)| !one.contains(seq)) {
+            if kept.must_hold(at) || seq < last {
+                lost.push(format!("batch {cycle}/{writer}/{seq} is lost"));
+            }
         }
-        for seq in one.iter().filter(|seq| **seq >= *sent) {
+        for seq in one.iter().filter(|seq| **seq >= batches.sent) {
             lost.push(format!("batch {cycle}/{writer}/{seq} was never sent"));
         }
     }

@@ -1,0 +1,292 @@
+//! Damage to the files of a stopped server: flipped bits, cut and removed files, files of another moment.
+//!
+//! ```text
+//! a store with tables, an index, a lifted partition, a log ─► stop ─► copy, damage one file ─► start ─► read everything
+//!                                                               ▲                │
+//!                                                               └────────────────┴─► right answers, or a refusal
+//! ```
+//! Right is: every row with its value, or an error in place of an answer; a table that is damaged may refuse while others answer. A
+//! start that is refused must leave every file as it was, byte for byte, as must `check-indexes`. Never: an answer without a row that
+//! was acknowledged, another value, a panic, an end by a signal.
+//!
+//! **Files of another moment**: one folder or file of an earlier stop beside all others of a later one.
+//!
+//! **Negative control.** A row is deleted through a server, which no damage explains: the comparison must say so.
+
+mod store;
+
+use crate::launch::{ENGINES, Launch};
+use crate::server::Server;
+use crate::{Error, Outcome, clock};
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+use store::{Files, Truth};
+
+/// What a run does.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Damages for each engine.
+    pub trials: u32,
+    /// Engines, as data URLs begin; both if none is named.
+    pub engines: Vec<String>,
+    /// Of the damages.
+    pub seed: u64,
+}
+
+/// What a program ends with that panics.
+const PANICKED: i32 = 101;
+
+/// What is done to a file.
+#[derive(Debug, Clone)]
+enum Damage {
+    Flip {
+        at: u64,
+        bit: u8,
+    },
+    Cut {
+        to: u64,
+    },
+    Removed,
+    /// The file or folder of an earlier moment.
+    Earlier,
+}
+
+/// How a trial ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+enum End {
+    /// The start was refused.
+    Refused,
+    /// Some reads were refused, the others right.
+    Partly,
+    /// All is there.
+    Right,
+    Wrong,
+}
+
+/// Runs; true when no damage gave a wrong answer or lost a byte.
+///
+/// # Errors
+/// The store to damage cannot be made.
+pub fn run(options: &Options) -> Outcome<bool> {
+    let all: Vec<String> = ENGINES.iter().map(|engine| (*engine).to_owned()).collect();
+    let engines = if options.engines.is_empty() {
+        &all
+    } else {
+        &options.engines
+    };
+    let mut held = true;
+    for engine in engines {
+        held &= of_engine(engine, options)?;
+    }
+    Ok(held)
+}
+
+fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
+    let folder = tempfile::tempdir()?;
+    let made = store::make(engine, folder.path())?;
+    let mut random = fastrand::Rng::with_seed(options.seed);
+    let files: Vec<PathBuf> = Files::read(&made.folder)?.paths().collect();
+    let earlier: Vec<PathBuf> = store::differing(&made)?;
+    let mut ends: BTreeMap<(&str, End), u32> = BTreeMap::new();
+    let mut faults = 0;
+    let begun = clock::now();
+    for trial in 0..options.trials {
+        let (path, damage) = match plan(trial, &files, &earlier, &made.folder, &mut random)? {
+            Some(planned) => planned,
+            None => continue,
+        };
+        let kind = match damage {
+            Damage::Flip { .. } => "flips",
+            Damage::Cut { .. } => "cuts",
+            Damage::Removed => "removals",
+            Damage::Earlier => "files of another moment",
+        };
+        let end = match attempt(engine, folder.path(), &made, &path, &damage)? {
+            Ok(end) => end,
+            Err(fault) => {
+                println!("damage: {engine}: {} {damage:?}: {fault}", path.display());
+                faults += 1;
+                End::Wrong
+            }
+        };
+        *ends.entry((kind, end)).or_default() += 1;
+    }
+    let told: Vec<String> = ends
+        .iter()
+        .map(|((kind, end), count)| format!("{count} {kind} {end:?}").to_lowercase())
+        .collect();
+    println!(
+        "damage: {engine}: {} trials over {} files: {}; {faults} faults; {:.0} s, seed {}",
+        options.trials,
+        files.len(),
+        told.join(", "),
+        begun.elapsed().as_secs_f64(),
+        options.seed
+    );
+    let control = store::control(engine, folder.path(), &made)?;
+    println!(
+        "damage: {engine}: control, a deleted row: {}",
+        if control { "seen" } else { "NOT seen" }
+    );
+    Ok(faults == 0 && control && options.trials > 0)
+}
+
+/// The next damage: every file is removed once before any at random; `None` where a file has nothing to damage.
+fn plan(
+    trial: u32,
+    files: &[PathBuf],
+    earlier: &[PathBuf],
+    folder: &Path,
+    random: &mut fastrand::Rng,
+) -> Outcome<Option<(PathBuf, Damage)>> {
+    // A fifth each of removals and of files of another moment, so long as there are new ones.
+    let nth = usize::try_from(trial / 5).unwrap_or(usize::MAX);
+    let planned = match trial % 5 {
+        0 => files.get(nth).map(|path| (path, Damage::Removed)),
+        1 => earlier.get(nth).map(|path| (path, Damage::Earlier)),
+        _ => None,
+    };
+    if let Some((path, damage)) = planned {
+        return Ok(Some((path.clone(), damage)));
+    }
+    let Some(path) = random.choice(files) else {
+        return Ok(None);
+    };
+    let length = std::fs::metadata(folder.join(path))?.len();
+    if length == 0 {
+        return Ok(Some((path.clone(), Damage::Removed)));
+    }
+    // Ends and beginnings of files are where programs look first.
+    let at = match random.u8(..4) {
+        0 => random.u64(..length.min(64)),
+        1 => length - 1 - random.u64(..length.min(64)),
+        _ => random.u64(..length),
+    };
+    let damage = if random.u8(..3) == 0 {
+        Damage::Cut { to: at }
+    } else {
+        Damage::Flip {
+            at,
+            bit: random.u8(..8),
+        }
+    };
+    Ok(Some((path.clone(), damage)))
+}
+
+/// Damages a copy and starts a server on it; the inner error is a fault.
+fn attempt(
+    engine: &str,
+    folder: &Path,
+    made: &store::Made,
+    path: &Path,
+    damage: &Damage,
+) -> Outcome<Result<End, String>> {
+    let place = tempfile::tempdir_in(folder)?;
+    let launch = Launch::new(engine, place.path());
+    let data = place.path().join("data");
+    store::copy(&made.folder, &data)?;
+    apply(&data.join(path), damage, &made.earlier.join(path))?;
+    let before = Files::read(&data)?;
+    let checked = launch.check_indexes()?;
+    if let Some(told) = &checked {
+        if told.contains("panicked at") {
+            return Ok(Err(format!("check-indexes panics: {}", last(told))));
+        }
+        if let Some(changed) = before.changed(&Files::read(&data)?) {
+            return Ok(Err(format!("check-indexes fails and changes {changed}")));
+        }
+    }
+    // What check-indexes may have written where it succeeds is part of what a refusal must keep.
+    let before = Files::read(&data)?;
+    let mut starting = launch.begin(place.path())?;
+    let server = loop {
+        if let Some(status) = starting.ended()? {
+            let log = std::fs::read_to_string(place.path().join("server.log")).unwrap_or_default();
+            if status.code() == Some(PANICKED) || status.code().is_none() || log.contains("panicked at") {
+                return Ok(Err(format!("the start ends with {status}: {}", last(&log))));
+            }
+            let changed = before.changed(&Files::read(&data)?);
+            return Ok(changed.map_or(Ok(End::Refused), |changed| {
+                Err(format!("a refused start changes {changed}: {}", last(&log)))
+            }));
+        }
+        if place.path().join("ready").exists() {
+            break starting.ready();
+        }
+        std::thread::sleep(std::time::Duration::from_millis(2));
+    };
+    // It may end between its ready file and its address.
+    let server = match server {
+        Ok(server) => server,
+        Err(error) => return Ok(Err(error.to_string())),
+    };
+    let end = compare(&server, &made.truth);
+    let panics = server.panics();
+    server.kill()?;
+    Ok(match end {
+        _ if panics > 0 => Err(format!("{panics} panics")),
+        other => other,
+    })
+}
+
+/// What the server answers, against what is true.
+fn compare(server: &Server, truth: &Truth) -> Result<End, String> {
+    let mut refused = 0;
+    for (statement, rows) in truth {
+        // A damaged answer may close the connection; the next one begins anew.
+        let answer = server
+            .connect()
+            .and_then(|mut connection| crate::crash::all_rows(&mut connection, statement));
+        match answer {
+            Err(Error::Refused { message, .. }) if message.contains("does not exist") => {
+                return Err(format!("{statement}: {message}"));
+            }
+            Err(_) => refused += 1,
+            Ok(found) if found == *rows => {}
+            Ok(found) => {
+                return Err(format!(
+                    "{statement}: {} rows in place of {}, or other values",
+                    found.len(),
+                    rows.len()
+                ));
+            }
+        }
+    }
+    Ok(if refused == 0 { End::Right } else { End::Partly })
+}
+
+fn apply(file: &Path, damage: &Damage, earlier: &Path) -> Outcome<()> {
+    match damage {
+        Damage::Removed => std::fs::remove_file(file)?,
+        Damage::Cut { to } => std::fs::OpenOptions::new().write(true).open(file)?.set_len(*to)?,
+        Damage::Flip { at, bit } => {
+            let mut bytes = std::fs::read(file)?;
+            let at = usize::try_from(*at).map_err(|_| Error::Malformed("a place in a file"))?;
+            if let Some(byte) = bytes.get_mut(at) {
+                *byte ^= 1 << bit;
+            }
+            std::fs::write(file, bytes)?;
+        }
+        Damage::Earlier if earlier.is_dir() => {
+            std::fs::remove_dir_all(file)?;
+            store::copy(earlier, file)?;
+        }
+        Damage::Earlier => {
+            std::fs::copy(earlier, file)?;
+        }
+    }
+    Ok(())
+}
+
+/// The last words of a log, not too many.
+fn last(log: &str) -> String {
+    let line = log
+        .lines()
+        .rev()
+        .find(|line| line.contains("panicked at") || line.starts_with("helenus:"));
+    line.or_else(|| log.lines().last())
+        .unwrap_or_default()
+        .chars()
+        .take(300)
+        .collect()
+}

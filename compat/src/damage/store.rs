@@ -1,0 +1,186 @@
+//! The store that is damaged: how it is made, what it holds, and its files.
+
+use crate::crash::all_rows;
+use crate::launch::Launch;
+use crate::raw::Connection;
+use crate::{Error, Outcome, tools};
+use serde_json::Value;
+use std::collections::BTreeMap;
+use std::hash::{DefaultHasher, Hasher};
+use std::path::{Path, PathBuf};
+
+/// Statements, and the rows that each must answer.
+pub(super) type Truth = Vec<(String, Vec<Value>)>;
+
+/// A store that is stopped, and what it holds.
+#[derive(Debug)]
+pub(super) struct Made {
+    pub(super) folder: PathBuf,
+    /// The same before its last writes.
+    pub(super) earlier: PathBuf,
+    pub(super) truth: Truth,
+}
+
+/// Rows of each of the two tables, written three times: in tables on disk, in tables on disk again, in the log.
+const ROWS: i32 = 600;
+/// Bytes of a value; all together more than a memtable of either engine is kept small for a copy at each trial.
+const VALUE_BYTES: usize = 400;
+
+const SCHEMA: [&str; 5] = [
+    "CREATE KEYSPACE d WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    "CREATE TABLE d.a (k int, c int, v text, n int, PRIMARY KEY (k, c)) WITH helenus_partitions = 2",
+    "CREATE INDEX of_n ON d.a (n)",
+    "CREATE TABLE d.b (k int PRIMARY KEY, v text)",
+    "CREATE TABLE d.c (k int PRIMARY KEY, n counter)",
+];
+
+const QUESTIONS: [&str; 6] = [
+    "SELECT k, c, v, n FROM d.a",
+    "SELECT k, c FROM d.a WHERE n = 3",
+    "SELECT k, v FROM d.b",
+    "SELECT k, n FROM d.c",
+    "SELECT count(*) FROM d.a",
+    "SELECT table_name FROM system_schema.tables WHERE keyspace_name = 'd'",
+];
+
+/// Makes it in `folder`: three rounds of writes, a partition lifted in the first, an end by a kill after each.
+pub(super) fn make(engine: &str, folder: &Path) -> Outcome<Made> {
+    let launch = Launch::new(engine, folder);
+    let earlier = folder.join("earlier");
+    let data = folder.join("data");
+    let mut truth = Truth::new();
+    for round in 0..3 {
+        let server = launch.start(folder)?;
+        let mut connection = server.connect()?;
+        if round == 0 {
+            SCHEMA.iter().try_for_each(|text| connection.must(text).map(|_| ()))?;
+            lift(&mut connection)?;
+        }
+        write(&mut connection, round)?;
+        truth.clear();
+        for question in QUESTIONS {
+            truth.push((question.to_owned(), all_rows(&mut connection, question)?));
+        }
+        drop(connection);
+        server.kill()?;
+        if round == 1 {
+            copy(&data, &earlier)?;
+        }
+    }
+    Ok(Made {
+        folder: data,
+        earlier,
+        truth,
+    })
+}
+
+/// Gives half of a table a store of its own.
+fn lift(connection: &mut Connection) -> Outcome<()> {
+    let text = "SELECT id FROM system_cosmos.partitions WHERE keyspace_name = 'd' AND table_name = 'a'";
+    let rows = all_rows(connection, text)?;
+    let id = rows
+        .first()
+        .and_then(|row| crate::raw::unhex(row.get(0)?.as_str()?))
+        .and_then(|bytes| bytes.try_into().ok())
+        .map(i64::from_be_bytes)
+        .ok_or(Error::Malformed("an id of a partition"))?;
+    connection
+        .must(&format!("ALTER TABLE d.a WITH helenus_lift = {id}"))
+        .map(|_| ())
+}
+
+fn write(connection: &mut Connection, round: i32) -> Outcome<()> {
+    let value = |n: i32| format!("{n}-{round}-").repeat(VALUE_BYTES / 8);
+    for some in (0..ROWS).collect::<Vec<_>>().chunks(20) {
+        let rows: String = some
+            .iter()
+            .map(|n| {
+                let (k, c, v) = (n / 10, n % 10 + 10 * (round % 2), value(*n));
+                format!(
+                    "INSERT INTO d.a (k, c, v, n) VALUES ({k}, {c}, '{v}', {}); INSERT INTO d.b (k, v) VALUES ({n}, '{v}'); ",
+                    n % 7
+                )
+            })
+            .collect();
+        connection.must(&format!("BEGIN UNLOGGED BATCH {rows} APPLY BATCH"))?;
+    }
+    for k in 0..10 {
+        connection.must(&format!("UPDATE d.c SET n = n + {} WHERE k = {k}", round + 1))?;
+    }
+    Ok(())
+}
+
+/// Copies a folder with all that is in it.
+pub(super) fn copy(from: &Path, to: &Path) -> Outcome<()> {
+    tools::run("cp", ["-a".as_ref(), "--".as_ref(), from.as_os_str(), to.as_os_str()]).map(|_| ())
+}
+
+/// Files and folders that the earlier store has in another form, none within another: the stores' own folders first.
+pub(super) fn differing(made: &Made) -> Outcome<Vec<PathBuf>> {
+    let (before, after) = (Files::read(&made.earlier)?, Files::read(&made.folder)?);
+    let folders = ["engine", "stores", "stores/1", "stores/1/engine"].map(PathBuf::from);
+    let there = |path: &PathBuf| made.earlier.join(path).is_dir() && made.folder.join(path).is_dir();
+    let mut all: Vec<PathBuf> = folders.into_iter().filter(there).collect();
+    let both = after
+        .0
+        .iter()
+        .filter(|(path, sum)| before.0.get(*path).is_some_and(|other| other != *sum));
+    all.extend(both.map(|(path, _)| path.clone()));
+    Ok(all)
+}
+
+/// A row is deleted; whether the comparison sees it.
+pub(super) fn control(engine: &str, folder: &Path, made: &Made) -> Outcome<bool> {
+    let place = tempfile::tempdir_in(folder)?;
+    copy(&made.folder, &place.path().join("data"))?;
+    let server = Launch::new(engine, place.path()).start(place.path())?;
+    server.connect()?.must("DELETE FROM d.b WHERE k = 7")?;
+    let seen = super::compare(&server, &made.truth).is_err();
+    server.kill()?;
+    Ok(seen)
+}
+
+/// The file that keeps a second server out; who holds it is written there.
+const LOCK: &str = "helenus.lock";
+
+/// The files of a folder, each with a sum of its bytes.
+#[derive(Debug)]
+pub(super) struct Files(BTreeMap<PathBuf, u64>);
+
+impl Files {
+    pub(super) fn read(folder: &Path) -> Outcome<Self> {
+        let mut files = BTreeMap::new();
+        let mut folders = vec![folder.to_path_buf()];
+        while let Some(inner) = folders.pop() {
+            for entry in std::fs::read_dir(&inner)? {
+                let path = entry?.path();
+                if path.is_dir() {
+                    folders.push(path);
+                } else if path.file_name().is_none_or(|name| name != LOCK) {
+                    let mut hasher = DefaultHasher::new();
+                    hasher.write(&std::fs::read(&path)?);
+                    let inside = path.strip_prefix(folder).unwrap_or(&path).to_path_buf();
+                    files.insert(inside, hasher.finish());
+                }
+            }
+        }
+        Ok(Self(files))
+    }
+
+    pub(super) fn paths(&self) -> impl Iterator<Item = PathBuf> {
+        self.0.keys().cloned()
+    }
+
+    /// The first file that is gone or another; new ones are no loss.
+    pub(super) fn changed(&self, after: &Self) -> Option<String> {
+        let mut changed = self.0.iter().filter(|(path, sum)| after.0.get(*path) != Some(*sum));
+        let (path, _) = changed.next()?;
+        let more = changed.count();
+        let what = if after.0.contains_key(path) {
+            "other bytes"
+        } else {
+            "gone"
+        };
+        Some(format!("{} ({what}) and {more} more files", path.display()))
+    }
+}

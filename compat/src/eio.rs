@@ -1,0 +1,416 @@
+//! Calls that fail: the Nth sync of each thread of the server answers EIO, or the disk is full from some byte on.
+//!
+//! ```text
+//! EIO:  start under strace ─► load ─► the Nth fsync or fdatasync fails, once or from then on ─► refusals ─► kill -9
+//!         ─► start: all acknowledged is there; what is served now is noted ─► cut ─► start: all of that is still there
+//! full: load ─► fill the disk but for a few bytes ─► refusals, reads go on ─► free it ─► writes again ─► kill -9 ─► start, check
+//! ```
+//! A sync that failed says nothing about what came before it (the kernel forgets the failed pages), so that a server that goes on
+//! writing as if nothing had been fails here, and so does one that serves after a start what no sync ever held.
+//!
+//! **Negative control.** Syncs that answer "done" and do nothing, and a cut: that run must lose.
+//!
+//! Deliberately absent: an EIO of a read, or of a write that is no sync. Without root and loop devices the EIO runs are had without
+//! the cut, and those of the full disk are left out.
+
+use crate::crash::writers::{Refusals, Writers};
+use crate::crash::{self, Promises, check};
+use crate::disk::Disk;
+use crate::launch::{ENGINES, Injection, Launch};
+use crate::mover::Mover;
+use crate::server::Server;
+use crate::{Error, Outcome, clock, tools};
+use check::Kept;
+use std::collections::BTreeSet;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// What a run does.
+#[derive(Debug, Clone)]
+pub struct Options {
+    /// Trials for each kind of sync: of `fdatasync` spread over the first [`CALLS`] of a thread, of `fsync` the first ones.
+    pub calls: u32,
+    /// How often a disk is filled, for each engine.
+    pub fulls: u32,
+    /// Engines, as data URLs begin; both if none is named.
+    pub engines: Vec<String>,
+    /// Of the moments and bytes.
+    pub seed: u64,
+}
+
+/// Size of the disk.
+const DISK_MEBIBYTES: u64 = 400;
+/// Syncs of a thread among which those that fail are spread.
+const CALLS: u32 = 60;
+/// Longest load until a disk is full; its rows are of a cycle of long ones.
+const FILLING_MAX: Duration = Duration::from_secs(15);
+const LONG_ROWS_CYCLE: i32 = 3;
+/// Longest load of a trial, and how long it goes on after the first refusal.
+const LOAD_MAX: Duration = Duration::from_millis(2500);
+const AFTER_REFUSAL: Duration = Duration::from_millis(600);
+/// Longest wait for a write to be taken once a full disk has room.
+const WRITES_AGAIN_MAX: Duration = Duration::from_secs(10);
+/// What a line of the log says that tells of an EIO, and of a full disk.
+const NAMES_EIO: [&str; 2] = ["os error 5", "Input/output error"];
+const NAMES_FULL: [&str; 3] = ["full", "No space left", "os error 28"];
+/// What a server says that goes on as if nothing had been.
+const GOES_ON: &str = "takes writes again";
+
+/// Runs; true when nothing was lost but by the control.
+///
+/// # Errors
+/// strace is missing, or the machine refuses.
+pub fn run(options: &Options) -> Outcome<bool> {
+    tools::need("strace", "strace")?;
+    let all: Vec<String> = ENGINES.iter().map(|engine| (*engine).to_owned()).collect();
+    let engines = if options.engines.is_empty() {
+        &all
+    } else {
+        &options.engines
+    };
+    let mut held = true;
+    for engine in engines {
+        held &= of_engine(engine, options)?;
+    }
+    Ok(held)
+}
+
+fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
+    let folder = tempfile::tempdir()?;
+    let disk = match Disk::make(folder.path(), DISK_MEBIBYTES) {
+        Ok(disk) => Some(disk),
+        Err(Error::Skipped(why)) => {
+            println!("eio: {engine}: no cuts and no full disk: {why}");
+            None
+        }
+        Err(error) => return Err(error),
+    };
+    let mut trials = Trials {
+        engine,
+        disk: disk.as_ref(),
+        folder: folder.path(),
+        done: Done::default(),
+    };
+    let begun = clock::now();
+    for call in ["fdatasync", "fsync"] {
+        for trial in 0..options.calls {
+            // The log is synced all the time; whole files are seldom: the first ones of a thread are all there are.
+            let number = match call {
+                "fdatasync" => 1 + trial * CALLS.max(options.calls) / options.calls,
+                _ => 1 + trial,
+            };
+            // Once: does it go on as if nothing had been? From then on: nothing after it was ever synced.
+            let onward = if trial % 2 == 1 { "+" } else { "" };
+            trials.eio(call, &format!("error=EIO:when={number}{onward}"))?;
+        }
+    }
+    let mut held = trials.report(&format!("EIO, seed {}", options.seed), begun);
+    let Some(disk) = &disk else { return Ok(held) };
+
+    trials.done = Done::default();
+    let begun = clock::now();
+    let mut random = fastrand::Rng::with_seed(options.seed);
+    for number in 0..options.fulls {
+        trials.full(disk, number, &mut random)?;
+    }
+    held &= options.fulls == 0 || trials.report(&format!("full disk, seed {}", options.seed), begun);
+
+    trials.done = Done::default();
+    trials.lies(disk)?;
+    println!(
+        "eio: {engine}: control, syncs do nothing: {} of {} syncs, {} faults",
+        trials.done.struck,
+        trials.done.trials,
+        trials.done.faults.len()
+    );
+    Ok(held && !trials.done.faults.is_empty())
+}
+
+/// What was done and found.
+#[derive(Debug, Default)]
+struct Done {
+    trials: u32,
+    /// Trials in which the fault was met.
+    struck: u32,
+    refusals: u64,
+    ended: u32,
+    promises: Promises,
+    faults: Vec<String>,
+    slowest_again: Duration,
+}
+
+/// Trials of an engine.
+struct Trials<'t> {
+    engine: &'t str,
+    disk: Option<&'t Disk>,
+    folder: &'t Path,
+    done: Done,
+}
+
+/// The rows that a server serves: of each inserter.
+type Served = Vec<BTreeSet<i32>>;
+
+impl Trials<'_> {
+    /// A launch with data of its own; its log in a folder of its own.
+    fn launch(&self, name: &str) -> Outcome<(Launch, std::path::PathBuf)> {
+        let logs = self.folder.join(format!("{name}-logs"));
+        std::fs::create_dir(&logs)?;
+        let data = self.disk.map_or(self.folder, Disk::path).join(name);
+        std::fs::create_dir(&data)?;
+        Ok((Launch::new(self.engine, &data), logs))
+    }
+
+    fn fault(&mut self, what: &str, fault: impl std::fmt::Display) {
+        let fault = format!("{what}: {fault}");
+        println!("eio: {}: {}", self.engine, fault.chars().take(600).collect::<String>());
+        self.done.faults.push(fault);
+    }
+
+    /// A trial in which calls of this name fail.
+    fn eio(&mut self, call: &'static str, what: &str) -> Outcome<()> {
+        let name = format!("{call}-{}", what.replace([':', '='], "-"));
+        let (mut launch, logs) = self.launch(&name)?;
+        let plain = launch.clone();
+        let injection = Injection {
+            calls: call,
+            what: what.to_owned(),
+            log: logs.join("strace"),
+        };
+        launch.injection = Some(injection.clone());
+        let (refusals, ended) = (self.done.refusals, self.done.ended);
+        let (promises, is_created) = self.load(&launch, &logs)?;
+        self.done.trials += 1;
+        if injection.struck() == 0 {
+            return self.forget(&name);
+        }
+        self.done.struck += 1;
+        let log = std::fs::read_to_string(logs.join("server.log")).unwrap_or_default();
+        // SlateDB puts an object again, as a new file: that is right, and no more to be told than any other retry.
+        let may_retry = self.engine != "file" && refusals == self.done.refusals && ended == self.done.ended;
+        if !may_retry && !NAMES_EIO.iter().any(|named| log.contains(named)) {
+            self.fault(&name, "no line of the log tells of the EIO");
+        }
+        if log.contains(GOES_ON) {
+            self.fault(&name, format!("\"{GOES_ON}\" after an EIO"));
+        }
+        if log.contains("panicked at") {
+            self.fault(&name, "a panic");
+        }
+        match self.serve(&plain, &logs, &promises, is_created, None) {
+            Err(error) => self.fault(&name, format!("after kill -9: {error}")),
+            Ok(served) => {
+                if let Some(disk) = self.disk {
+                    disk.cut()?;
+                    disk.power_on()?;
+                    if let Err(error) = self.serve(&plain, &logs, &promises, is_created, Some(&served)) {
+                        self.fault(&name, format!("after a cut: {error}"));
+                    }
+                }
+            }
+        }
+        self.done.promises.add(promises);
+        self.forget(&name)
+    }
+
+    /// The negative control.
+    fn lies(&mut self, disk: &Disk) -> Outcome<()> {
+        let (mut launch, logs) = self.launch("lies")?;
+        let plain = launch.clone();
+        let injection = Injection {
+            calls: "fsync,fdatasync",
+            what: "retval=0".to_owned(),
+            log: logs.join("strace"),
+        };
+        launch.injection = Some(injection.clone());
+        let (promises, is_created) = self.load(&launch, &logs)?;
+        disk.cut()?;
+        disk.power_on()?;
+        self.done.trials = 1;
+        self.done.struck = u32::from(injection.struck() > 0);
+        if let Err(error) = self.serve(&plain, &logs, &promises, is_created, None) {
+            self.fault("lies", error);
+        }
+        self.forget("lies")
+    }
+
+    /// Removes a trial's data.
+    fn forget(&self, name: &str) -> Outcome<()> {
+        std::fs::remove_dir_all(self.disk.map_or(self.folder, Disk::path).join(name))?;
+        Ok(())
+    }
+
+    /// Starts a server whose calls fail, and writes until it refuses, ends, or for a while; whether there are all tables.
+    fn load(&mut self, launch: &Launch, logs: &Path) -> Outcome<(Promises, bool)> {
+        let mut promises = Promises::default();
+        // A start that fails names the fault, which the log is looked at for.
+        let Ok(mut server) = launch.start(logs) else {
+            self.done.ended += 1;
+            return Ok((promises, false));
+        };
+        let created = server
+            .connect()
+            .and_then(|mut connection| crash::create(&mut connection));
+        let is_created = created.is_ok();
+        if is_created {
+            let refusals = Arc::new(Refusals::expected());
+            // Long rows fill memtables, lifts open stores: both sync whole files.
+            let cycle = if launch
+                .injection
+                .as_ref()
+                .is_some_and(|injection| injection.calls == "fsync")
+            {
+                LONG_ROWS_CYCLE
+            } else {
+                0
+            };
+            let writers = Writers::start(server.address(), cycle, crash::CLIENTS, &refusals);
+            let mover = Mover::start(server.address(), 1);
+            self.done.ended += u32::from(wait_for_refusals(&mut server, &refusals, LOAD_MAX)?);
+            server.kill()?;
+            writers.join(&mut promises)?;
+            mover.join()?;
+            self.done.refusals += refusals.count();
+        }
+        Ok((promises, is_created))
+    }
+
+    /// Starts a server on what is left, checks what was promised, and that all that was served before is there.
+    fn serve(
+        &mut self,
+        launch: &Launch,
+        logs: &Path,
+        promises: &Promises,
+        is_created: bool,
+        before: Option<&Served>,
+    ) -> Outcome<Served> {
+        let server = launch.start(logs)?;
+        let mut connection = server.connect()?;
+        let mut served = Served::new();
+        if is_created {
+            let mut lost = Vec::new();
+            for cycle in [0, LONG_ROWS_CYCLE] {
+                check::all(&mut connection, promises, cycle, Kept::All, &mut lost)?;
+                for writer in 0..crash::CLIENTS.inserters {
+                    served.push(check::found_rows(&mut connection, cycle, writer)?.into_keys().collect());
+                }
+            }
+            let gone = before
+                .into_iter()
+                .flatten()
+                .zip(&served)
+                .map(|(before, now)| before.difference(now).count());
+            match gone.sum::<usize>() {
+                0 => {}
+                gone => lost.push(format!("{gone} rows were served after a start, and are gone")),
+            }
+            if let Some(first) = lost.first() {
+                return Err(Error::failed(format!("{} lost, first: {first}", lost.len())));
+            }
+        }
+        drop(connection);
+        server.kill()?;
+        Ok(served)
+    }
+
+    /// A trial with a full disk.
+    fn full(&mut self, disk: &Disk, number: u32, random: &mut fastrand::Rng) -> Outcome<()> {
+        let name = format!("full-{number}");
+        let (launch, logs) = self.launch(&name)?;
+        let mut server = launch.start(&logs)?;
+        crash::create(&mut server.connect()?)?;
+        let refusals = Arc::new(Refusals::expected());
+        let mut promises = Promises::default();
+        let writers = Writers::start(server.address(), LONG_ROWS_CYCLE, crash::CLIENTS, &refusals);
+        std::thread::sleep(Duration::from_millis(random.u64(50..500)));
+        let filler = disk.fill(random.u64(..2 << 20))?;
+        let has_ended = wait_for_refusals(&mut server, &refusals, FILLING_MAX)?;
+        let reads = server
+            .connect()
+            .and_then(|mut connection| connection.must("SELECT v FROM crash.register WHERE k = 0"));
+        std::fs::remove_file(&filler)?;
+        self.done.trials += 1;
+        self.done.struck += u32::from(refusals.count() > 0);
+        self.done.refusals += refusals.count();
+        if has_ended {
+            self.fault(&name, "the server ended on a full disk");
+        } else {
+            // A store whose manifest cannot be written is closed until there is room: told in the ledger.
+            if let (Err(error), "file") = (reads, self.engine) {
+                self.fault(&name, format!("a read while the disk is full: {error}"));
+            }
+            self.writes_again(&server, &name);
+        }
+        if refusals.count() > 0 && !refusals.texts().iter().any(|text| names_full(text)) {
+            self.fault(&name, format!("no refusal names the full disk: {:?}", refusals.texts()));
+        }
+        server.kill()?;
+        writers.join(&mut promises)?;
+        if let Err(error) = self.serve(&launch, &logs, &promises, true, None) {
+            self.fault(&name, format!("after kill -9: {error}"));
+        }
+        self.done.promises.add(promises);
+        self.forget(&name)
+    }
+
+    /// Waits until a write is taken.
+    fn writes_again(&mut self, server: &Server, name: &str) {
+        let begun = clock::now();
+        loop {
+            let written = server.connect().and_then(|mut connection| {
+                connection.must("INSERT INTO crash.one (cycle, writer, seq) VALUES (-1, -1, 0)")
+            });
+            match written {
+                Ok(_) => break,
+                Err(error) if begun.elapsed() > WRITES_AGAIN_MAX => {
+                    self.fault(name, format!("no writes with room again: {error}"));
+                    break;
+                }
+                Err(_) => std::thread::sleep(Duration::from_millis(20)),
+            }
+        }
+        self.done.slowest_again = self.done.slowest_again.max(begun.elapsed());
+    }
+
+    /// Prints what was done; whether it held.
+    fn report(&self, what: &str, begun: Instant) -> bool {
+        let done = &self.done;
+        println!(
+            "eio: {}: {what}: {} trials, the fault was met in {}, {} refusals, {} servers ended, {}; {} faults; writes again after \
+             {} ms at most; {:.0} s",
+            self.engine,
+            done.trials,
+            done.struck,
+            done.refusals,
+            done.ended,
+            done.promises.acknowledged(),
+            done.faults.len(),
+            done.slowest_again.as_millis(),
+            begun.elapsed().as_secs_f64()
+        );
+        if done.struck == 0 {
+            println!("eio: {}: {what}: nothing proved", self.engine);
+        }
+        done.struck > 0 && done.faults.is_empty()
+    }
+}
+
+fn names_full(text: &str) -> bool {
+    NAMES_FULL.iter().any(|named| text.contains(named))
+}
+
+/// Waits for the first refusals and a little longer, or for a while; whether the server has ended.
+fn wait_for_refusals(server: &mut Server, refusals: &Refusals, load_max: Duration) -> Outcome<bool> {
+    let begun = clock::now();
+    let mut first: Option<Instant> = None;
+    while begun.elapsed() < load_max && first.is_none_or(|first| first.elapsed() < AFTER_REFUSAL) {
+        if server.ended()?.is_some() {
+            return Ok(true);
+        }
+        if first.is_none() && refusals.count() > 0 {
+            first = Some(clock::now());
+        }
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    Ok(false)
+}

@@ -1,0 +1,132 @@
+//! How a server is started in a run of faults: engine, durability, a clock of its own, system calls that fail or lie.
+
+use crate::server::{self, Server, Starting};
+use crate::{Outcome, tools};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Storage engines, by the beginning of a data URL.
+pub const ENGINES: [&str; 2] = ["file", "slate+file"];
+
+/// What strace does to some system calls of a server.
+#[derive(Debug, Clone)]
+pub struct Injection {
+    /// Names of the calls, with commas.
+    pub calls: &'static str,
+    /// As strace has it behind the names: `retval=0`, `error=EIO:when=3+`.
+    pub what: String,
+    /// Takes a line for each call; those of several starts go behind one another.
+    pub log: PathBuf,
+}
+
+impl Injection {
+    /// How many calls it changed so far.
+    pub fn struck(&self) -> usize {
+        let told = std::fs::read_to_string(&self.log).unwrap_or_default();
+        told.matches("(INJECTED)").count()
+    }
+}
+
+/// A server to be started, perhaps several times.
+#[derive(Debug, Clone)]
+pub struct Launch {
+    /// URL of the data.
+    pub data: String,
+    /// More arguments.
+    pub arguments: Vec<String>,
+    /// Calls that fail or lie.
+    pub injection: Option<Injection>,
+    /// How far its clock is from the machine's, in seconds.
+    pub clock_offset_seconds: i64,
+}
+
+impl Launch {
+    /// Of this engine, with its data in `folder`.
+    pub fn new(engine: &str, folder: &Path) -> Self {
+        Self {
+            data: format!("{engine}:{}", folder.join("data").display()),
+            arguments: Vec::new(),
+            injection: None,
+            clock_offset_seconds: 0,
+        }
+    }
+
+    /// The same with these arguments too.
+    #[must_use]
+    pub fn with(mut self, arguments: &[&str]) -> Self {
+        self.arguments
+            .extend(arguments.iter().map(|argument| (*argument).to_owned()));
+        self
+    }
+
+    /// The command that starts it.
+    ///
+    /// # Errors
+    /// [`crate::Error::Skipped`] when strace or libfaketime is needed and missing.
+    pub fn command(&self) -> Outcome<Command> {
+        let program = server::program()?;
+        let mut command = match &self.injection {
+            None => Command::new(program),
+            Some(injection) => {
+                tools::need("strace", "strace")?;
+                let mut strace = Command::new("strace");
+                // -D: the server is this process's child, the tracer its grandchild, so that a kill hits the server.
+                strace
+                    .args(["-D", "-f", "-qq", "--seccomp-bpf", "-A", "-o"])
+                    .arg(&injection.log);
+                strace.arg("-e").arg(format!("trace={}", injection.calls));
+                strace
+                    .arg("-e")
+                    .arg(format!("inject={}:{}", injection.calls, injection.what));
+                strace.arg(program);
+                strace
+            }
+        };
+        if self.clock_offset_seconds != 0 {
+            command.env("LD_PRELOAD", tools::faketime()?);
+            command.env("FAKETIME", format!("{:+}", self.clock_offset_seconds));
+            // Time that passes is not what jumps.
+            command.env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
+            command.env("DONT_FAKE_MONOTONIC", "1");
+        }
+        command.args(["serve", "--data", &self.data, "--listen", "127.0.0.1:0"]);
+        command.args(&self.arguments);
+        Ok(command)
+    }
+
+    /// Starts it and waits until it is ready; `folder` takes its log.
+    ///
+    /// # Errors
+    /// When it ends before that.
+    pub fn start(&self, folder: &Path) -> Outcome<Server> {
+        Server::spawn(self.command()?, folder)
+    }
+
+    /// Starts it and does not wait.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn begin(&self, folder: &Path) -> Outcome<Starting> {
+        Starting::launch(self.command()?, folder)
+    }
+
+    /// `helenus check-indexes` on the data, which no server may have open; its words when it fails.
+    ///
+    /// # Errors
+    /// When it cannot be started.
+    pub fn check_indexes(&self) -> Outcome<Option<String>> {
+        let mut command = Command::new(server::program()?);
+        let output = command.args(["check-indexes", "--data", &self.data]).output()?;
+        if output.status.success() {
+            return Ok(None);
+        }
+        let (out, error) = (
+            String::from_utf8_lossy(&output.stdout),
+            String::from_utf8_lossy(&output.stderr),
+        );
+        Ok(Some(format!(
+            "check-indexes ended with {}: {out}{error}",
+            output.status
+        )))
+    }
+}
