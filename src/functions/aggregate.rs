@@ -5,9 +5,9 @@
 //! point numbers are compensated (Kahan). Over no values at all sum and avg are 0, min and max null.
 
 use super::argument::Argument;
+use super::candidates::{Candidates, natural};
 use super::cast::{Number, truncated, whole};
 use super::error::{Error, Problem};
-use super::resolve::{Candidates, natural};
 use super::{Body, Function, KEYSPACE, Outcome, decimal};
 use crate::types::{self, CqlType, Decimal, Native};
 use bytes::Bytes;

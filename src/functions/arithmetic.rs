@@ -1,8 +1,8 @@
 //! `+ - * / %` between numbers, strings, and times and durations; unary minus.
 
+use super::candidates::Candidates;
 use super::cast::{Number, truncated};
 use super::error::Problem;
-use super::resolve::Candidates;
 use super::{Call, Function, Look, Outcome, calendar, decimal};
 use crate::types::{self, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
 use bytes::Bytes;

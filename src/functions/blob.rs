@@ -1,7 +1,7 @@
 //! `intAsBlob`, `blobAsInt` and their kin: a value's bytes, and bytes as a value.
 
+use super::candidates::Candidates;
 use super::error::Problem;
-use super::resolve::Candidates;
 use super::{Call, Function};
 use crate::types::{CqlType, NATIVE_TYPES, Native, hex};
 

@@ -1,6 +1,6 @@
 //! `CAST(a AS type)`: `cast_as_<type>` with an overload for each type that can be cast.
 
-use super::resolve::Candidates;
+use super::candidates::Candidates;
 use super::{Call, Function, Look, Outcome, time};
 use crate::types::{self, CqlType, Decimal, Native};
 use bytes::Bytes;

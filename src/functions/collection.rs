@@ -2,8 +2,8 @@
 
 use super::aggregate::{Aggregate, State};
 use super::argument::Argument;
+use super::candidates::{Candidates, natural, requires};
 use super::error::{Error, Problem};
-use super::resolve::{Candidates, natural, requires};
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native};
 use bytes::Bytes;

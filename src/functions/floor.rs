@@ -4,8 +4,8 @@
 //! months alone may give a moment after the one asked for, since months are counted by their number alone.
 
 use super::calendar::{millis_plus_months, months_between};
+use super::candidates::Candidates;
 use super::error::Problem;
-use super::resolve::Candidates;
 use super::time::{date, millis, unix_millis};
 use super::{Call, Function, Outcome};
 use crate::types::{self, CqlType, DAY_MILLIS, DAY_NANOS, Duration, Native};

@@ -1,8 +1,8 @@
 //! toJson and fromJson.
 
 use super::argument::Argument;
+use super::candidates::{Candidates, natural, requires};
 use super::error::{Error, Problem};
-use super::resolve::{Candidates, natural, requires};
 use super::{Call, Function, KEYSPACE};
 use crate::types::{CqlType, Json, Native};
 use bytes::Bytes;

@@ -1,8 +1,8 @@
 //! Dynamic data masking: mask_null, mask_default, mask_replace, mask_inner, mask_outer, mask_hash.
 
 use super::argument::Argument;
+use super::candidates::{Candidates, natural, requires};
 use super::error::{Error, Problem};
-use super::resolve::{Candidates, natural, requires};
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native, encode_list, encode_tuple};
 use bytes::Bytes;

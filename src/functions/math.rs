@@ -1,8 +1,8 @@
 //! abs, exp, log, log10, round, each for every numeric type and with its own type as the result.
 
+use super::candidates::Candidates;
 use super::cast::{Number, saturated, whole};
 use super::error::Problem;
-use super::resolve::Candidates;
 use super::{Call, Function, decimal};
 use crate::types::{self, CqlType, Decimal, Native};
 use num_bigint::{BigInt, Sign};

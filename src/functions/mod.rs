@@ -16,6 +16,7 @@ mod argument;
 mod arithmetic;
 mod blob;
 mod calendar;
+mod candidates;
 mod cast;
 mod collection;
 mod context;

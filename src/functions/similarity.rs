@@ -2,8 +2,8 @@
 //! vectors orders by.
 
 use super::argument::Argument;
+use super::candidates::{Candidates, requires};
 use super::error::{Error, Problem};
-use super::resolve::{Candidates, requires};
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native};
 use bytes::Bytes;

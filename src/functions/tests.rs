@@ -432,7 +432,7 @@ fn every_function() -> Vec<Function> {
             .or_else(|| blob::find(name))
             .or_else(|| cast::find(name))
         {
-            Some(resolve::Candidates::Overloads(functions)) => all.extend(functions),
+            Some(candidates::Candidates::Overloads(functions)) => all.extend(functions),
             _ => panic!("{name} is no overloaded function"),
         }
     }

@@ -1,6 +1,6 @@
 //! Times: now and current…, uuid, conversions between timeuuid, timestamp and date, bounds of timeuuids.
 
-use super::resolve::Candidates;
+use super::candidates::Candidates;
 use super::{Call, Function, Outcome};
 use crate::types::{self, CqlType, DAY_MILLIS, Native};
 use bytes::Bytes;

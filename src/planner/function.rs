@@ -11,7 +11,7 @@ use grammar::ast::{ArithmeticOperator, QualifiedName, Term};
 
 use super::bound::Value;
 use super::error::{Error, invalid};
-use super::narrow::partition_key;
+use super::key::partition_key;
 use super::term::{Binding, Receiver, Typed, Typer, type_fit};
 use super::text::{TermText, qualified};
 use crate::functions::{self, Argument, Function};

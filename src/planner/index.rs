@@ -14,7 +14,7 @@
 use super::bound::{ClusteringRange, Comparison, IndexProbe, Like, Value};
 use super::error::{Error, invalid};
 use super::range;
-use super::restriction::{Judge, Operand, Restriction, Restrictions, SliceBound, Test};
+use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test};
 use super::term::{Binding, Typed};
 use super::text::quoted;
 use crate::schema::analysis::{Analysis, Tokens};
@@ -195,34 +195,6 @@ fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
         let filters = several && index.family() != Some(IndexFamily::Sai);
         !filters && supports(index, table, restriction)
     })
-}
-
-impl Judge<'_, '_> {
-    /// Refuses `expr(index, value)`: no index that there is here, or in Cassandra, takes one.
-    pub(crate) fn custom_expression(&self, names: &[String]) -> Result<(), Error> {
-        let name = match names {
-            [] => return Ok(()),
-            [name] => name,
-            _ => {
-                return Err(Error::invalid(
-                    "Multiple custom index expressions in a single query are not supported",
-                ));
-            }
-        };
-        match self.table.indexes.get(name) {
-            None => invalid!(
-                "Invalid index expression, index {} not found for {}.{}",
-                quoted(name),
-                self.table.keyspace,
-                self.table.name
-            ),
-            Some(index) if index.kind != "CUSTOM" => invalid!(
-                "Only CUSTOM indexes may be used in custom index expressions, {} is not valid",
-                quoted(name)
-            ),
-            Some(_) => invalid!("Index {} does not support custom expressions", name),
-        }
-    }
 }
 
 /// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, where an index of it analyses or compares

@@ -2,7 +2,8 @@
 
 use super::error::{Error, invalid};
 use super::index::is_supported;
-use super::restriction::{Judge, Restriction, Restrictions, Test, column_at, names};
+use super::judge::Judge;
+use super::restriction::{Restriction, Restrictions, Test, column_at, names};
 use crate::schema::{ColumnKind, Table};
 
 impl Judge<'_, '_> {

@@ -7,7 +7,7 @@
 //! ```text
 //! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ BoundSelect | BoundModification | BoundBatch
 //!     term.rs function.rs        a term and its receiver     → Typed
-//!     relation.rs merge.rs restriction.rs   WHERE            → Restrictions, judged as Cassandra judges them
+//!     relation.rs merge.rs judge.rs  WHERE                  → Restrictions, judged as Cassandra judges them
 //!     index.rs                   what indexes answer of them → whether to filter, probes
 //!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
@@ -35,6 +35,8 @@ mod golden_tests;
 pub mod guardrails;
 mod index;
 mod json;
+mod judge;
+mod key;
 mod markers;
 mod merge;
 mod modify;
@@ -56,9 +58,9 @@ mod value;
 pub use batch::BatchPlan;
 pub use error::Error;
 pub use guardrails::{Guardrails, Threshold};
+pub use key::KEY_BYTES_MAX;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
-pub use narrow::KEY_BYTES_MAX;
 pub use nearest::refuse_limit as refuse_nearest_limit;
 pub use select::SelectPlan;
 

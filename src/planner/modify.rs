@@ -11,10 +11,12 @@ use super::bound::{
 };
 use super::condition::{self, ConditionPlan};
 use super::error::{Error, invalid};
-use super::narrow::{PartitionPlan, RowsPlan, check_partition_key};
+use super::judge::Judge;
+use super::key::check_partition_key;
+use super::narrow::{PartitionPlan, RowsPlan};
 use super::nearest;
 use super::operation::{self, Operation};
-use super::restriction::{Judge, Kind, Operand, Restriction, Restrictions, Test, column};
+use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
 use crate::functions::Context;

@@ -6,11 +6,12 @@ mod filter;
 use std::cmp::Ordering;
 use std::sync::Arc;
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 pub(crate) use self::filter::FilterPlan;
 use super::bound::{BoundPartitions, BoundRows, ClusteringRange, Value};
 use super::error::{Error, invalid};
+use super::key::{KEY_BYTES_MAX, partition_key};
 use super::nearest;
 use super::range::{self, BoundPart};
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
@@ -19,9 +20,6 @@ use super::value;
 use crate::schema::{Column, Table};
 use crate::token::Token;
 use crate::types::CqlType;
-
-/// Most bytes of a partition key or of a clustering key: Cassandra counts them in 16 bits.
-pub const KEY_BYTES_MAX: usize = 65_535;
 
 /// The values of one key component.
 #[derive(Clone, Debug)]
@@ -221,35 +219,6 @@ impl PartitionPlan {
         }
         keys.iter().map(|components| partition_key(components)).collect()
     }
-}
-
-/// A partition key's serialised form: one component's bytes, or `{u16 length, bytes, 0}` for each of several.
-pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
-    if let [only] = components {
-        return Ok(only.clone());
-    }
-    let size = components.iter().map(|component| component.len() + 3).sum();
-    if size > KEY_BYTES_MAX {
-        return invalid!("Key length of {size} is longer than maximum of {KEY_BYTES_MAX}");
-    }
-    let mut key = BytesMut::with_capacity(size);
-    for component in components {
-        key.put_u16(u16::try_from(component.len()).expect("shorter than the whole key"));
-        key.extend_from_slice(component);
-        key.put_u8(0);
-    }
-    Ok(key.freeze())
-}
-
-/// Whether a partition can have this key; one of several components is measured when it is put together.
-pub(crate) fn check_partition_key(key: &Bytes) -> Result<(), Error> {
-    if key.is_empty() {
-        return Err(Error::invalid("Key may not be empty"));
-    }
-    if key.len() > KEY_BYTES_MAX {
-        return invalid!("Key length of {} is longer than maximum of {KEY_BYTES_MAX}", key.len());
-    }
-    Ok(())
 }
 
 /// The tokens that restrictions allow, both ends inclusive; −2^63 as an upper bound is the end of the ring.

@@ -6,7 +6,8 @@ use grammar::ast::{Operator, Relation, RelationTarget, RelationValue, Term};
 
 use super::error::{Error, invalid};
 use super::index;
-use super::restriction::{Judge, Kind, Operand, Restriction, Restrictions, SliceBound, Test, column, column_at, names};
+use super::judge::Judge;
+use super::restriction::{Kind, Operand, Restriction, Restrictions, SliceBound, Test, column, column_at, names};
 use super::term::{Receiver, type_name};
 use super::text::{Joined, RelationText, TermText, quoted, relation_sign};
 use super::value;

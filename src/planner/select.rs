@@ -12,9 +12,11 @@ use super::bound::{
 };
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
-use super::narrow::{FilterPlan, PartitionPlan, RowsPlan, check_partition_key};
+use super::judge::{Judge, check_filters};
+use super::key::check_partition_key;
+use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::nearest::{self, NearestPlan};
-use super::restriction::{FILTERING, Judge, Kind, Restrictions, Test, check_filters, column};
+use super::restriction::{FILTERING, Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;

@@ -26,6 +26,7 @@ pub mod node;
 pub mod record;
 pub mod system;
 pub mod typename;
+mod version;
 pub mod views;
 pub mod words;
 
@@ -131,7 +132,7 @@ impl Schema {
 
     fn versioned(mut self, before: &Self) -> Self {
         self.digest = record::digest_after(before.digest, before, &self);
-        self.version = record::version_of(self.digest);
+        self.version = version::version_of(self.digest);
         self
     }
 }

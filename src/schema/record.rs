@@ -439,13 +439,6 @@ pub(super) fn digest_after(digest: u128, old: &Schema, new: &Schema) -> u128 {
     digest
 }
 
-/// The version that clients see: a name-based uuid of the digest.
-pub(super) fn version_of(digest: u128) -> Uuid {
-    let mut hash = Md5::new();
-    hash.update(digest.to_be_bytes());
-    uuid::Builder::from_md5_bytes(hash.finalize().into()).into_uuid()
-}
-
 fn readable(key: &[u8]) -> String {
     String::from_utf8_lossy(key).replace('\0', ".")
 }

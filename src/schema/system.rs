@@ -19,7 +19,7 @@ use uuid::Uuid;
 
 use super::{
     COMPACTION_PACKAGE, Column, ColumnKind, DroppedColumn, Index, Keyspace, LOCATOR_PACKAGE, Schema, StorageId, Table,
-    TableOptions, record, typename,
+    TableOptions, typename, version,
 };
 
 const DEFINITIONS: &str = include_str!("system/definitions.tsv");
@@ -180,7 +180,7 @@ fn read() -> Schema {
     schema
         .keyspaces
         .extend(keyspace.map(|done| (done.name.clone(), Arc::new(done))));
-    schema.version = record::version_of(schema.digest);
+    schema.version = version::version_of(schema.digest);
     schema
 }
 

@@ -1,0 +1,266 @@
+//! Judges the restrictions of a WHERE clause: which name partitions, which narrow rows, which only filter; refuses the others in
+//! Cassandra's words and order. Source: Cassandra's `StatementRestrictions`.
+
+use std::sync::Arc;
+
+use grammar::ast::Relation;
+
+use super::error::{Error, invalid};
+use super::index;
+use super::nearest::Asked;
+use super::restriction::{FILTERING, Kind, Restriction, Restrictions, column_at, names};
+use super::term::Typer;
+use super::text::quoted;
+use crate::schema::Table;
+
+/// Reads and judges the relations of a statement.
+pub(crate) struct Judge<'a, 'b> {
+    /// Gives terms their types.
+    pub(crate) typer: &'a mut Typer<'b>,
+    /// The table.
+    pub(crate) table: Arc<Table>,
+    /// The statement's kind.
+    pub(crate) kind: Kind,
+    /// ALLOW FILTERING.
+    pub(crate) allow_filtering: bool,
+    /// ORDER BY … ANN OF.
+    pub(crate) nearest: Option<&'a Asked>,
+}
+
+impl Judge<'_, '_> {
+    /// Reads and merges all relations, then judges them.
+    pub(crate) fn judge(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
+        let mut found = Restrictions::default();
+        for relation in relations {
+            self.relation(relation, &mut found)?;
+        }
+        self.finish(found, only_static)
+    }
+
+    /// Judges restrictions that were made elsewhere: an INSERT's key columns.
+    pub(crate) fn finish(&self, mut found: Restrictions, only_static: bool) -> Result<Restrictions, Error> {
+        if let Some(nearest) = self.nearest {
+            nearest.refuse_restricted(&self.table, &found)?;
+        }
+        self.custom_expression(&found.custom)?;
+        let is_supported = |restriction: &Restriction| index::is_supported(&self.table, restriction);
+        let clustering_index = self.kind == Kind::Select && found.clustering.iter().any(is_supported);
+        let others = found.partition.iter().chain(&found.others);
+        let finds_nearest = self.nearest.is_some_and(|nearest| nearest.is_supported(&self.table));
+        let index =
+            self.kind == Kind::Select && (clustering_index || finds_nearest || others.into_iter().any(is_supported));
+        self.partition(&mut found, index)?;
+        if only_static && !found.clustering.is_empty() {
+            match self.kind {
+                Kind::Update | Kind::Delete => {
+                    return invalid!(
+                        "Invalid restrictions on clustering columns since the {} statement modifies only static columns",
+                        self.kind.name()
+                    );
+                }
+                Kind::Select => {
+                    return Err(Error::invalid(
+                        "Cannot restrict clustering columns when selecting only static columns",
+                    ));
+                }
+                Kind::Insert => {}
+            }
+        }
+        self.clustering(&mut found, index, only_static)?;
+        self.clustering_filters(&mut found, clustering_index);
+        match self.nearest {
+            Some(nearest) => nearest.judge(&self.table, &found)?,
+            None if self.kind == Kind::Select => {
+                let mut others = found.others.iter();
+                if others.any(|restriction| index::is_vector(&self.table, restriction)) {
+                    return Err(Error::invalid("Vector indexes only support ANN queries"));
+                }
+            }
+            None => {}
+        }
+        if !found.others.is_empty() || self.nearest.is_some() {
+            if self.kind != Kind::Select {
+                let columns: Vec<usize> = found
+                    .others
+                    .iter()
+                    .flat_map(|restriction| restriction.columns.clone())
+                    .collect();
+                return invalid!(
+                    "Non PRIMARY KEY columns found in where clause: {} ",
+                    names(&self.table, &columns)
+                );
+            }
+            if index {
+                found.uses_index = true;
+            } else if !self.allow_filtering {
+                return Err(Error::invalid(FILTERING));
+            }
+        }
+        if found.uses_index && found.token.is_none() && found.partition.iter().any(Restriction::is_in) {
+            return Err(Error::invalid(
+                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported",
+            ));
+        }
+        Ok(found)
+    }
+
+    fn partition(&self, found: &mut Restrictions, index: bool) -> Result<(), Error> {
+        let count = self.table.partition_key_count;
+        let missing = found.partition.len() < count;
+        if self.kind == Kind::Select {
+            if found.token.is_some() || found.partition.is_empty() {
+                found.is_key_range = found.partition.len() < count;
+                found.uses_index = index && found.partition.is_empty() && found.token.is_none();
+            }
+            let plain = |restriction: &Restriction| !restriction.is_slice() && !restriction.is_contains();
+            let filters = !found.partition.is_empty() && (missing || !found.partition.iter().all(plain));
+            if filters {
+                if !self.allow_filtering && !index {
+                    return Err(Error::invalid(FILTERING));
+                }
+                found.is_key_range = true;
+                found.uses_index = index;
+                found.partition_filters = true;
+            }
+            return Ok(());
+        }
+        if found.token.is_some() {
+            return invalid!(
+                "The token function cannot be used in WHERE clauses for {} statements",
+                self.kind.name()
+            );
+        }
+        if missing {
+            let restricted: Vec<usize> = found.partition.iter().map(Restriction::first).collect();
+            let rest: Vec<usize> = (0..count).filter(|index| !restricted.contains(index)).collect();
+            return invalid!("Some partition key parts are missing: {}", names(&self.table, &rest));
+        }
+        if found.partition.iter().any(Restriction::is_slice) {
+            return invalid!(
+                "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for {} statements",
+                self.kind.name()
+            );
+        }
+        Ok(())
+    }
+
+    fn clustering(&self, found: &mut Restrictions, index: bool, only_static: bool) -> Result<(), Error> {
+        let start = self.table.partition_key_count;
+        let slices = matches!(self.kind, Kind::Select | Kind::Delete);
+        if !slices {
+            if found.clustering.iter().any(Restriction::is_slice) {
+                return invalid!(
+                    "Slice restrictions are not supported on the clustering columns in {} statements",
+                    self.kind.name()
+                );
+            }
+            let restricted: Vec<usize> = found
+                .clustering
+                .iter()
+                .flat_map(|restriction| restriction.columns.clone())
+                .collect();
+            if !only_static && restricted.len() < self.table.clustering_count {
+                let rest: Vec<usize> = (start..start + self.table.clustering_count)
+                    .filter(|index| !restricted.contains(index))
+                    .collect();
+                return invalid!("Some clustering keys are missing: {}", names(&self.table, &rest));
+            }
+            return Ok(());
+        }
+        if found.clustering.iter().any(Restriction::is_contains) && !index && !self.allow_filtering {
+            return Err(Error::invalid(
+                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering",
+            ));
+        }
+        let mut position = start;
+        let mut filters = false;
+        for restriction in &found.clustering {
+            if restriction.is_contains() || restriction.is_like() || position != restriction.first() {
+                filters = true;
+                break;
+            }
+            if !restriction.is_slice() {
+                position = restriction.last() + 1;
+            }
+        }
+        found.clustering_filters = filters;
+        found.clustering_skips = filters;
+        if filters {
+            if index {
+                found.uses_index = true;
+            } else if !self.allow_filtering || self.kind != Kind::Select {
+                let restricted = found
+                    .clustering
+                    .iter()
+                    .flat_map(|restriction| restriction.columns.clone());
+                for (expected, restricted) in (start..).zip(restricted) {
+                    if expected != restricted {
+                        return invalid!(
+                            "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
+                            column_at(&self.table, restricted).name,
+                            column_at(&self.table, expected).name
+                        );
+                    }
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Whether clustering restrictions are looked at row by row, beyond what was judged of their order.
+    fn clustering_filters(&self, found: &mut Restrictions, clustering_index: bool) {
+        if found.is_key_range && clustering_index {
+            found.uses_index = true;
+        }
+        found.clustering_filters |= self.kind == Kind::Select && found.uses_index;
+    }
+
+    /// Refuses `expr(index, value)`: no index that there is here, or in Cassandra, takes one.
+    fn custom_expression(&self, names: &[String]) -> Result<(), Error> {
+        let name = match names {
+            [] => return Ok(()),
+            [name] => name,
+            _ => {
+                return Err(Error::invalid(
+                    "Multiple custom index expressions in a single query are not supported",
+                ));
+            }
+        };
+        match self.table.indexes.get(name) {
+            None => invalid!(
+                "Invalid index expression, index {} not found for {}.{}",
+                quoted(name),
+                self.table.keyspace,
+                self.table.name
+            ),
+            Some(index) if index.kind != "CUSTOM" => invalid!(
+                "Only CUSTOM indexes may be used in custom index expressions, {} is not valid",
+                quoted(name)
+            ),
+            Some(_) => invalid!("Index {} does not support custom expressions", name),
+        }
+    }
+}
+
+/// Refuses what cannot be looked at row by row: slices of several columns.
+pub(crate) fn check_filters(table: &Table, found: &Restrictions) -> Result<(), Error> {
+    if !found.clustering_filters {
+        return Ok(());
+    }
+    let mut position = table.partition_key_count;
+    for restriction in &found.clustering {
+        let filters = restriction.is_contains()
+            || restriction.is_like()
+            || position != restriction.first()
+            || index::is_supported(table, restriction);
+        if filters && restriction.multi && restriction.is_slice() {
+            return Err(Error::invalid(
+                "Multi-column slice restrictions cannot be used for filtering.",
+            ));
+        }
+        if !filters && !restriction.is_slice() {
+            position = restriction.last() + 1;
+        }
+    }
+    Ok(())
+}
