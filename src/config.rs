@@ -47,6 +47,8 @@ pub struct Config {
     pub durability: String,
     /// Listening, logins, TLS, limits.
     pub server: Options,
+    /// Time between looks whether the certificate has changed; zero: only when asked for.
+    pub tls_reload_interval: Duration,
     /// Where figures are served; `None`: nowhere.
     pub admin_listen: Option<SocketAddr>,
     /// What clients are told to connect to; `None`: the first address listened on.
@@ -126,6 +128,7 @@ impl Config {
             limits: limits(values)?,
             nodes: nodes(values)?,
             profile,
+            login_key: 0,
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;
         refuse_open_network(&server, open)?;
@@ -137,6 +140,7 @@ impl Config {
             durability: values.text("durability").unwrap_or_default().to_owned(),
             server,
             admin_listen,
+            tls_reload_interval: values.seconds("tls-reload-seconds")?,
             broadcast_address: values.optional("broadcast-address")?,
             cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),
             data_center: values.text("data-center").unwrap_or_default().to_owned(),

@@ -12,6 +12,7 @@ use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
 use helenus::permissions;
 use helenus::server::admin::{client, print};
+use helenus::server::log::HumanFields;
 use helenus::server::run::{Running, THREAD_STACK_BYTES};
 use tokio::signal::unix::{SignalKind, signal};
 
@@ -324,9 +325,10 @@ fn log(config: &Config) -> Result<(), Failure> {
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr);
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
     if human {
-        builder.init();
+        builder.fmt_fields(HumanFields).init();
     } else {
         builder.json().init();
     }
@@ -349,11 +351,15 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         // Registered before anything is opened, so that a signal at any moment closes what is open.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
         let running = Running::start(config, Clock::system(), seed()?).await?;
         announce(config, &running)?;
-        tokio::select! {
-            _ = terminate.recv() => {}
-            _ = interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = terminate.recv() => break,
+                _ = interrupt.recv() => break,
+                _ = hang_up.recv() => running.look_at_certificate(true),
+            }
         }
         tracing::info!(connections = running.server().connections(), "stopping");
         running.stop().await?;

@@ -128,6 +128,12 @@ pub const SETTINGS: &[Setting] = &[
         "PEM file with the certificate's key; only its owner may be able to read it (chmod 600)",
     ),
     setting(
+        "tls-reload-seconds",
+        "SECONDS",
+        Some("60"),
+        "Time between looks whether certificate or key have changed; 0: on SIGHUP only",
+    ),
+    setting(
         "admin-listen",
         "ADDRESS:PORT",
         None,

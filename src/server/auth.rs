@@ -1,26 +1,19 @@
 //! Logging in: PLAIN against one configured user; roles are not here yet.
 //!
-//! A password is compared in constant time. An address whose logins fail is refused for a while that doubles with each
-//! further failure, without its password being looked at.
+//! A password is compared in constant time, when it is its turn (`guesses`): who guesses waits, and the right password is
+//! answered soon even so.
 
-use std::collections::HashMap;
 use std::net::IpAddr;
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use super::guesses::{Guesses, Judged, WAIT_MAX};
 use crate::clock::Clock;
 
 /// The authenticator's class as clients know it; gocql 1.7 logs in to no other.
 pub const AUTHENTICATOR_CLASS: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
 
-/// Failures of an address that cost nothing.
-const FAILURES_FREE: u32 = 5;
-
-/// The longest an address is refused.
-const BACK_OFF_MAX: Duration = Duration::from_secs(60);
-
-/// Addresses remembered; when there are more, those whose time is over are forgotten, then all.
-const ADDRESSES_MAX: usize = 10_000;
+/// Most characters of a user's name that are kept when a login is refused; more is cut. Cassandra's names end at 48.
+const USER_CHARACTERS_MAX: usize = 128;
 
 /// The user who may log in.
 #[derive(Clone, PartialEq, Eq)]
@@ -49,95 +42,97 @@ pub(super) enum LoginError {
     /// Wrong.
     #[error("Provided username {user} and/or password are incorrect")]
     Incorrect {
-        /// As the client said.
+        /// As the client said, cut when it is long.
         user: String,
     },
-    /// Too many failures.
-    #[error("Too many failed logins from this address, try again in {} s", .wait.as_secs() + 1)]
-    BackOff {
-        /// Until the next attempt is looked at.
-        wait: Duration,
-    },
+    /// Too many guess.
+    #[error(
+        "The password was not compared: too many logins with wrong passwords come from this address, its network, or for this user. \
+         Try again in some seconds"
+    )]
+    NotCompared,
 }
 
-#[derive(Clone, Copy, Debug)]
-struct Failures {
-    count: u32,
-    last: Duration,
+/// What came of a login.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Login {
+    /// The user, or why not.
+    pub(super) outcome: Result<String, LoginError>,
+    /// How long the answer waits.
+    pub(super) after: Duration,
 }
 
-impl Failures {
-    fn refused_until(self) -> Duration {
-        let Some(over) = self.count.checked_sub(FAILURES_FREE) else {
-            return Duration::ZERO;
-        };
-        let wait = Duration::from_secs(1_u64.checked_shl(over).unwrap_or(u64::MAX)).min(BACK_OFF_MAX);
-        self.last + wait
+impl Login {
+    const fn at_once(outcome: Result<String, LoginError>) -> Self {
+        Self {
+            outcome,
+            after: Duration::ZERO,
+        }
     }
 }
 
 /// Decides about logins.
 #[derive(Debug)]
 pub(super) struct Authenticator {
-    credentials: Option<Credentials>,
+    /// `None`: nobody needs to log in.
+    user: Option<(Credentials, Guesses)>,
     clock: Clock,
-    failures: Mutex<HashMap<IpAddr, Failures>>,
 }
 
 impl Authenticator {
-    /// With one user; `None`: nobody needs to log in.
+    /// With one user; `None`: nobody needs to log in. `key` decides which clients share turns when they guess.
     #[must_use]
-    pub(super) fn new(credentials: Option<Credentials>, clock: Clock) -> Self {
+    pub(super) fn new(credentials: Option<Credentials>, clock: Clock, key: u64) -> Self {
         Self {
-            credentials,
+            user: credentials.map(|credentials| (credentials, Guesses::new(key))),
             clock,
-            failures: Mutex::default(),
         }
     }
 
     /// Whether clients must log in.
     #[must_use]
     pub(super) const fn required(&self) -> bool {
-        self.credentials.is_some()
+        self.user.is_some()
     }
 
-    /// Judges the token of a PLAIN login; gives the user.
-    ///
-    /// # Errors
-    /// A bad token, wrong credentials, or too many failures before.
-    pub(super) fn login(&self, from: IpAddr, token: &[u8]) -> Result<String, LoginError> {
-        let now = self.clock.monotonic();
-        if let Some(wait) = self.back_off(from, now) {
-            return Err(LoginError::BackOff { wait });
-        }
-        let (user, password) = plain(token)?;
-        let Some(credentials) = &self.credentials else {
-            return Ok(user.to_owned());
+    /// Judges the token of a PLAIN login; gives the user, or why not: a bad token, wrong credentials, or too many guesses before.
+    #[must_use]
+    pub(super) fn login(&self, from: IpAddr, token: &[u8]) -> Login {
+        let (user, password) = match plain(token) {
+            Ok(parts) => parts,
+            Err(error) => return Login::at_once(Err(error)),
+        };
+        let Some((credentials, guesses)) = &self.user else {
+            return Login::at_once(Ok(user.to_owned()));
         };
         // Both are compared, whichever is wrong.
-        let same = same_bytes(user.as_bytes(), credentials.user.as_bytes())
-            & same_bytes(password, credentials.password.as_bytes());
-        let mut failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        if same {
-            failures.remove(&from);
-            return Ok(user.to_owned());
+        let is_right = || {
+            same_bytes(user.as_bytes(), credentials.user.as_bytes())
+                & same_bytes(password, credentials.password.as_bytes())
+        };
+        match guesses.judge(from, user, self.clock.monotonic(), is_right) {
+            Judged::Right(after) => Login {
+                outcome: Ok(user.to_owned()),
+                after,
+            },
+            Judged::Wrong(after) => Login {
+                outcome: Err(LoginError::Incorrect { user: cut(user) }),
+                after,
+            },
+            // Held as long as the longest line, so that coming again at once gains nothing.
+            Judged::NotCompared => Login {
+                outcome: Err(LoginError::NotCompared),
+                after: WAIT_MAX,
+            },
         }
-        if failures.len() >= ADDRESSES_MAX {
-            failures.retain(|_, failures| failures.refused_until() > now);
-            if failures.len() >= ADDRESSES_MAX {
-                failures.clear();
-            }
-        }
-        let entry = failures.entry(from).or_insert(Failures { count: 0, last: now });
-        entry.count = entry.count.saturating_add(1);
-        entry.last = now;
-        Err(LoginError::Incorrect { user: user.to_owned() })
     }
+}
 
-    fn back_off(&self, from: IpAddr, now: Duration) -> Option<Duration> {
-        let failures = self.failures.lock().unwrap_or_else(PoisonError::into_inner);
-        let until = failures.get(&from)?.refused_until();
-        until.checked_sub(now).filter(|wait| !wait.is_zero())
+/// A name as it stands in messages and logs.
+fn cut(name: &str) -> String {
+    match name.char_indices().nth(USER_CHARACTERS_MAX) {
+        None => name.to_owned(),
+        Some((at, _)) => format!("{}… cut", name.get(..at).unwrap_or_default()),
     }
 }
 
@@ -181,20 +176,15 @@ mod tests {
             user: "cassandra".into(),
             password: "s3cret".into(),
         };
-        (Authenticator::new(Some(credentials), clock.clone()), clock)
+        (Authenticator::new(Some(credentials), clock.clone(), 1), clock)
     }
 
     #[test]
     fn only_the_right_password_logs_in() {
-        let (authenticator, _) = authenticator();
-        assert_eq!(
-            authenticator.login(HOME, b"\0cassandra\0s3cret"),
-            Ok("cassandra".into())
-        );
-        assert_eq!(
-            authenticator.login(HOME, b"someone\0cassandra\0s3cret"),
-            Ok("cassandra".into())
-        );
+        for token in [b"\0cassandra\0s3cret".as_slice(), b"someone\0cassandra\0s3cret"] {
+            let login = authenticator().0.login(HOME, token);
+            assert_eq!(login, Login::at_once(Ok("cassandra".into())));
+        }
         for token in [
             b"\0cassandra\0s3cre".as_slice(),
             b"\0cassandra\0s3crets3cret",
@@ -204,33 +194,41 @@ mod tests {
             b"cassandra",
             b"",
         ] {
-            assert!(authenticator.login(HOME, token).is_err(), "{token:?}");
+            assert!(authenticator().0.login(HOME, token).outcome.is_err(), "{token:?}");
         }
     }
 
     #[test]
-    fn failures_cost_time() {
+    fn guesses_make_the_right_password_wait_and_do_not_lock_it_out() {
         let (authenticator, clock) = authenticator();
-        for _ in 0..5 {
-            assert!(matches!(
-                authenticator.login(HOME, b"\0u\0p"),
-                Err(LoginError::Incorrect { .. })
-            ));
+        for _ in 0..6 {
+            let login = authenticator.login(HOME, b"\0cassandra\0guess");
+            assert!(matches!(login.outcome, Err(LoginError::Incorrect { .. })));
         }
-        assert!(matches!(
-            authenticator.login(HOME, b"\0cassandra\0s3cret"),
-            Err(LoginError::BackOff { .. })
-        ));
-        assert!(
-            authenticator
-                .login("10.0.0.1".parse().unwrap(), b"\0cassandra\0s3cret")
-                .is_ok()
+        let login = authenticator.login(HOME, b"\0cassandra\0s3cret");
+        assert_eq!(login.outcome, Ok("cassandra".into()));
+        assert!(login.after > Duration::ZERO && login.after <= WAIT_MAX, "{login:?}");
+        while authenticator.login(HOME, b"\0cassandra\0guess").outcome != Err(LoginError::NotCompared) {}
+        let refused = authenticator.login(HOME, b"\0cassandra\0s3cret");
+        assert_eq!(
+            (refused.outcome, refused.after),
+            (Err(LoginError::NotCompared), WAIT_MAX)
         );
-        clock.advance(Duration::from_secs(2));
-        assert!(authenticator.login(HOME, b"\0cassandra\0s3cret").is_ok());
-        assert!(matches!(
-            authenticator.login(HOME, b"\0u\0p"),
-            Err(LoginError::Incorrect { .. })
-        ));
+        let elsewhere = authenticator.login("10.0.0.1".parse().unwrap(), b"\0cassandra\0s3cret");
+        assert_eq!(elsewhere, Login::at_once(Ok("cassandra".into())));
+        clock.advance(WAIT_MAX);
+        assert!(authenticator.login(HOME, b"\0cassandra\0s3cret").outcome.is_ok());
+    }
+
+    #[test]
+    fn a_long_name_is_cut() {
+        let token = format!("\0{}\0p", "ü".repeat(30_000));
+        let text = authenticator()
+            .0
+            .login(HOME, token.as_bytes())
+            .outcome
+            .unwrap_err()
+            .to_string();
+        assert!(text.chars().count() < 200 && text.contains("ü… cut and/or"), "{text}");
     }
 }

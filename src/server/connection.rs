@@ -20,7 +20,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
 use super::admission::Admission;
 use super::auth::Authenticator;
@@ -111,6 +111,7 @@ where
         waiting_bytes: 0,
         subscription: None,
         throw_on_overload: false,
+        login: None,
         reading: Reading::Open,
         read_bytes: READ_BYTES_MIN,
         unflushed: false,
@@ -194,6 +195,8 @@ struct Connection<S, F> {
     waiting_bytes: usize,
     subscription: Option<Subscription>,
     throw_on_overload: bool,
+    /// A login that is judged and waits for the turn of its answer.
+    login: Option<(Pin<Box<Sleep>>, Header, Step)>,
     reading: Reading,
     read_bytes: usize,
     unflushed: bool,
@@ -230,6 +233,7 @@ where
         loop {
             let mut moved = self.take_events(context);
             moved |= self.take_done(context);
+            moved |= self.take_login(context, work);
             let started = self.begin_some(context, work);
             begun += started;
             moved |= started > 0;
@@ -243,6 +247,7 @@ where
             if let Reading::Ending(end) = self.reading
                 && self.in_flight.is_empty()
                 && self.waiting.is_empty()
+                && self.login.is_none()
                 && self.encoder.queued() == 0
                 && !self.unflushed
             {
@@ -337,6 +342,19 @@ where
         moved
     }
 
+    /// Answers a login whose turn has come.
+    fn take_login(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> bool {
+        let is_due = match &mut self.login {
+            Some((timer, ..)) => timer.as_mut().poll(context).is_ready(),
+            None => false,
+        };
+        let Some((_, header, step)) = is_due.then(|| self.login.take()).flatten() else {
+            return false;
+        };
+        self.carry_out(context, header, Bytes::new(), step, work);
+        true
+    }
+
     /// Counts what was answered since the last time, together, since it is often much.
     fn count_rows(&mut self) {
         if self.pages > 0 {
@@ -365,7 +383,7 @@ where
     /// Begins requests that have come, as many as may be; gives how many have moved.
     fn begin_some(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> usize {
         let mut begun = 0;
-        while begun < BEGUN_PER_WRITE && !self.is_full() {
+        while begun < BEGUN_PER_WRITE && !self.is_full() && self.login.is_none() {
             if self.may_begin()
                 && let Some((header, body)) = self.waiting.pop_front()
             {
@@ -426,7 +444,19 @@ where
             &header,
             &body,
         );
+        self.carry_out(context, header, body, step, work);
+    }
+
+    fn carry_out(
+        &mut self,
+        context: &mut Context<'_>,
+        header: Header,
+        body: Bytes,
+        step: Step,
+        work: &impl Fn(Header, Bytes) -> F,
+    ) {
         match step {
+            Step::Later(after, step) => self.login = Some((Box::pin(sleep(after)), header, *step)),
             Step::Dispatch => self.dispatch(context, header, body, work),
             Step::Reply(response) => self.answer(context, header.stream, &response),
             Step::Refuse(response) => {
@@ -558,7 +588,11 @@ where
     }
 
     fn may_read(&self) -> bool {
-        self.reading == Reading::Open && !self.is_full() && self.waiting_bytes < self.shared.limits.waiting_bytes_max
+        // While a login waits nothing is taken from the decoder, so nothing may be put in.
+        self.reading == Reading::Open
+            && !self.is_full()
+            && self.login.is_none()
+            && self.waiting_bytes < self.shared.limits.waiting_bytes_max
     }
 
     /// Reads what has come.

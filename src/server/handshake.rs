@@ -3,14 +3,15 @@
 //! ```text
 //! Fresh ── STARTUP ──► READY ────────────────► Ready ── everything but STARTUP, AUTH_RESPONSE
 //!   │  ▲               AUTHENTICATE ─► Login ────▲
-//!   │  └ OPTIONS, errors                └ AUTH_RESPONSE: AUTH_SUCCESS, or an error and the end
+//!   │  └ OPTIONS, errors                └ AUTH_RESPONSE: AUTH_SUCCESS, or an error and the end; perhaps later
 //! ```
 
 use std::net::IpAddr;
+use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::auth::{AUTHENTICATOR_CLASS, Authenticator};
+use super::auth::{AUTHENTICATOR_CLASS, Authenticator, LoginError};
 use crate::metrics;
 use crate::profile::Profile;
 use crate::wire::frame::Header;
@@ -46,6 +47,8 @@ pub(super) enum Step {
     LoggedIn(Response, String),
     /// Answer and close.
     Refuse(Response),
+    /// Take nothing more from this connection for so long; then do the step, which is one of a login.
+    Later(Duration, Box<Step>),
     /// Note the kinds of event and answer READY.
     Register(Vec<EventKind>),
     /// Let the database answer.
@@ -138,16 +141,19 @@ pub(super) fn step(
             }
         },
         Ok(Request::AuthResponse(response)) => {
-            match authenticator.login(from, response.token.as_deref().unwrap_or_default()) {
+            let token = response.token.as_deref().unwrap_or_default();
+            let login = authenticator.login(from, token);
+            let step = match login.outcome {
                 Ok(user) => {
                     *phase = Phase::Ready;
                     Step::LoggedIn(Body::AuthSuccess.into(), user)
                 }
-                Err(error) => {
-                    metrics::LOGINS_FAILED.increment();
-                    tracing::warn!(%from, %error, "login refused");
-                    Step::Refuse(ErrorBody::new(ErrorCode::BadCredentials, error.to_string()).into())
-                }
+                Err(error) => refuse_login(from, &error),
+            };
+            if login.after.is_zero() {
+                step
+            } else {
+                Step::Later(login.after, Box::new(step))
             }
         }
         Ok(Request::Register(register)) => Step::Register(register.kinds),
@@ -156,6 +162,17 @@ pub(super) fn step(
             Step::Dispatch
         }
     }
+}
+
+fn refuse_login(from: IpAddr, error: &LoginError) -> Step {
+    metrics::LOGINS_FAILED.increment();
+    tracing::warn!(%from, %error, "login refused");
+    let code = match error {
+        LoginError::Token(_) | LoginError::Incorrect { .. } => ErrorCode::BadCredentials,
+        // Drivers give up at bad credentials, and these may be right.
+        LoginError::NotCompared => ErrorCode::Overloaded,
+    };
+    Step::Refuse(ErrorBody::new(code, error.to_string()).into())
 }
 
 /// Reads STARTUP's options; the error is a text for the client.

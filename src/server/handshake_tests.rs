@@ -11,7 +11,7 @@ fn authenticator(required: bool) -> Authenticator {
         user: "u".into(),
         password: "p".into(),
     };
-    Authenticator::new(required.then_some(credentials), Clock::manual(0))
+    Authenticator::new(required.then_some(credentials), Clock::manual(0), 1)
 }
 
 fn send(phase: &mut Phase, authenticator: &Authenticator, version: Version, request: &Request<'_>) -> Step {

@@ -21,7 +21,7 @@ use super::connection::{self, End, Shared};
 use super::events::Events;
 use super::limits::Limits;
 use super::session::Session;
-use super::tls::{self, TlsError};
+use super::tls::{self, Certificates, TlsError};
 use crate::clock::Clock;
 use crate::metrics;
 use crate::partition::nodes::{NODES, Up};
@@ -46,6 +46,8 @@ pub struct Options {
     pub nodes: usize,
     /// Whom to behave as.
     pub profile: Profile,
+    /// What decides which clients share turns when they guess passwords; one that no client knows.
+    pub login_key: u64,
 }
 
 /// TLS on its own port.
@@ -133,6 +135,7 @@ pub struct Bound {
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
     up: Option<watch::Receiver<Up>>,
+    certificates: Option<Certificates>,
 }
 
 /// An address that is taken.
@@ -166,6 +169,7 @@ impl Bound {
             addresses: Vec::new(),
             tls_addresses: Vec::new(),
             up: None,
+            certificates: None,
             options,
         };
         let nodes = bound.options.nodes.max(1);
@@ -175,7 +179,8 @@ impl Bound {
             bound.plain.extend(taken);
         }
         if let Some(tls) = &bound.options.tls {
-            let acceptor = tls::acceptor(&tls.identity)?;
+            let (acceptor, certificates) = tls::acceptor(&tls.identity)?;
+            bound.certificates = Some(certificates);
             for address in &tls.listen {
                 let taken = listen(*address, nodes, bound.plain.is_empty() && bound.tls.is_empty()).await?;
                 bound.tls_addresses.extend(taken.iter().map(|one| one.address));
@@ -197,6 +202,12 @@ impl Bound {
         &self.tls_addresses
     }
 
+    /// The certificate that TLS connections are given; `None`: there is no TLS.
+    #[must_use]
+    pub const fn certificates(&self) -> Option<&Certificates> {
+        self.certificates.as_ref()
+    }
+
     /// Lets the listeners follow which virtual nodes are up.
     pub fn follow(&mut self, up: watch::Receiver<Up>) {
         self.up = Some(up);
@@ -210,7 +221,7 @@ impl Bound {
         let drain_limit = self.options.limits.drain;
         let shared = Arc::new(Shared {
             limits: self.options.limits,
-            authenticator: Authenticator::new(self.options.credentials, clock.clone()),
+            authenticator: Authenticator::new(self.options.credentials, clock.clone(), self.options.login_key),
             admission: Arc::clone(&admission),
             profile: self.options.profile,
             clock,

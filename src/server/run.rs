@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
-use super::{Bound, Events, Requests, Server, Session, StartError};
+use super::{Bound, Certificates, Events, Looked, Requests, Server, Session, StartError};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
@@ -59,6 +59,7 @@ pub struct Running {
     server: Server,
     database: Arc<Database>,
     admin: Option<Admin>,
+    certificates: Option<Certificates>,
     identity: Option<Identity>,
     /// What is done behind the requests.
     behind: Vec<JoinHandle<()>>,
@@ -73,6 +74,7 @@ impl Running {
         let url: store::Url = config.data.parse()?;
         let durability: store::Durability = config.durability.parse()?;
         let mut options = config.server.clone();
+        options.login_key = seed;
         options.limits.connections_max = options.limits.connections_max.min(connections_possible());
         let identity = match config.profile {
             Profile::Cassandra => None,
@@ -91,6 +93,7 @@ impl Running {
         if let Some(directory) = directory {
             tighten(&directory);
         }
+        let certificates = bound.certificates().cloned();
         let nodes = database.nodes();
         bound.follow(nodes.up());
         if let Some(plan) = config.fault_plan.clone() {
@@ -140,7 +143,13 @@ impl Running {
             let (limits, interval) = (config.heat, config.heat_check_interval);
             behind.push(heat_looker(Arc::clone(&database), limits, interval));
         }
+        if let Some(certificates) = certificates.clone()
+            && !config.tls_reload_interval.is_zero()
+        {
+            behind.push(certificate_looker(certificates, config.tls_reload_interval));
+        }
         Ok(Self {
+            certificates,
             server,
             database,
             behind,
@@ -171,6 +180,14 @@ impl Running {
     #[must_use]
     pub const fn database(&self) -> &Arc<Database> {
         &self.database
+    }
+
+    /// Looks whether the files of the TLS certificate have changed, and takes what they hold; `in_any_case` reads them even if not.
+    /// What cannot be used is logged, and the old certificate stays.
+    pub fn look_at_certificate(&self, in_any_case: bool) {
+        if let Some(certificates) = &self.certificates {
+            look_at(certificates, in_any_case);
+        }
     }
 
     /// Lets requests in work be answered, then makes everything durable and closes the data.
@@ -331,6 +348,24 @@ fn heat_looker(database: Arc<Database>, limits: HeatLimits, interval: Duration) 
             if let Err(error) = database.look_at_heat(&limits).await {
                 tracing::warn!(%error, "a look at the heat of physical partitions failed");
             }
+        }
+    })
+}
+
+fn look_at(certificates: &Certificates, in_any_case: bool) {
+    match certificates.look(in_any_case) {
+        Looked::Unchanged => {}
+        Looked::Replaced => tracing::info!("new connections are given the certificate that is in the file now"),
+        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+    }
+}
+
+/// Looks whether the files of the certificate have changed, waits, and again.
+fn certificate_looker(certificates: Certificates, interval: Duration) -> JoinHandle<()> {
+    tokio::spawn(async move {
+        loop {
+            tokio::time::sleep(interval).await;
+            look_at(&certificates, false);
         }
     })
 }

@@ -1,10 +1,23 @@
-//! TLS: a certificate chain and a key, from PEM files or texts.
+//! TLS: a certificate chain and a key, from PEM files or texts; files are read anew when they change.
+//!
+//! ```text
+//! files ── acceptor(), at start: an error refuses the start
+//!   │                                 ┌──────────────┐
+//!   └── Certificates::look(), later ─►│ current pair │─► each handshake takes what is current
+//!       an error keeps the old pair   └──────────────┘
+//! ```
+//! A look is due on SIGHUP and every `tls-reload-seconds` (`server::run`); it reads the files only when their stamp has changed.
+//! Connections that are open stay as they are.
 
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::SystemTime;
 
+use arc_swap::ArcSwap;
 use rustls::pki_types::pem::PemObject;
 use rustls::pki_types::{CertificateDer, PrivateKeyDer};
+use rustls::server::{ClientHello, ResolvesServerCert};
+use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
 use super::listener::TlsIdentity;
@@ -41,28 +54,123 @@ pub enum TlsError {
     Rustls(#[from] rustls::Error),
 }
 
-/// What accepts TLS connections with this certificate chain and key.
+/// The pair that the next handshake takes.
+#[derive(Debug)]
+struct Current(ArcSwap<CertifiedKey>);
+
+impl ResolvesServerCert for Current {
+    fn resolve(&self, _: ClientHello<'_>) -> Option<Arc<CertifiedKey>> {
+        Some(self.0.load_full())
+    }
+}
+
+/// The certificate that connections are given, as it is now. Clones are of the same.
+#[derive(Clone, Debug)]
+pub struct Certificates {
+    current: Arc<Current>,
+    /// `None`: texts, which do not change.
+    files: Option<Arc<Files>>,
+}
+
+#[derive(Debug)]
+struct Files {
+    certificate: PathBuf,
+    key: PathBuf,
+    /// Of the files when they were last read, well or badly.
+    seen: Mutex<Stamp>,
+}
+
+/// What tells that a file is another: a file that is written, renamed or linked into place changes at least one of these.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
+
+impl Files {
+    fn stamp(&self) -> Stamp {
+        Stamp([&self.certificate, &self.key].map(|path| {
+            let metadata = std::fs::metadata(path).ok()?;
+            #[cfg(unix)]
+            let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
+            #[cfg(not(unix))]
+            let inode = 0;
+            Some((metadata.modified().ok()?, metadata.len(), inode))
+        }))
+    }
+}
+
+/// What a look at the files found.
+#[derive(Debug)]
+pub enum Looked {
+    /// What is current already, or texts.
+    Unchanged,
+    /// The next handshake takes the new certificate.
+    Replaced,
+    /// The files cannot be used; the old certificate stays. Told once, until the files change again.
+    Kept(TlsError),
+}
+
+impl Certificates {
+    /// Looks at the files, and takes what they hold if they have changed since the last look, or in any case.
+    #[must_use]
+    pub fn look(&self, in_any_case: bool) -> Looked {
+        let Some(files) = &self.files else {
+            return Looked::Unchanged;
+        };
+        // Before the files are read: what changes meanwhile is seen at the next look.
+        let stamp = files.stamp();
+        let mut seen = files.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        if *seen == stamp && !in_any_case {
+            return Looked::Unchanged;
+        }
+        *seen = stamp;
+        match from_files(&files.certificate, &files.key).and_then(usable) {
+            Ok(pair) => {
+                self.current.0.store(Arc::new(pair));
+                Looked::Replaced
+            }
+            Err(error) => Looked::Kept(error),
+        }
+    }
+}
+
+/// What accepts TLS connections with this certificate chain and key, and a handle to what it shows.
 ///
 /// # Errors
 /// The files or texts cannot be read or used.
-pub(super) fn acceptor(identity: &TlsIdentity) -> Result<TlsAcceptor, TlsError> {
-    let (chain, key) = match identity {
-        TlsIdentity::Files { certificate, key } => from_files(certificate, key)?,
+pub(super) fn acceptor(identity: &TlsIdentity) -> Result<(TlsAcceptor, Certificates), TlsError> {
+    let mut files = None;
+    let pair = match identity {
+        TlsIdentity::Files { certificate, key } => {
+            let watched = Files {
+                certificate: certificate.clone(),
+                key: key.clone(),
+                seen: Mutex::default(),
+            };
+            *watched.seen.lock().unwrap_or_else(PoisonError::into_inner) = watched.stamp();
+            files = Some(Arc::new(watched));
+            from_files(certificate, key)?
+        }
         TlsIdentity::Texts { certificate, key } => {
             let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>()?;
             (chain, PrivateKeyDer::from_pem_slice(key.as_bytes())?)
         }
         TlsIdentity::SelfMade => return Err(TlsError::NotMade),
     };
+    let current = Arc::new(Current(ArcSwap::from_pointee(usable(pair)?)));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let config = rustls::ServerConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()?
         .with_no_client_auth()
-        .with_single_cert(chain, key)?;
-    Ok(TlsAcceptor::from(Arc::new(config)))
+        .with_cert_resolver(Arc::<Current>::clone(&current));
+    Ok((TlsAcceptor::from(Arc::new(config)), Certificates { current, files }))
 }
 
 type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
+
+/// Certificate and key, when they belong together.
+fn usable((chain, key): Pair) -> Result<CertifiedKey, TlsError> {
+    let provider = rustls::crypto::ring::default_provider();
+    Ok(CertifiedKey::from_der(chain, key, &provider)?)
+}
 
 fn from_files(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
     let file = |path: &Path| {
@@ -80,4 +188,70 @@ fn from_files(certificate: &Path, key: &Path) -> Result<Pair, TlsError> {
         });
     }
     Ok((chain, PrivateKeyDer::from_pem_file(key).map_err(file(key))?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::permissions::{PRIVATE, PUBLIC, write};
+
+    fn made() -> (String, String) {
+        let made = rcgen::generate_simple_self_signed(["localhost".to_owned()]).unwrap();
+        (made.cert.pem(), made.signing_key.serialize_pem())
+    }
+
+    #[test]
+    fn files_that_change_are_taken_and_broken_ones_are_not() {
+        let folder = tempfile::tempdir().unwrap();
+        let (certificate, key) = (folder.path().join("certificate.pem"), folder.path().join("key.pem"));
+        let put = |pair: &(String, String)| {
+            write(&certificate, &pair.0, PUBLIC).unwrap();
+            write(&key, &pair.1, PRIVATE).unwrap();
+        };
+        let (first, second) = (made(), made());
+        put(&first);
+        let identity = TlsIdentity::Files {
+            certificate: certificate.clone(),
+            key: key.clone(),
+        };
+        let (_, certificates) = acceptor(&identity).unwrap();
+        let shows = |pair: &(String, String)| {
+            let of = CertificateDer::from_pem_slice(pair.0.as_bytes()).unwrap();
+            certificates.current.0.load().cert == [of]
+        };
+        assert!(shows(&first));
+        assert!(matches!(certificates.look(false), Looked::Unchanged));
+        put(&second);
+        assert!(matches!(certificates.look(false), Looked::Replaced) && shows(&second));
+        for (broken, says) in [
+            ((first.0.clone(), second.1.clone()), "match"),
+            (
+                ("no certificate".into(), second.1.clone()),
+                "certificate.pem: no certificate",
+            ),
+            ((second.0.clone(), "no key".into()), "key.pem"),
+        ] {
+            put(&broken);
+            let Looked::Kept(error) = certificates.look(false) else {
+                panic!("{broken:?}");
+            };
+            assert!(error.to_string().to_lowercase().contains(says), "{error}");
+            assert!(shows(&second), "the old one stays");
+            assert!(matches!(certificates.look(false), Looked::Unchanged), "told once");
+            assert!(
+                matches!(certificates.look(true), Looked::Kept(_)),
+                "asked for, told again"
+            );
+        }
+        std::fs::remove_file(&key).unwrap();
+        assert!(matches!(certificates.look(false), Looked::Kept(_)) && shows(&second));
+        put(&first);
+        #[cfg(unix)]
+        {
+            crate::permissions::set_mode(&key, 0o644).unwrap();
+            assert!(matches!(certificates.look(true), Looked::Kept(TlsError::Secret(_))));
+            put(&first);
+        }
+        assert!(matches!(certificates.look(true), Looked::Replaced) && shows(&first));
+    }
 }

@@ -9,6 +9,7 @@ mod program;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod replicas;
+mod security;
 mod serve;
 #[expect(dead_code, reason = "the tests of the database use more of it")]
 #[path = "../support/mod.rs"]
