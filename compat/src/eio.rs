@@ -102,7 +102,8 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
             };
             // Once: does it go on as if nothing had been? From then on: nothing after it was ever synced.
             let onward = if trial % 2 == 1 { "+" } else { "" };
-            trials.eio(call, &format!("error=EIO:when={number}{onward}"))?;
+            // A new store syncs whole files in its start; one that is there, when memtables are written out.
+            trials.eio(call, &format!("error=EIO:when={number}{onward}"), trial % 3 == 0)?;
         }
     }
     let mut held = trials.report(&format!("EIO, seed {}", options.seed), begun);
@@ -168,10 +169,15 @@ impl Trials<'_> {
     }
 
     /// A trial in which calls of this name fail.
-    fn eio(&mut self, call: &'static str, what: &str) -> Outcome<()> {
+    fn eio(&mut self, call: &'static str, what: &str, is_new: bool) -> Outcome<()> {
         let name = format!("{call}-{}", what.replace([':', '='], "-"));
         let (mut launch, logs) = self.launch(&name)?;
         let plain = launch.clone();
+        if !is_new {
+            let server = plain.start(&logs)?;
+            crash::create(&mut server.connect()?)?;
+            server.kill()?;
+        }
         let injection = Injection {
             calls: call,
             what: what.to_owned(),
@@ -179,7 +185,7 @@ impl Trials<'_> {
         };
         launch.injection = Some(injection.clone());
         let (refusals, ended) = (self.done.refusals, self.done.ended);
-        let (promises, is_created) = self.load(&launch, &logs)?;
+        let (promises, is_created) = self.load(&launch, &logs, !is_new)?;
         self.done.trials += 1;
         if injection.struck() == 0 {
             return self.forget(&name);
@@ -223,7 +229,7 @@ impl Trials<'_> {
             log: logs.join("strace"),
         };
         launch.injection = Some(injection.clone());
-        let (promises, is_created) = self.load(&launch, &logs)?;
+        let (promises, is_created) = self.load(&launch, &logs, false)?;
         disk.cut()?;
         disk.power_on()?;
         self.done.trials = 1;
@@ -241,17 +247,15 @@ impl Trials<'_> {
     }
 
     /// Starts a server whose calls fail, and writes until it refuses, ends, or for a while; whether there are all tables.
-    fn load(&mut self, launch: &Launch, logs: &Path) -> Outcome<(Promises, bool)> {
+    fn load(&mut self, launch: &Launch, logs: &Path, was_created: bool) -> Outcome<(Promises, bool)> {
         let mut promises = Promises::default();
         // A start that fails names the fault, which the log is looked at for.
         let Ok(mut server) = launch.start(logs) else {
             self.done.ended += 1;
-            return Ok((promises, false));
+            return Ok((promises, was_created));
         };
-        let created = server
-            .connect()
-            .and_then(|mut connection| crash::create(&mut connection));
-        let is_created = created.is_ok();
+        let create = |server: &Server| crash::create(&mut server.connect()?);
+        let is_created = was_created || create(&server).is_ok();
         if is_created {
             let refusals = Arc::new(Refusals::expected());
             // Long rows fill memtables, lifts open stores: both sync whole files.

@@ -12,8 +12,6 @@ use std::time::Duration;
 
 /// Longest wait for a server to be ready.
 const READY_WAIT_MAX: Duration = Duration::from_secs(60);
-/// Last lines of a log that are told where a start fails.
-const LOG_LINES_TOLD: usize = 5;
 /// Clock ticks per second of `/proc/PID/stat`: 100 on every Linux in use.
 const TICKS_PER_SECOND: u64 = 100;
 
@@ -141,6 +139,8 @@ pub struct Starting {
     child: Option<Child>,
     ready: PathBuf,
     log: PathBuf,
+    /// What the log held before.
+    logged_before: usize,
 }
 
 impl Starting {
@@ -158,10 +158,16 @@ impl Starting {
             _ => {}
         }
         let out = std::fs::OpenOptions::new().create(true).append(true).open(&log)?;
+        let logged_before = std::fs::read(&log)?.len();
         command.arg("--ready-file").arg(&ready);
         command.stdin(Stdio::null()).stderr(out.try_clone()?).stdout(out);
         let child = Some(command.spawn().map_err(Error::io("start the server"))?);
-        Ok(Self { child, ready, log })
+        Ok(Self {
+            child,
+            ready,
+            log,
+            logged_before,
+        })
     }
 
     /// Waits until it is ready.
@@ -180,12 +186,11 @@ impl Starting {
                 return Ok(Server { child, address, log });
             }
             if let Some(status) = self.ended()? {
-                let told = std::fs::read_to_string(&self.log).unwrap_or_default();
-                let first = told.lines().count().saturating_sub(LOG_LINES_TOLD);
-                let told: Vec<&str> = told.lines().skip(first).collect();
+                let log = std::fs::read(&self.log).unwrap_or_default();
+                let told = String::from_utf8_lossy(log.get(self.logged_before..).unwrap_or_default());
                 return Err(Error::failed(format!(
                     "the server ended ({status}) before it was ready:\n{}",
-                    told.join("\n")
+                    told.trim_end()
                 )));
             }
             if start.elapsed() > READY_WAIT_MAX {
