@@ -1,10 +1,22 @@
 //! Time as a value: the only room that reads the system clock.
 //!
 //! Everything that needs the time takes a [`Clock`]. [`Clock::system`] is the machine's; [`Clock::manual`] stands still until a
-//! test moves it. Wall time orders writes and expires cells; monotonic time measures durations and deadlines.
+//! test moves it. Wall time dates writes ([`Timestamps`]) and expires cells; monotonic time measures durations and deadlines.
+//!
+//! Timestamps of writes: they rise strictly, across restarts too, because every store keeps a [`TimeMark`] of them.
+//!
+//! ```text
+//! open a store  ─► found(mark)   the floor: the highest timestamp in any store's mark
+//! a write       ─► next_micros   the wall clock, or just above the last one given
+//! a commit      ─► mark          goes into the same commit, so it is at least every timestamp in it
+//! ```
+//! A timestamp that no commit carries was given to a write that no store holds, so a restart may give it again.
+//!
+//! The mark also says how far the wall clock is believed. A wall clock that is further ahead of it than `jump_max` is believed
+//! again only when an operator confirms it: clean-up by a clock that is wrong by years destroys what has not expired.
 
-use std::sync::Arc;
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A source of wall and monotonic time. Cheap to clone; clones of a manual clock move together.
@@ -77,6 +89,13 @@ impl Clock {
         }
     }
 
+    /// Waits while the system's clock goes on. A manual clock goes on only when a test moves it, so there is nothing to wait for.
+    pub async fn sleep(&self, length: Duration) {
+        if let Source::System { .. } = &self.0 {
+            tokio::time::sleep(length).await;
+        }
+    }
+
     /// Moves a manual clock forward. Does nothing to the system's clock.
     pub fn advance(&self, by: Duration) {
         if let Source::Manual { micros, .. } = &self.0 {
@@ -93,9 +112,262 @@ impl Clock {
     }
 }
 
+/// What a store records of time.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TimeMark {
+    /// The highest timestamp that the server had given, µs; `i64::MIN`: none.
+    pub given_micros: i64,
+    /// The wall clock as far as it was believed, µs since 1970-01-01 UTC.
+    pub believed_micros: i64,
+}
+
+impl Default for TimeMark {
+    /// Below every other.
+    fn default() -> Self {
+        Self {
+            given_micros: i64::MIN,
+            believed_micros: i64::MIN,
+        }
+    }
+}
+
+impl TimeMark {
+    /// The later of each.
+    #[must_use]
+    pub fn max(self, other: Self) -> Self {
+        Self {
+            given_micros: self.given_micros.max(other.given_micros),
+            believed_micros: self.believed_micros.max(other.believed_micros),
+        }
+    }
+}
+
+/// Gives timestamps of writes. Clones are the same.
+#[derive(Clone, Debug)]
+pub struct Timestamps(Arc<Inner>);
+
+#[derive(Debug)]
+struct Inner {
+    clock: Clock,
+    given: AtomicI64,
+    /// The wall clock when it was last believed.
+    believed: Mutex<Believed>,
+    /// How far ahead of that plus the time passed the wall clock may be.
+    jump_max: Duration,
+    has_jumped: AtomicBool,
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Believed {
+    /// µs since 1970-01-01 UTC; `i64::MIN`: no store has a mark, so nothing contradicts the wall clock.
+    wall_micros: i64,
+    /// The monotonic time of the same moment.
+    monotonic: Duration,
+}
+
+impl Timestamps {
+    /// How far ahead the wall clock may jump unless set otherwise: less than the default `gc_grace_seconds` of ten days.
+    pub const JUMP_MAX: Duration = Duration::from_secs(7 * 86_400);
+
+    /// Timestamps by this clock; no floor yet.
+    #[must_use]
+    pub fn new(clock: Clock, jump_max: Duration) -> Self {
+        let monotonic = clock.monotonic();
+        Self(Arc::new(Inner {
+            clock,
+            given: AtomicI64::new(i64::MIN),
+            believed: Mutex::new(Believed {
+                wall_micros: i64::MIN,
+                monotonic,
+            }),
+            jump_max,
+            has_jumped: AtomicBool::new(false),
+        }))
+    }
+
+    /// The clock.
+    #[must_use]
+    pub fn clock(&self) -> &Clock {
+        &self.0.clock
+    }
+
+    /// The next timestamp, µs: now, or just above the last one when the clock has not moved or was set back.
+    #[must_use]
+    pub fn next_micros(&self) -> i64 {
+        let now = self.0.clock.wall_micros();
+        let taken = self.0.given.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
+            Some(now.max(last.saturating_add(1)))
+        });
+        // The closure always gives a value, so this is the one before ours.
+        let (Ok(last) | Err(last)) = taken;
+        now.max(last.saturating_add(1))
+    }
+
+    /// Takes in what a store recorded. Every timestamp from now on is above it.
+    pub fn found(&self, mark: TimeMark) {
+        self.0.given.fetch_max(mark.given_micros, Ordering::Relaxed);
+        let mut believed = self.believed();
+        if mark.believed_micros > believed.wall_micros {
+            *believed = Believed {
+                wall_micros: mark.believed_micros,
+                monotonic: self.0.clock.monotonic(),
+            };
+        }
+    }
+
+    /// What a commit records: at least every timestamp that was given before.
+    #[must_use]
+    pub fn mark(&self) -> TimeMark {
+        TimeMark {
+            believed_micros: self.observe().1,
+            given_micros: self.0.given.load(Ordering::Relaxed),
+        }
+    }
+
+    /// How far the last timestamp is ahead of the wall clock; zero when it is not.
+    #[must_use]
+    pub fn ahead(&self) -> Duration {
+        let ahead = self
+            .0
+            .given
+            .load(Ordering::Relaxed)
+            .saturating_sub(self.0.clock.wall_micros());
+        Duration::from_micros(u64::try_from(ahead).unwrap_or(0))
+    }
+
+    /// Whether what expired may be removed: not while the wall clock is too far ahead of what the stores recorded and the time
+    /// passed since. Warns once each time that begins.
+    #[must_use]
+    pub fn may_purge(&self) -> bool {
+        let (ahead, believed_micros) = self.observe();
+        let has_jumped = ahead > self.0.jump_max;
+        if has_jumped && !self.0.has_jumped.swap(true, Ordering::Relaxed) {
+            tracing::warn!(
+                ahead_seconds = ahead.as_secs(),
+                believed_seconds = believed_micros.div_euclid(1_000_000),
+                "the clock is far ahead of what the stores recorded: what expired is not removed until the clock is set right, or \
+                 confirmed by a start with --confirm-clock"
+            );
+        }
+        if !has_jumped {
+            self.0.has_jumped.store(false, Ordering::Relaxed);
+        }
+        !has_jumped
+    }
+
+    /// Believes the wall clock as it is.
+    pub fn confirm(&self) {
+        let mut believed = self.believed();
+        *believed = Believed {
+            wall_micros: self.0.clock.wall_micros(),
+            monotonic: self.0.clock.monotonic(),
+        };
+    }
+
+    /// How far the wall clock is ahead of what is believed and the time passed, and what is believed now, which is the wall clock
+    /// itself unless it is too far ahead.
+    fn observe(&self) -> (Duration, i64) {
+        let (wall, monotonic) = (self.0.clock.wall_micros(), self.0.clock.monotonic());
+        let mut believed = self.believed();
+        let passed = monotonic.saturating_sub(believed.monotonic);
+        let passed = i64::try_from(passed.as_micros()).unwrap_or(i64::MAX);
+        let expected = believed.wall_micros.saturating_add(passed);
+        let ahead = if believed.wall_micros == i64::MIN {
+            0
+        } else {
+            wall.saturating_sub(expected)
+        };
+        let ahead = Duration::from_micros(u64::try_from(ahead).unwrap_or(0));
+        if ahead > self.0.jump_max {
+            return (ahead, expected);
+        }
+        // A clock that is set back and then right again has not jumped.
+        *believed = Believed {
+            wall_micros: wall.max(believed.wall_micros),
+            monotonic,
+        };
+        (ahead, believed.wall_micros)
+    }
+
+    fn believed(&self) -> std::sync::MutexGuard<'_, Believed> {
+        // Both fields are written together, without a call between that could panic.
+        self.0.believed.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    const DAY: i64 = 86_400_000_000;
+
+    fn at(micros: i64) -> (Clock, Timestamps) {
+        let clock = Clock::manual(micros);
+        let timestamps = Timestamps::new(clock.clone(), Timestamps::JUMP_MAX);
+        (clock, timestamps)
+    }
+
+    #[test]
+    fn they_rise_while_the_clock_stands_and_goes_back() {
+        let (clock, timestamps) = at(5);
+        assert_eq!((timestamps.next_micros(), timestamps.next_micros()), (5, 6));
+        clock.advance(Duration::from_micros(10));
+        assert_eq!(timestamps.next_micros(), 15);
+        clock.set_wall_by(-10);
+        assert_eq!(timestamps.next_micros(), 16);
+        assert_eq!(timestamps.ahead(), Duration::from_micros(11));
+    }
+
+    #[test]
+    fn they_rise_above_what_stores_recorded() {
+        let (_, before) = at(DAY);
+        let last = before.next_micros();
+        let (_, timestamps) = at(5);
+        timestamps.found(before.mark());
+        timestamps.found(TimeMark::default());
+        assert_eq!(timestamps.next_micros(), last + 1);
+    }
+
+    #[test]
+    fn a_jump_ahead_is_not_believed_until_confirmed_and_survives_restarts() {
+        let (_, before) = at(10 * DAY);
+        let mark = before.mark();
+        assert_eq!(mark.believed_micros, 10 * DAY);
+
+        let (clock, timestamps) = at(18 * DAY);
+        assert!(timestamps.may_purge(), "an empty store contradicts nothing");
+        let (_, timestamps) = (clock.clone(), Timestamps::new(clock.clone(), Timestamps::JUMP_MAX));
+        timestamps.found(mark);
+        assert!(!timestamps.may_purge());
+        clock.advance(Duration::from_secs(3600));
+        let mark = timestamps.mark();
+        assert_eq!(mark.believed_micros, 10 * DAY + DAY / 24, "only the time passed");
+
+        let again = Timestamps::new(clock.clone(), Timestamps::JUMP_MAX);
+        again.found(mark);
+        assert!(!again.may_purge());
+        clock.set_wall_by(-8 * DAY);
+        assert!(again.may_purge(), "set right");
+        clock.set_wall_by(8 * DAY);
+        assert!(!again.may_purge(), "a jump while it runs counts as well");
+        again.confirm();
+        assert!(again.may_purge());
+        assert_eq!(again.mark().believed_micros, clock.wall_micros());
+    }
+
+    #[test]
+    fn a_clock_that_goes_on_is_believed_however_long() {
+        let (clock, timestamps) = at(DAY);
+        timestamps.found(timestamps.mark());
+        clock.advance(Duration::from_secs(400 * 86_400));
+        assert!(timestamps.may_purge());
+        for _ in 0..30 {
+            clock.set_wall_by(DAY / 3);
+            assert!(timestamps.may_purge(), "a machine that sleeps at night");
+        }
+        clock.set_wall_by(-30 * DAY);
+        assert!(timestamps.may_purge(), "a clock behind removes nothing too early");
+    }
 
     #[test]
     fn setting_the_wall_leaves_monotonic_time() {

@@ -17,7 +17,7 @@ use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices,
 pub use self::settings::{SETTINGS, Setting};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
-use crate::executor::{PartitionLimits, SizeLimits, ThroughputRules};
+use crate::executor::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
@@ -69,6 +69,8 @@ pub struct Config {
     pub stores_max: usize,
     /// Time between clean-ups of what expired or was deleted; zero: never.
     pub sweep_interval: Duration,
+    /// What is done when the wall clock jumps ahead.
+    pub clock_rules: ClockRules,
     /// Whom the server behaves as.
     pub profile: Profile,
     /// The user's name in the profile `cosmos`.
@@ -150,6 +152,10 @@ impl Config {
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             stores_max: values.parsed("stores-max")?,
             sweep_interval: values.seconds("sweep-seconds")?,
+            clock_rules: ClockRules {
+                jump_max: values.seconds("clock-jump-seconds-max")?,
+                is_confirmed: values.parsed("confirm-clock")?,
+            },
             profile,
             account_name: values.text("account").unwrap_or_default().to_owned(),
             account: Account {

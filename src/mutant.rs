@@ -17,8 +17,10 @@ pub enum Mutant {
     SkipStripe,
     /// A condition that was judged before the store was opened again counts as judged after.
     JudgeByOldOpening,
-    /// A conditional write has the clock's timestamp, whatever was given before a restart.
+    /// A start does not read the timestamps that were given before it.
     ForgetLastTimestamp,
+    /// A write is dated by the clock alone: timestamps repeat, and go back with it.
+    TimestampsRepeat,
     /// A counter whose commit failed is increased once more.
     RetryCounter,
     /// The right half of a split begins one token too high.
@@ -53,13 +55,14 @@ pub enum Mutant {
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 22] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
         Self::SkipStripe,
         Self::JudgeByOldOpening,
         Self::ForgetLastTimestamp,
+        Self::TimestampsRepeat,
         Self::RetryCounter,
         Self::SplitOffByOne,
         Self::MergeLosesRight,

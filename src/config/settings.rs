@@ -177,6 +177,18 @@ pub const SETTINGS: &[Setting] = &[
         "Time between clean-ups of expired and deleted data; 0: never",
     ),
     setting(
+        "clock-jump-seconds-max",
+        "SECONDS",
+        Some("604800"),
+        "Stop clean-ups while the clock is further ahead than this of the last time that the data recorded and the time passed since",
+    ),
+    setting(
+        "confirm-clock",
+        "BOOL",
+        Some("false"),
+        "Confirm at this start that the clock is right, so that clean-ups go on after it jumped ahead",
+    ),
+    setting(
         "partition-bytes-max",
         "BYTES",
         Some("32212254720"),

@@ -6,7 +6,7 @@
 //! !host_id            16 bytes, drawn at the first start
 //! !paging_key         16 bytes, the secret of paging states
 //! !next_storage_id    u32: no table has had this number or one above it
-//! !last_ballot        i64, µs: no conditional write was given a timestamp above it (write::clock)
+//! !last_ballot        i64, µs: no conditional write was given a timestamp above it; of versions without time marks (write::clock)
 //! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
@@ -55,7 +55,7 @@ use crate::executor::logical::{self, Recorded};
 use crate::executor::offers::Offers;
 use crate::executor::paging::PagingKey;
 use crate::executor::probe::PROBE;
-use crate::executor::write::clock::LAST_BALLOT;
+use crate::executor::write::clock::{LAST_BALLOT, WriteClock};
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, Derivations, KeyRange, Order, Space, Store, key};
@@ -136,8 +136,8 @@ pub(crate) struct Catalog {
     pub(crate) indexes: Arc<Indexes>,
     /// Whether a change failed that may have been done: what is in force may not be what the store holds.
     is_unsure: AtomicBool,
-    /// µs, as it was recorded when the catalog was opened; `None`: never.
-    pub(crate) last_ballot: Option<i64>,
+    /// Dates changes of the schema.
+    timestamps: WriteClock,
     /// The large logical partitions that were there when the catalog was opened.
     pub(crate) logical: Vec<Recorded>,
     /// What tables may spend.
@@ -261,10 +261,14 @@ impl Catalog {
         data_centers: Vec<(String, usize)>,
         offers: Offers,
         rules: Rules,
+        timestamps: WriteClock,
     ) -> Result<Self, Error> {
         let recorded = Box::pin(lift::open_stores(&stores)).await?;
         let store = stores.main();
         let found = Found::read(store).await?;
+        if let Some(micros) = found.last_ballot {
+            timestamps.found_ballot(micros);
+        }
         let schema = schema_of(found.records, rules)?;
         let next_storage_id = found
             .next_storage_id
@@ -329,7 +333,7 @@ impl Catalog {
             paging_key: PagingKey(paging_key),
             indexes: Arc::default(),
             is_unsure: AtomicBool::new(false),
-            last_ballot: found.last_ballot,
+            timestamps,
             logical: found.logical,
             growth,
             offers,
@@ -445,7 +449,7 @@ impl Catalog {
         let current = self.current.load_full();
         let before = Arc::clone(&current.schema);
         let context = DdlContext {
-            now_micros: self.clock.wall_micros(),
+            now_micros: self.timestamps.next_micros(),
             new_id: self.table_id(&mut changing),
             storage_id: changing.next_storage_id,
             data_centers: self.data_centers.clone(),

@@ -351,6 +351,7 @@ mod tests {
                 guardrails: Guardrails::default(),
                 prices: Coefficients::default(),
                 limits: SizeLimits::default(),
+                clock_rules: crate::executor::ClockRules::default(),
                 request_log_max: 0,
                 profile: Profile::default(),
                 throughput: ThroughputRules::default(),

@@ -33,8 +33,8 @@ use super::request::Request;
 use super::survey::{TableSurvey, survey};
 use super::watch::Watch;
 use super::write::WriteRoom;
-use super::write::clock::{Ballots, ListKeys, WriteClock};
-use crate::clock::Clock;
+use super::write::clock::{ListKeys, WriteClock};
+use crate::clock::{Clock, Timestamps};
 use crate::functions::{Context, Timeuuids};
 use crate::metrics::Statements;
 use crate::partition::store::{self, Url};
@@ -69,6 +69,8 @@ pub struct Options {
     pub prices: Coefficients,
     /// How large things may be.
     pub limits: SizeLimits,
+    /// What is done when the wall clock jumps.
+    pub clock_rules: ClockRules,
     /// Statements that the request log keeps; 0: none.
     pub request_log_max: usize,
     /// Whom to behave as.
@@ -77,6 +79,24 @@ pub struct Options {
     pub throughput: ThroughputRules,
     /// The account that it stands for, in the profile `cosmos`.
     pub account: rules::Account,
+}
+
+/// What is done when the wall clock jumps ahead.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockRules {
+    /// How far ahead of what the stores recorded, plus the time passed, it may be for what expired to be removed.
+    pub jump_max: Duration,
+    /// An operator says that it is right.
+    pub is_confirmed: bool,
+}
+
+impl Default for ClockRules {
+    fn default() -> Self {
+        Self {
+            jump_max: Timestamps::JUMP_MAX,
+            is_confirmed: false,
+        }
+    }
 }
 
 impl Options {
@@ -135,12 +155,18 @@ impl Database {
     /// # Errors
     /// When the store cannot be opened or its catalog cannot be read.
     pub async fn open(options: Options) -> Result<Self, Error> {
-        let opened = Stores::open(&options.url, &options.store, options.clock.clone()).await;
+        let timestamps = Timestamps::new(options.clock.clone(), options.clock_rules.jump_max);
+        let store_options = store::Options {
+            timestamps: Some(timestamps.clone()),
+            ..options.store.clone()
+        };
+        let opened = Stores::open(&options.url, &store_options, options.clock.clone()).await;
         let stores = opened.map_err(|error| Error::Server(error.to_string()))?;
         let mut random = fastrand::Rng::with_seed(options.seed);
         let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
         let draws = Arc::new(Draws::new(random.u64(..)));
-        let list_keys = ListKeys::new(options.clock.clone(), random.u32(..));
+        let write_clock = WriteClock::new(timestamps.clone());
+        let list_keys = ListKeys::new(write_clock.clone(), random.u32(..));
         let mut node = options.node;
         let nodes = Arc::new(Nodes::new(node.virtual_nodes, options.clock.clone()));
         let data_centers = data_centers(&node);
@@ -163,15 +189,25 @@ impl Database {
             data_centers,
             offers,
             rules,
+            write_clock.clone(),
         )
         .await?;
+        if options.clock_rules.is_confirmed {
+            timestamps.confirm();
+        }
+        write_clock.catch_up().await;
         node.host_id = catalog.host_id;
-        let ballots = Ballots::new(stores.main().clone(), catalog.last_ballot);
         let guarded = Guarded {
             bytes: options.guardrails.partition_bytes,
             tombstones: options.guardrails.partition_tombstones,
         };
-        let logical = LogicalPartitions::new(&options.limits, guarded, options.clock.clone(), catalog.logical.clone());
+        let logical = LogicalPartitions::new(
+            &options.limits,
+            guarded,
+            options.clock.clone(),
+            write_clock.clone(),
+            catalog.logical.clone(),
+        );
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
         Ok(Self {
@@ -179,8 +215,7 @@ impl Database {
             stores,
             writes: WriteRoom {
                 catalog,
-                clock: WriteClock::new(options.clock.clone()),
-                ballots,
+                clock: write_clock,
                 list_keys,
                 stripes: Stripes::default(),
                 limits: options.limits,
@@ -265,6 +300,11 @@ impl Database {
     /// The time against which expiry is judged, seconds since 1970-01-01 UTC.
     pub(super) fn now_seconds(&self) -> i64 {
         self.writes.clock.now_seconds()
+    }
+
+    /// Whether what expired may be removed: the clock is believed.
+    pub(super) fn may_purge(&self) -> bool {
+        self.writes.clock.may_purge()
     }
 
     #[cfg(test)]

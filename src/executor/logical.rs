@@ -33,6 +33,7 @@ use bytes::Bytes;
 
 use super::index::rows::IndexedRows;
 use super::limits::{SizeLimits, in_words};
+use super::write::clock::WriteClock;
 use super::{Error, storage_read};
 use crate::clock::Clock;
 use crate::partition::Gauges;
@@ -350,11 +351,18 @@ pub(crate) struct LogicalPartitions {
     /// Somebody counts behind the writers.
     is_counting: AtomicBool,
     clock: Clock,
+    timestamps: WriteClock,
 }
 
 impl LogicalPartitions {
     /// `recorded`: what the catalog has of partitions of tables that are there.
-    pub(crate) fn new(limits: &SizeLimits, guarded: Guarded, clock: Clock, recorded: Vec<Recorded>) -> Self {
+    pub(crate) fn new(
+        limits: &SizeLimits,
+        guarded: Guarded,
+        clock: Clock,
+        timestamps: WriteClock,
+        recorded: Vec<Recorded>,
+    ) -> Self {
         let cap = limits.logical_partition_bytes_max;
         let slack = cap.map_or(0, |cap| cap / 200);
         let watched = recorded.into_iter().map(|recorded| {
@@ -382,6 +390,7 @@ impl LogicalPartitions {
             seen: Mutex::default(),
             is_counting: AtomicBool::new(false),
             clock,
+            timestamps,
         }
     }
 
@@ -611,6 +620,7 @@ impl LogicalPartitions {
             return Ok(());
         }
         let began = self.clock.monotonic();
+        let sweep_at = sweep_at.filter(|_| self.timestamps.may_purge());
         if let Some(now_seconds) = sweep_at {
             let prefix = key::partition_prefix(weight.table.storage_id, weight.token, &weight.key);
             let grace = i64::from(weight.table.options.gc_grace_seconds);

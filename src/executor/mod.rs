@@ -52,7 +52,7 @@ pub use answer::{
     Answer, AnswerKind, BatchKind, ChangeKind, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange,
     SessionState, Values,
 };
-pub use database::{Database, LiveSource, Member, Options};
+pub use database::{ClockRules, Database, LiveSource, Member, Options};
 pub use error::Error;
 pub(crate) use error::{storage_read, storage_write};
 pub use figures::{PartitionFigures, StoreFigures};

@@ -6,7 +6,7 @@ use crate::partition::store::{Swept, key};
 
 impl Database {
     /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
-    /// `gc_grace_seconds`. Writers do not wait for it; it may stop anywhere. A table dropped meanwhile is left to its own removal.
+    /// `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may stop anywhere. A table dropped meanwhile is left to its own removal.
     ///
     /// # Errors
     /// When the medium fails; what was swept before stays so.
@@ -16,6 +16,9 @@ impl Database {
         let schema = &snapshot.schema;
         let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
         for table in tables.filter(|table| !table.is_virtual) {
+            if !self.may_purge() {
+                break;
+            }
             let gc_before_seconds = now_seconds.saturating_sub(table.options.gc_grace_seconds.into());
             let range = key::table_range(table.storage_id);
             let stores = snapshot.partitions_of(table.storage_id);

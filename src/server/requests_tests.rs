@@ -21,6 +21,7 @@ pub(in crate::server) async fn memory() -> Database {
         guardrails: crate::planner::Guardrails::default(),
         prices: crate::throughput::Coefficients::default(),
         limits: crate::executor::SizeLimits::default(),
+        clock_rules: crate::executor::ClockRules::default(),
         request_log_max: 100,
         profile: crate::profile::Profile::default(),
         throughput: crate::executor::ThroughputRules::default(),

@@ -256,6 +256,7 @@ async fn open(
         guardrails: config.guardrails.clone(),
         prices: config.prices,
         limits: config.limits,
+        clock_rules: config.clock_rules,
         request_log_max: config.request_log_max,
         profile: config.profile,
         throughput: config.throughput,

@@ -43,7 +43,7 @@ impl Store {
     ) -> Result<Self> {
         match (self, url) {
             #[cfg(feature = "simulation")]
-            (Self::Simulated(store), _) => store.open_beside(number, is_new).map(Self::Simulated),
+            (Self::Simulated(store), _) => store.open_beside(number, is_new, options).map(Self::Simulated),
             (Self::Fjall(_), Url::File(main)) => {
                 let path = directory(main, number);
                 if !is_new && !fjall::is_store(&path) {

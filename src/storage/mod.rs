@@ -164,7 +164,7 @@ impl Store {
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         #[cfg(feature = "simulation")]
         if let (Url::Memory, Some(medium)) = (url, &options.medium) {
-            return Ok(Self::Simulated(medium.open()));
+            return Ok(Self::Simulated(medium.open(options)));
         }
         match url {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),

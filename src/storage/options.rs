@@ -6,6 +6,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
+use crate::clock::{TimeMark, Timestamps};
+use crate::mutant::{self, Mutant};
 
 /// When a commit is answered, on engines that keep data on a medium.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -83,6 +85,8 @@ pub struct Options {
     pub batch_bytes_max: usize,
     /// Most stores beside this one. Each takes what this one may: caches, queue, log, threads or tasks.
     pub stores_beside_max: usize,
+    /// Takes in the time marks of stores that are opened, and says what commits record; `None`: a store keeps the mark that it has.
+    pub timestamps: Option<Timestamps>,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
     /// The simulated medium that `memory:` is kept on; `None`: memory itself.
@@ -103,10 +107,30 @@ impl Default for Options {
             commit_group_bytes_max: 4 * MIB,
             batch_bytes_max: 64 * MIB,
             stores_beside_max: 8,
+            timestamps: None,
             faults: None,
             #[cfg(feature = "simulation")]
             medium: None,
         }
+    }
+}
+
+impl Options {
+    /// Takes in what a store that was opened has recorded.
+    pub(super) fn found_time(&self, mark: Option<TimeMark>) {
+        if let (Some(timestamps), Some(mark)) = (&self.timestamps, mark)
+            && !mutant::is_on(Mutant::ForgetLastTimestamp)
+        {
+            timestamps.found(mark);
+        }
+    }
+
+    /// What a commit records, in a store that has recorded `before`; `None`: it never did, and does not now.
+    pub(super) fn time_mark(&self, before: Option<TimeMark>) -> Option<TimeMark> {
+        let Some(timestamps) = &self.timestamps else {
+            return before;
+        };
+        Some(timestamps.mark())
     }
 }
 

@@ -319,10 +319,13 @@ pub(super) fn read_decimal(reader: &mut KeyReader<'_>) -> Result<Vec<u8>, Corrup
     }
     let count = i64::try_from(digits.len()).map_err(|_| Corrupt("decimal"))?;
     let mut scale = count.checked_sub(exponent).ok_or(Corrupt("decimal"))?;
-    while (-PLAIN_ZEROS_MAX..0).contains(&scale) {
+    if (-PLAIN_ZEROS_MAX..0).contains(&scale) {
         digits.extend(std::iter::repeat_n(b'0', usize::try_from(-scale).unwrap_or(0)));
         scale = 0;
     }
+    // Without the zeros at its end a number may have no scale of 32 bits. Then this is another number, so not the value's bytes, and
+    // those are in the key's trailer.
+    let scale = scale.max(i64::from(i32::MIN));
     let unscaled = BigInt::parse_bytes(&digits, 10).ok_or(Corrupt("decimal"))?;
     let decimal = Decimal {
         unscaled: if mask == 0 { unscaled } else { -unscaled },

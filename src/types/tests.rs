@@ -7,6 +7,7 @@
 use super::*;
 use bytes::Bytes;
 use grammar::ast::{Literal, Term};
+use num_bigint::BigInt;
 use proptest::prelude::*;
 use serde_json::Value;
 use std::cmp::Ordering;
@@ -612,8 +613,28 @@ fn value(value_type: &CqlType, seed: &mut Vec<u8>) -> Vec<u8> {
             let mut bytes: Vec<u8> = (0..width).map(|_| next()).collect();
             match native {
                 Native::Timeuuid => bytes[6] = bytes[6] & 0x0f | 0x10,
-                // Scales that differ little, so that equal numbers meet.
-                Native::Decimal => bytes[..4].copy_from_slice(&i32::from(next() % 5).to_be_bytes()),
+                // Scales that differ little, so that equal numbers meet, at either end too, and digits that end in zeros.
+                Native::Decimal => {
+                    let near = i32::from(next() % 5);
+                    let scale = match next() % 4 {
+                        0 => i32::MIN + near,
+                        1 => i32::MAX - near,
+                        _ => near - 2,
+                    };
+                    bytes[..4].copy_from_slice(&scale.to_be_bytes());
+                    if next() % 2 == 0 {
+                        let digits =
+                            BigInt::from_signed_bytes_be(&bytes[4..]) * BigInt::from(10).pow(u32::from(next() % 12));
+                        bytes.truncate(4);
+                        bytes.extend(digits.to_signed_bytes_be());
+                    }
+                }
+                // Lengths around 255, where a key writes them otherwise.
+                Native::Varint if next() % 8 == 0 => {
+                    let sign = if next() % 2 == 0 { 0 } else { 0xff };
+                    let length = 250 + usize::from(next() % 10);
+                    bytes.splice(0..0, std::iter::repeat_n(sign ^ 0x55, length));
+                }
                 _ => {}
             }
             bytes
@@ -633,7 +654,90 @@ fn fields<'a>(types: impl Iterator<Item = &'a CqlType>, seed: &mut Vec<u8>) -> V
     encode_tuple(values.iter().map(Option::as_deref)).to_vec()
 }
 
+/// What Cassandra 5.0.9 does with decimals whose scales are at either end: takes each as a clustering key, and reads them in this order.
+#[test]
+fn decimals_with_scales_at_either_end_are_keys() {
+    let ordered = [
+        "800000009c",
+        "80000001ff",
+        "8000000000",
+        "7fffffff01",
+        "7fffffff64",
+        "0000000101",
+        "000000000a",
+        "8000000001",
+        "800000000a",
+        "8000000064",
+    ];
+    let decimal = CqlType::Native(Native::Decimal);
+    for descending in [false, true] {
+        let mut keys = Vec::new();
+        for hexadecimal in ordered {
+            let bytes = unhex(hexadecimal).unwrap();
+            let mut key = Vec::new();
+            decimal.encode_key(&bytes, descending, &mut key);
+            let mut input = key.as_slice();
+            assert_eq!(
+                decimal.decode_key(&mut input, descending).unwrap(),
+                bytes,
+                "{hexadecimal}"
+            );
+            assert!(input.is_empty());
+            keys.push(key);
+        }
+        if descending {
+            keys.reverse();
+        }
+        assert!(keys.is_sorted(), "{descending}");
+    }
+    let json = |hexadecimal: &str| decimal.to_json(&unhex(hexadecimal).unwrap());
+    assert_eq!(
+        ["800000009c", "8000000000", "7fffffff00", "8000000064"].map(json),
+        [
+            "-1.00E+2147483650",
+            "0E+2147483648",
+            "0E-2147483647",
+            "1.00E+2147483650"
+        ]
+    );
+}
+
+/// Bytes near a valid value: cut, with bytes more, or with one changed.
+fn near(mut bytes: Vec<u8>, seed: &mut Vec<u8>) -> Vec<u8> {
+    let (how, place) = (seed.pop().unwrap_or(0), usize::from(seed.pop().unwrap_or(0)));
+    match how % 4 {
+        0 => bytes.truncate(place % (bytes.len() + 1)),
+        1 => bytes.extend(seed.iter().take(place % 5)),
+        2 if !bytes.is_empty() => {
+            let place = place % bytes.len();
+            bytes[place] = seed.pop().unwrap_or(0xff);
+        }
+        _ => {}
+    }
+    bytes
+}
+
 proptest! {
+    /// Whatever validates comes back from a key and prints; so do bytes that do not validate, which old versions may have let in.
+    #[test]
+    fn keys_give_back_what_was_accepted(
+        value_type in any_type(),
+        seed in proptest::collection::vec(any::<u8>(), 0..120),
+        descending: bool,
+    ) {
+        let mut seed = seed;
+        let x = value(&value_type, &mut seed);
+        let x = near(x, &mut seed);
+        let stored = value_type.normalize(&Bytes::from(x.clone())).unwrap_or_else(|_| x.into());
+        let mut key = Vec::new();
+        value_type.encode_key(&stored, descending, &mut key);
+        key.push(7);
+        let mut input = key.as_slice();
+        prop_assert_eq!(&value_type.decode_key(&mut input, descending).unwrap(), &stored);
+        prop_assert_eq!(input, &[7]);
+        let _ = (value_type.to_json(&stored), value_type.to_literal(&stored), value_type.to_text(&stored));
+    }
+
     /// Keys are in the order of values and come back, whatever the type.
     #[test]
     fn keys_are_in_order(
@@ -683,7 +787,9 @@ proptest! {
         let x = value(&value_type, &mut seed.clone());
         // A time may hold more than a day, a timestamp lose its era, a float its NaN's bits, an empty value has no text.
         let exact = !matches!(row.native, Native::Time | Native::Timestamp | Native::Float | Native::Double);
-        if exact && !x.is_empty() {
+        // Cassandra does not read the exponent 2147483648 that it prints.
+        let is_read = Decimal::decode(&x).is_none_or(|decimal| row.native != Native::Decimal || decimal.scale.abs_diff(0) < 1 << 30);
+        if exact && is_read && !x.is_empty() {
             let again = value_type.parse_text(&value_type.to_text(&x)).unwrap();
             prop_assert_eq!(value_type.compare(&again, &x), Ordering::Equal, "{}", value_type.to_text(&x));
         }

@@ -1,6 +1,7 @@
 //! The database in one process, without a socket: what statements do, on each engine, and what is left after a crash.
 
 mod charges;
+mod clock;
 mod executor;
 mod golden;
 mod guardrails;

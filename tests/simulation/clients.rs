@@ -15,7 +15,7 @@ use super::marks::Mark;
 use super::model::{Ask, Operation, State};
 use super::runner::{Runner, pass};
 use super::world::{
-    COUNTERS, Existence, KEYS, Line, Outcome, PAIRS, REGISTERS, ROWS, Scan, Server, World, rest, token,
+    COUNTERS, Existence, KEYS, Line, Outcome, PAIRS, PLAIN_REGISTERS, REGISTERS, ROWS, Scan, Server, World, rest, token,
 };
 
 pub(crate) use at_rest::check_at_rest;
@@ -56,6 +56,7 @@ pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server
             ),
             "CREATE TABLE ks.p (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 3".to_owned(),
             "CREATE TABLE ks.r (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 2".to_owned(),
+            "CREATE TABLE ks.w (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 2".to_owned(),
             "CREATE TABLE ks.n (k int PRIMARY KEY, n counter)".to_owned(),
             "CREATE TABLE ks.x (k bigint PRIMARY KEY) WITH helenus_partitions = 2".to_owned(),
         ];
@@ -93,7 +94,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
     if world.is_narrow && world.chance(700) {
         return ask_register(world, server).await;
     }
-    match world.below(124) {
+    match world.below(132) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
         29..31 => delete(world, server, Extent::Partition).await,
@@ -113,6 +114,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
         108..114 => split_or_merge(world, server).await,
         114..116 => repartition(world, server).await,
         116..122 => lift_or_lower(world, server).await,
+        122..130 => ask_plain(world, server).await,
         _ => create_or_drop(world, server).await,
     }
 }
@@ -394,9 +396,27 @@ async fn ask_register(world: &Rc<World>, server: &Server) {
     operate(world, server, register, ask).await;
 }
 
+/// A register that the server dates: a write that was acknowledged before another was asked for is never read after that one.
+async fn ask_plain(world: &Rc<World>, server: &Server) {
+    let register = REGISTERS + usize::try_from(world.below(PLAIN_REGISTERS as u64)).unwrap();
+    if world.registers.borrow()[register].operations.len() >= HISTORY_MAX {
+        return;
+    }
+    let number = world.number();
+    let ask = match world.below(10) {
+        0..4 => Ask::Read,
+        4..8 => Ask::Put(number),
+        _ => Ask::Erase,
+    };
+    operate(world, server, register, ask).await;
+}
+
 async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) -> bool {
     let text = match ask {
+        Ask::Read if register >= REGISTERS => format!("SELECT v FROM w WHERE k = {register}"),
         Ask::Read => format!("SELECT v FROM r WHERE k = {register}"),
+        Ask::Put(value) => format!("UPDATE w SET v = {value} WHERE k = {register}"),
+        Ask::Erase => format!("DELETE FROM w WHERE k = {register}"),
         Ask::Insert(value) => format!("INSERT INTO r (k, v) VALUES ({register}, {value}) IF NOT EXISTS"),
         Ask::Swap(from, to) => format!("UPDATE r SET v = {to} WHERE k = {register} IF v = {from}"),
         Ask::Delete(from) => format!("DELETE FROM r WHERE k = {register} IF v = {from}"),
@@ -439,6 +459,12 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
             one.end = Some(end);
             one.applied = true;
             one.shown = lines.first().and_then(|line| line[0]);
+            true
+        }
+        Outcome::Done(..) if matches!(ask, Ask::Put(_) | Ask::Erase) => {
+            one.end = Some(end);
+            one.applied = true;
+            world.mark(Mark::DatedByServer);
             true
         }
         Outcome::Done(lines, _) => {

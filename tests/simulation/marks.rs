@@ -35,10 +35,11 @@ pub(crate) enum Mark {
     Lowered,
     CrashInLift,
     BatchWhileApart,
+    DatedByServer,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 30] = [
+    pub(crate) const ALL: [Self; 31] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -69,6 +70,7 @@ impl Mark {
         Self::Lowered,
         Self::CrashInLift,
         Self::BatchWhileApart,
+        Self::DatedByServer,
     ];
 }
 

@@ -138,6 +138,10 @@ pub(crate) enum Ask {
     Swap(i64, i64),
     /// If it has this value.
     Delete(i64),
+    /// Whatever it has.
+    Put(i64),
+    /// Whatever it has, to nothing.
+    Erase,
 }
 
 /// An operation on one register. Moments are turns.
@@ -153,7 +157,7 @@ pub(crate) struct Operation {
     pub(crate) shown: Option<i64>,
 }
 
-/// One register: a row that only conditional statements touch.
+/// One register: a row that only conditional statements touch, or only unconditional ones that the server dates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Register {
     pub(crate) initial: Option<i64>,
@@ -201,6 +205,8 @@ fn step(one: &Operation, value: Option<i64>) -> Option<Option<i64>> {
         Ask::Insert(new) => (value.is_none(), Some(new)),
         Ask::Swap(from, to) => (value == Some(from), Some(to)),
         Ask::Delete(from) => (value == Some(from), None),
+        Ask::Put(to) => (true, Some(to)),
+        Ask::Erase => (true, None),
     };
     if one.end.is_none() {
         // Nobody saw it: it matters only where it does something.
@@ -292,6 +298,14 @@ mod tests {
         // Two swaps of one value: one of them must fail.
         let swap = |to, begin, end| operation(Ask::Swap(1, to), begin, end, true, None);
         assert!(!of(&[insert.clone(), swap(2, 3, Some(9)), swap(3, 3, Some(9))]));
+        // A write that hides nothing, since it is dated below the one before it.
+        let put = |to, begin| operation(Ask::Put(to), begin, Some(begin + 1), true, None);
+        let read = |begin, value| operation(Ask::Read, begin, Some(begin + 1), true, value);
+        assert!(of(&[put(1, 0), put(2, 3), read(5, Some(2))]));
+        assert!(!of(&[put(1, 0), put(2, 3), read(5, Some(1))]));
+        let erase = operation(Ask::Erase, 3, Some(4), true, None);
+        assert!(of(&[put(1, 0), erase.clone(), read(5, None)]));
+        assert!(!of(&[put(1, 0), erase, read(5, Some(1))]));
         // One that nobody answered may have happened, but not between.
         let lost = swap(2, 3, None);
         let read = |begin, value| operation(Ask::Read, begin, Some(begin + 1), true, Some(value));

@@ -22,9 +22,10 @@ const NOW_MICROS: i64 = 1_700_000_000_000_000;
 /// Logical partitions and rows of each in table `t`.
 pub(crate) const KEYS: i32 = 10;
 pub(crate) const ROWS: i32 = 5;
-/// Pairs of rows of table `p`, registers, counters.
+/// Pairs of rows of table `p`, registers of table `r`, registers of table `w`, which are numbered behind those of `r`, counters.
 pub(crate) const PAIRS: usize = 4;
 pub(crate) const REGISTERS: usize = 3;
+pub(crate) const PLAIN_REGISTERS: usize = 2;
 pub(crate) const COUNTERS: usize = 3;
 
 /// Turns in which what is in work must come to rest once nothing new is asked.
@@ -155,7 +156,7 @@ impl World {
             numbers: Cell::new(0),
             rows: RefCell::default(),
             pairs: RefCell::new(vec![RowVersions::default(); PAIRS]),
-            registers: RefCell::new(vec![Register::default(); REGISTERS]),
+            registers: RefCell::new(vec![Register::default(); REGISTERS + PLAIN_REGISTERS]),
             counters: RefCell::new(vec![Counter::default(); COUNTERS]),
             truncated: RefCell::default(),
             tables: RefCell::new([Existence::IsNot; 2]),

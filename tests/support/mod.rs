@@ -46,6 +46,7 @@ impl Client {
             guardrails: helenus::planner::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::executor::SizeLimits::default(),
+            clock_rules: helenus::executor::ClockRules::default(),
             request_log_max: 100,
             profile: helenus::profile::Profile::default(),
             throughput: ThroughputRules::default(),

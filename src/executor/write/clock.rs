@@ -1,124 +1,98 @@
-//! Timestamps of writes and keys of list elements: both rise strictly on this node.
+//! Timestamps of writes, of schema changes, and keys of list elements: all by one clock, and all rise strictly, across restarts too
+//! ([`Timestamps`]).
 
-use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::sync::Mutex;
 
-use super::WriteRequest;
-use crate::clock::Clock;
-use crate::executor::{Error, storage_write};
+use crate::clock::{TimeMark, Timestamps};
+use crate::executor::Error;
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Space, Store};
 
-/// Gives µs timestamps that never repeat and never go back.
-#[derive(Debug)]
-pub(crate) struct WriteClock {
-    clock: Clock,
-    last: AtomicI64,
-}
+/// How far the last timestamp before a start may be ahead of the wall clock for the start to wait: what is written next, also by
+/// drivers with timestamps of their own, is then above it. Further ahead, the wall clock was set back.
+const WAIT_MAX: Duration = Duration::from_secs(1);
+
+/// Gives µs timestamps that never repeat and never go back. Clones are the same.
+#[derive(Clone, Debug)]
+pub(crate) struct WriteClock(Timestamps);
 
 impl WriteClock {
-    pub(crate) fn new(clock: Clock) -> Self {
-        Self {
-            clock,
-            last: AtomicI64::new(i64::MIN),
-        }
+    pub(crate) fn new(timestamps: Timestamps) -> Self {
+        Self(timestamps)
     }
 
-    /// The next timestamp: now, or just above the last one when the clock has not moved.
+    /// The next timestamp: now, or just above the last one when the clock has not moved or was set back.
     pub(crate) fn next_micros(&self) -> i64 {
-        let now = self.clock.wall_micros();
-        let taken = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
-            Some(now.max(last.saturating_add(1)))
-        });
-        // The closure always gives a value, so this is the one before ours.
-        let (Ok(last) | Err(last)) = taken;
-        now.max(last.saturating_add(1))
+        if mutant::is_on(Mutant::TimestampsRepeat) {
+            return self.0.clock().wall_micros();
+        }
+        self.0.next_micros()
     }
 
-    /// From now on every timestamp is above this one.
-    fn raise(&self, above: i64) {
-        self.last.fetch_max(above, Ordering::Relaxed);
+    /// The timestamp of a conditional write: the next one, or just above the newest timestamp of what it reads and writes. A condition
+    /// that was met decides about what is stored, so what it writes must be the newest there (as Cassandra's ballots are). What a client
+    /// dated ahead does not raise the clock: it dates this write, and no other.
+    ///
+    /// # Errors
+    /// When something there has the last timestamp of all.
+    pub(crate) fn above(&self, newest: Option<i64>) -> Result<i64, Error> {
+        let next = self.next_micros();
+        let Some(newest) = newest.filter(|newest| *newest >= next) else {
+            return Ok(next);
+        };
+        newest.checked_add(1).ok_or_else(|| {
+            let text = "Cannot apply the condition: a row that it reads or writes has the timestamp 9223372036854775807, the last one \
+                        there is, so that no later write takes effect";
+            Error::Invalid(text.to_owned())
+        })
+    }
+
+    /// Takes in the record that versions without time marks kept of conditional writes.
+    pub(crate) fn found_ballot(&self, micros: i64) {
+        self.0.found(TimeMark {
+            given_micros: micros,
+            ..TimeMark::default()
+        });
+    }
+
+    /// Waits at the start until the wall clock has passed the last timestamp before it, if that is near. If it is not, timestamps go
+    /// on above the last one.
+    pub(crate) async fn catch_up(&self) {
+        let ahead = self.0.ahead();
+        if ahead.is_zero() {
+            return;
+        }
+        if ahead <= WAIT_MAX {
+            self.0.clock().sleep(ahead + Duration::from_micros(1)).await;
+            return;
+        }
+        tracing::warn!(
+            ahead_seconds = ahead.as_secs(),
+            "the clock is behind the last timestamp that this server gave, so it was set back: timestamps go on above that one; writes \
+             of clients that bring timestamps of the present lose against what was written before"
+        );
+    }
+
+    /// Whether what expired may be removed from the stores ([`Timestamps::may_purge`]).
+    pub(crate) fn may_purge(&self) -> bool {
+        self.0.may_purge()
     }
 
     /// µs since 1970-01-01 UTC, for reading.
     pub(crate) fn now_micros(&self) -> i64 {
-        self.clock.wall_micros()
+        self.0.clock().wall_micros()
     }
 
     /// Seconds since 1970-01-01 UTC.
     pub(crate) fn now_seconds(&self) -> i64 {
-        self.clock.wall_seconds()
+        self.0.clock().wall_seconds()
     }
 }
 
-/// The catalog's record of [`Ballots`]: µs as i64, big-endian.
+/// The record in which versions without time marks kept how far conditional writes had come: µs as i64, big-endian. It is read, and
+/// not written any more.
 pub(crate) const LAST_BALLOT: &[u8] = b"!last_ballot";
-
-/// How far ahead of the timestamps given the record is: once in so many µs somebody waits for it to be written. After a crash the
-/// first conditional write may be dated so much into the future, so it must be short.
-const RECORDED_AHEAD_MICROS: i64 = 100_000;
-
-/// Gives the timestamps of conditional writes: each above all before it, also when the server was started again since and the
-/// machine's clock was set back. A condition that was met decides about what is stored, so what it writes must be the newest
-/// (Cassandra's ballots keep the same order through what Paxos remembers).
-///
-/// No timestamp is given before a record is durable that is not below it; the next start begins behind the record.
-#[derive(Debug)]
-pub(crate) struct Ballots {
-    last: AtomicI64,
-    /// Durable.
-    recorded: AtomicI64,
-    /// Held by who writes the record.
-    recording: Mutex<()>,
-    store: Store,
-}
-
-impl Ballots {
-    /// `recorded` is what the record in this store holds.
-    pub(crate) fn new(store: Store, recorded: Option<i64>) -> Self {
-        let recorded = recorded.unwrap_or(i64::MIN);
-        let begins = if mutant::is_on(Mutant::ForgetLastTimestamp) {
-            i64::MIN
-        } else {
-            recorded
-        };
-        Self {
-            last: AtomicI64::new(begins),
-            recorded: AtomicI64::new(recorded),
-            recording: Mutex::default(),
-            store,
-        }
-    }
-
-    /// The next timestamp; those that the node gives to other writes afterwards are above it.
-    ///
-    /// # Errors
-    /// When the store takes no record.
-    pub(crate) async fn next(&self, clock: &WriteClock, request: &WriteRequest) -> Result<i64, Error> {
-        let now = clock.next_micros();
-        let taken = self.last.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| {
-            Some(now.max(last.saturating_add(1)))
-        });
-        let (Ok(last) | Err(last)) = taken;
-        let next = now.max(last.saturating_add(1));
-        clock.raise(next);
-        if next > self.recorded.load(Ordering::Acquire) {
-            let _alone = self.recording.lock().await;
-            if next > self.recorded.load(Ordering::Acquire) {
-                let record = next.saturating_add(RECORDED_AHEAD_MICROS);
-                let mut batch = Batch::new();
-                let value = Bytes::copy_from_slice(&record.to_be_bytes());
-                batch.put(Space::Catalog, LAST_BALLOT.to_vec(), value);
-                let committed = self.store.commit(batch).await;
-                committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
-                self.recorded.store(record, Ordering::Release);
-            }
-        }
-        Ok(next)
-    }
-}
 
 /// Gives the keys under which elements of lists are kept, in the order in which they shall stand.
 ///
@@ -137,11 +111,8 @@ const MIRROR: i64 = 1_262_304_000_000_000;
 
 impl ListKeys {
     /// Keys that no other node makes.
-    pub(crate) fn new(clock: Clock, node: u32) -> Self {
-        Self {
-            clock: WriteClock::new(clock),
-            node,
-        }
+    pub(crate) fn new(clock: WriteClock, node: u32) -> Self {
+        Self { clock, node }
     }
 
     /// Keys behind every one given before.
@@ -173,18 +144,26 @@ impl ListKeys {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::clock::Clock;
+
+    fn clock(micros: i64) -> WriteClock {
+        WriteClock::new(Timestamps::new(Clock::manual(micros), Timestamps::JUMP_MAX))
+    }
 
     #[test]
-    fn timestamps_rise_while_the_clock_stands() {
-        let clock = WriteClock::new(Clock::manual(5));
-        assert_eq!((clock.next_micros(), clock.next_micros()), (5, 6));
-        clock.clock.advance(std::time::Duration::from_micros(10));
-        assert_eq!(clock.next_micros(), 15);
+    fn a_conditional_write_stands_above_what_is_there_and_does_not_raise_the_clock() {
+        let clock = clock(5);
+        assert_eq!(clock.above(None).unwrap(), 5);
+        assert_eq!(clock.above(Some(5)).unwrap(), 6);
+        assert_eq!(clock.above(Some(1000)).unwrap(), 1001);
+        assert_eq!(clock.next_micros(), 8);
+        assert_eq!(clock.above(Some(i64::MAX - 1)).unwrap(), i64::MAX);
+        assert!(matches!(clock.above(Some(i64::MAX)), Err(Error::Invalid(_))));
     }
 
     #[test]
     fn list_keys_stand_in_order() {
-        let keys = ListKeys::new(Clock::manual(1_700_000_000_000_000), 1);
+        let keys = ListKeys::new(clock(1_700_000_000_000_000), 1);
         let first: Vec<_> = keys.append(2).collect();
         let behind: Vec<_> = keys.append(2).collect();
         let before: Vec<_> = keys.prepend(2).collect();

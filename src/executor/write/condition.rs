@@ -30,7 +30,7 @@ use crate::token::Token;
 use crate::types::{CqlType, Native};
 
 use super::passes::by_lists;
-use super::{JUDGEMENTS_MAX, Judged, Outcome, Routed, Staged, WriteRequest, WriteRoom, forms};
+use super::{JUDGEMENTS_MAX, Judged, Outcome, Routed, Staged, WriteRequest, WriteRoom, forms, newest};
 
 /// The rows that conditions look at, as they are now.
 struct Current<'a> {
@@ -135,7 +135,8 @@ impl WriteRoom {
                 return current.refusal(modifications, is_batch).map(Some);
             }
         }
-        let timestamp = self.ballots.next(&self.clock, request).await?;
+        let newest = newest::of(modifications, partition, token, partition_key).await?;
+        let timestamp = self.clock.above(newest)?;
         let mut staged = Staged {
             judged,
             deletes_just_before: true,
@@ -217,7 +218,7 @@ fn column_of(filter: &BoundFilter) -> Option<usize> {
 
 /// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static row's, also
 /// where the statement names another, which then is not read at all (Cassandra's `ColumnConditions.addConditionsTo`).
-fn rows_asked(modification: &BoundModification) -> impl Iterator<Item = Option<&[u8]>> {
+pub(super) fn rows_asked(modification: &BoundModification) -> impl Iterator<Item = Option<&[u8]>> {
     let row = condition_row(modification);
     let (own, of_static) = match &modification.condition {
         BoundCondition::Always => (false, false),

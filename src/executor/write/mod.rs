@@ -7,6 +7,7 @@ pub(crate) mod clock;
 pub(crate) mod condition;
 mod forms;
 pub(crate) mod fragment;
+mod newest;
 mod one_partition;
 pub(crate) mod passes;
 mod prices;
@@ -29,7 +30,7 @@ use crate::schema::Table;
 use crate::throughput::Charges;
 use crate::token::Token;
 
-use clock::{Ballots, ListKeys, WriteClock};
+use clock::{ListKeys, WriteClock};
 use fragment::{Stamp, reads_before};
 use one_partition::OnePartition;
 use passes::by_lists;
@@ -43,7 +44,6 @@ pub(crate) use staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
 pub(crate) struct WriteRoom {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: WriteClock,
-    pub(crate) ballots: Ballots,
     pub(crate) list_keys: ListKeys,
     pub(crate) stripes: Stripes,
     pub(crate) limits: SizeLimits,

@@ -29,9 +29,9 @@ use super::acknowledged::{Acknowledged, ChainEnd};
 use super::directory::{Directory, full_or};
 use super::fjall::{Engine, FORMAT, Published, Recovered, Shared, guard};
 use super::group::{Group, Placed, placed, runs};
-use super::layout::{chain_record, full_range, range_record, size_record, with_full_key};
+use super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
 use super::{DeletionTables, Order, add_table, remove_tables};
-use crate::clock::Clock;
+use crate::clock::{Clock, TimeMark};
 use crate::metrics;
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
@@ -106,6 +106,8 @@ pub(super) struct Committer {
     /// `None` only while it is opened again.
     engine: Option<Arc<Engine>>,
     end: ChainEnd,
+    /// What the last group recorded of time; `None`: nothing.
+    time: Option<TimeMark>,
     sizes: Sizes,
     /// Rows that need not be looked for before they are written.
     absence: Absence,
@@ -145,6 +147,7 @@ impl Committer {
             acknowledged,
             engine: None,
             end: ChainEnd::default(),
+            time: None,
             sizes: Sizes::default(),
             absence: Absence::new(absence_bytes_max),
             deletion_tables: DeletionTables::default(),
@@ -169,6 +172,8 @@ impl Committer {
     fn take_over(&mut self, recovered: Recovered) {
         self.engine = Some(Arc::new(recovered.engine));
         self.end = recovered.end;
+        self.time = recovered.time;
+        self.options.found_time(self.time);
         self.sizes = recovered.sizes;
         // A group that failed may be there in spite of its answer, so what was known before is known no more.
         self.absence.begin(self.sizes.tables_with_rows());
@@ -550,10 +555,12 @@ impl Committer {
             }
         }
         let end = self.end.then(digest);
-        let (key, value) = chain_record(end);
+        // Taken after the group's batches were handed over, so no timestamp in them is above it.
+        let time = self.options.time_mark(self.time);
+        let (key, value) = chain_record(end, time);
         batch.insert(&engine.data, key, value);
         if self.end.seq > 0 {
-            batch.remove(&engine.data, chain_record(self.end).0);
+            batch.remove(&engine.data, chain_key(self.end));
         }
         let written = self
             .wait_for_room(&engine)
@@ -564,6 +571,7 @@ impl Committer {
             cause
         })?;
         self.end = end;
+        self.time = time;
         self.sizes = sizes;
         self.deletion_tables = deletion_tables;
         let seq = CommitSeq(end.seq);

@@ -9,7 +9,7 @@
 //! its number and a running checksum and removes the record before it. When every group is there, exactly one record is, and it is not
 //! older than what was last acknowledged (acknowledged.rs). A group lost from the middle leaves the record that it should have removed;
 //! groups lost from the end leave the record too old. Either way the store is refused by name. A kill at any instant loses only what
-//! was not acknowledged, and loses it from the end.
+//! was not acknowledged, and loses it from the end. The same record carries the time mark of the group ([`TimeMark`]).
 //!
 //! Sources: fjall 3.1.13 (`batch`, `journal`, `recovery`), whose behaviour the tests hold in place.
 
@@ -33,7 +33,7 @@ use super::directory::{Directory, full_or};
 use super::layout::{OWN, Own, full_range, parse_own, with_full_key};
 use super::room::Room;
 use super::{DeletionTables, Order, Stride, walk_stride};
-use crate::clock::Clock;
+use crate::clock::{Clock, TimeMark};
 use crate::storage::batch::{Batch, Space};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
@@ -114,6 +114,8 @@ pub(super) struct Engine {
 pub(super) struct Recovered {
     pub(super) engine: Engine,
     pub(super) end: ChainEnd,
+    /// What the last group recorded of time; `None`: it was written before there were time marks.
+    pub(super) time: Option<TimeMark>,
     pub(super) sizes: Sizes,
     pub(super) deletion_tables: DeletionTables,
     /// Ranges whose deletion was not finished, by their record's number.
@@ -308,16 +310,20 @@ impl Engine {
     fn recover(self, store: &Path, acknowledged: Option<ChainEnd>) -> Result<Recovered> {
         let view = self.database.snapshot();
         let mut ends = Vec::new();
+        let mut time = None;
         let mut sizes = Sizes::default();
         let mut unfinished = Vec::new();
         let own = (Bound::Included(vec![OWN]), Bound::Unbounded);
         for entry in self.entries(&view, own, Order::Forward)? {
             let (key, value) = entry?;
             match parse_own(&key, &value) {
-                Some(Own::Chain(end)) => ends.push(end),
+                Some(Own::Chain(end, of)) => {
+                    ends.push(end);
+                    time = of;
+                }
                 Some(Own::Size(table, size)) => sizes.set(table, size),
                 Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
-                None => {
+                Some(Own::Time(_)) | None => {
                     let what = "an unknown record of the store's own".to_owned();
                     return Err(Error::Corrupt {
                         path: self.directory.clone(),
@@ -332,6 +338,7 @@ impl Engine {
         Ok(Recovered {
             engine: self,
             end,
+            time,
             sizes,
             deletion_tables,
             unfinished,

@@ -9,6 +9,8 @@ use bytes::Bytes;
 use imbl::OrdMap;
 
 use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, walk_stride};
+#[cfg(feature = "simulation")]
+use crate::clock::TimeMark;
 use crate::storage::batch::{Batch, Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
@@ -25,6 +27,9 @@ pub(in crate::storage) struct State {
     pub(in crate::storage) seq: CommitSeq,
     pub(in crate::storage) deletion_tables: DeletionTables,
     pub(in crate::storage) sizes: Sizes,
+    /// What the last commit recorded of time, on a simulated medium; `None`: nothing.
+    #[cfg(feature = "simulation")]
+    pub(in crate::storage) time: Option<TimeMark>,
 }
 
 /// The `memory:` engine. Clones are the same store.

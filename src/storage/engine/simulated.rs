@@ -21,10 +21,11 @@ use std::task::Poll;
 use tokio::sync::oneshot;
 
 use super::memory::State;
+use crate::clock::TimeMark;
 use crate::mutant::{self, Mutant};
 use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
-use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
+use crate::storage::{CommitSeq, Committed, Error, Opening, Options, Result};
 
 /// What may go wrong, each as a chance in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -69,6 +70,8 @@ type Answer = oneshot::Sender<Result<Committed>>;
 
 struct Request {
     only_in: Option<Opening>,
+    /// As of when it was handed over: no later timestamp is in it.
+    time: Option<TimeMark>,
     changes: Vec<Change>,
     answer: Answer,
 }
@@ -84,6 +87,8 @@ impl std::fmt::Debug for Medium {
 pub struct Store {
     medium: Medium,
     life: u64,
+    /// For the time marks alone.
+    options: Options,
 }
 
 impl Medium {
@@ -116,12 +121,14 @@ impl Medium {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    pub(in crate::storage) fn open(&self) -> Store {
+    pub(in crate::storage) fn open(&self, options: &Options) -> Store {
         let mut inner = self.inner();
         inner.derivations = Derivations::default();
+        options.found_time(inner.durable.time);
         Store {
             medium: self.clone(),
             life: inner.life,
+            options: options.clone(),
         }
     }
 
@@ -195,7 +202,8 @@ impl Medium {
         let written = inner.random.usize(..=queued);
         let requests: Vec<Request> = inner.queue.drain(..).take(written).collect();
         for request in requests {
-            state = inner.applied(&state, request.changes).map_or(state, |(next, _)| next);
+            let applied = inner.applied(&state, request.changes, request.time);
+            state = applied.map_or(state, |(next, _)| next);
         }
         inner.before = Arc::clone(&state);
         inner.durable = state;
@@ -238,8 +246,17 @@ impl Medium {
 }
 
 impl Inner {
-    fn applied(&self, state: &Arc<State>, changes: Vec<Change>) -> Result<(Arc<State>, Committed)> {
+    fn applied(
+        &self,
+        state: &Arc<State>,
+        changes: Vec<Change>,
+        time: Option<TimeMark>,
+    ) -> Result<(Arc<State>, Committed)> {
         let mut next = State::clone(state);
+        next.time = match (next.time, time) {
+            (Some(before), Some(time)) => Some(before.max(time)),
+            (before, time) => before.or(time),
+        };
         let mut committed = Committed::default();
         for (number, change) in changes.into_iter().enumerate() {
             next.apply(number, change, &self.derivations, &mut committed)?;
@@ -275,7 +292,7 @@ impl Inner {
                 self.answers.push((request.answer, Err(Error::OpenedAgain)));
                 continue;
             }
-            let outcome = self.applied(&state, request.changes);
+            let outcome = self.applied(&state, request.changes, request.time);
             let result = match outcome {
                 Ok((next, committed)) => {
                     if !fails {
@@ -324,7 +341,7 @@ fn refused() -> Error {
 }
 
 impl Store {
-    pub(in crate::storage) fn open_beside(&self, number: u32, is_new: bool) -> Result<Self> {
+    pub(in crate::storage) fn open_beside(&self, number: u32, is_new: bool, options: &Options) -> Result<Self> {
         let medium = {
             let mut inner = self.medium.inner();
             if inner.life != self.life {
@@ -342,7 +359,7 @@ impl Store {
             medium.inner().faults = faults;
             medium.clone()
         };
-        Ok(medium.open())
+        Ok(medium.open(options))
     }
 
     pub(in crate::storage) fn remove_beside(&self, number: u32) {
@@ -417,6 +434,7 @@ impl Store {
             let changes = batch.into_changes();
             inner.queue.push_back(Request {
                 only_in,
+                time: self.options.time_mark(None),
                 changes,
                 answer,
             });

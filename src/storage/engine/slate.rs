@@ -12,6 +12,8 @@
 //! opened again: an object is put whole or not at all, so what the store holds can be believed. Another writer that took the
 //! store over (by its epoch) ends writing here for good.
 //!
+//! Every group records the time mark ([`crate::clock::TimeMark`]) under one key of the store's own.
+//!
 //! The merge operator, the space bytes and SlateDB's own files are the format; `helenus.format` names it for `slate+file:`.
 //!
 //! Sources: SlateDB 0.18.0 (`Db`, `WriteBatch`, `MergeOperator`, `Settings`).
@@ -182,6 +184,7 @@ impl Store {
             failed: false,
             ended: None,
             seq: CommitSeq(0),
+            time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,
         };

@@ -330,6 +330,22 @@ impl<'a> RowView<'a> {
         }
     }
 
+    /// The newest timestamp of anything in the row, whether it is seen or not; `None`: the row is empty.
+    ///
+    /// # Errors
+    /// [`Error::MalformedRow`] when something in it is damaged.
+    pub fn newest_timestamp(&self) -> Result<Option<i64>> {
+        let marker = self.marker.map(|marker| marker.timestamp);
+        let mut newest = marker.max(self.deletion.map(|deletion| deletion.timestamp));
+        for complex in self.complex() {
+            newest = newest.max(Some(complex?.1.timestamp));
+        }
+        for cell in self.cells() {
+            newest = newest.max(Some(cell?.timestamp));
+        }
+        Ok(newest)
+    }
+
     /// Whether a reader sees the row at `now_seconds`, everything up to `shadowed_to` (µs) hidden by a deletion from outside.
     ///
     /// # Errors

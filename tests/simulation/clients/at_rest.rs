@@ -95,7 +95,7 @@ async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
 }
 
 async fn check_registers(world: &Rc<World>, server: &Server, is_settled: bool) {
-    for register in 0..REGISTERS {
+    for register in 0..REGISTERS + PLAIN_REGISTERS {
         if !operate(world, server, register, Ask::Read).await {
             world.fail("r", format!("register {register} cannot be read at rest"));
             continue;

@@ -3,7 +3,7 @@
 use super::*;
 
 pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
-    let table = ["t", "t", "t", "t", "p", "r", "n", "x"][usize::try_from(world.below(8)).unwrap()];
+    let table = ["t", "t", "t", "t", "p", "r", "n", "x", "w"][usize::try_from(world.below(9)).unwrap()];
     let parts = world.parts(&server.database, table);
     let splits = parts.len() < 2 || (parts.len() < 12 && world.chance(550));
     let text = if splits {
@@ -39,7 +39,7 @@ pub(super) async fn split_or_merge(world: &Rc<World>, server: &Server) {
 }
 
 pub(super) async fn lift_or_lower(world: &Rc<World>, server: &Server) {
-    let table = ["t", "t", "p", "p", "p", "r", "n", "x"][usize::try_from(world.below(8)).unwrap()];
+    let table = ["t", "t", "p", "p", "p", "r", "n", "x", "w"][usize::try_from(world.below(9)).unwrap()];
     let places = world.places(&server.database, table);
     let (id, store) = places[usize::try_from(world.below(places.len() as u64)).unwrap()];
     let lifts = store == 0 || world.chance(200);

@@ -18,11 +18,12 @@ use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
 use super::group::{Current, Fold, Group, derive, is_derived, stage};
 use super::{Merger, Published, Shared, failure};
+use crate::clock::TimeMark;
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::directory::{Directory, io_error};
-use crate::storage::engine::layout::{OWN, Own, full_key, full_range, parse_own, range_record};
+use crate::storage::engine::layout::{OWN, Own, full_key, full_range, parse_own, range_record, time_record};
 use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range, table_of};
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
@@ -100,6 +101,8 @@ pub(super) struct Committer {
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     pub(super) seq: CommitSeq,
+    /// What the last group recorded of time; `None`: nothing.
+    pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
     pub(super) next_range: u64,
 }
@@ -172,7 +175,8 @@ impl Committer {
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
         self.deletion_tables = deletion_tables(&view).await.map_err(failed)?;
-        let unfinished = self.unfinished_ranges(&view).await?;
+        let unfinished = self.own_records(&view).await?;
+        self.options.found_time(self.time);
         self.database = Some(database);
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
@@ -184,14 +188,17 @@ impl Committer {
         Ok(())
     }
 
-    async fn unfinished_ranges(&self, view: &DbSnapshot) -> Result<Vec<(u64, Space, KeyRange)>> {
-        let failed = |error: slatedb::Error| failure(&self.home.location, &error);
+    /// Reads the store's own records: takes the time mark, gives the ranges whose deletion was not finished.
+    async fn own_records(&mut self, view: &DbSnapshot) -> Result<Vec<(u64, Space, KeyRange)>> {
+        let location = Arc::clone(&self.home.location);
+        let failed = |error: slatedb::Error| failure(&location, &error);
         let mut unfinished = Vec::new();
         let mut entries = view.scan(vec![OWN]..).await.map_err(failed)?;
         while let Some(entry) = entries.next().await.map_err(failed)? {
             match parse_own(&entry.key, &entry.value) {
                 Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
-                Some(Own::Chain(_) | Own::Size(..)) | None => {
+                Some(Own::Time(time)) => self.time = Some(time),
+                Some(Own::Chain(..) | Own::Size(..)) | None => {
                     let path = self
                         .home
                         .directory
@@ -394,10 +401,17 @@ impl Committer {
                 None => batch.delete(key),
             }
         }
+        // Taken after the group's batches were handed over, so no timestamp in them is above it.
+        let time = self.options.time_mark(self.time);
+        if let Some(time) = time {
+            let (key, value) = time_record(time);
+            batch.put(key, value);
+        }
         if let Err(error) = self.write_batch(batch).await {
             self.fail(&error);
             return Err(error);
         }
+        self.time = time;
         self.deletion_tables = deletion_tables;
         for (key, (space, fold)) in &group.folds {
             let key = key.get(1..).unwrap_or_default();
