@@ -226,22 +226,21 @@ impl Alteration<'_> {
         let given = timestamp
             .map(|text| text.parse::<i64>().map_err(|_| syntax!("Invalid timestamp {text}")))
             .transpose()?;
-        let mut at = given.unwrap_or(self.now_micros);
+        // One for all: those after it are not reserved, and may be given to writes of a column that is added again.
+        let at = given.unwrap_or(self.now_micros);
         let mut columns: Vec<&Name> = columns.iter().collect();
         statement_order(&mut columns, |name| name.as_str());
         columns.dedup();
         for name in columns {
-            if self.drop_one(name.as_str(), if_exists, at)? && given.is_none() {
-                at += 1;
-            }
+            self.drop_one(name.as_str(), if_exists, at)?;
         }
         Ok(())
     }
 
-    fn drop_one(&mut self, name: &str, if_exists: bool, dropped_micros: i64) -> Result<bool, DdlError> {
+    fn drop_one(&mut self, name: &str, if_exists: bool, dropped_micros: i64) -> Result<(), DdlError> {
         let Some((at, column)) = self.table.column(name) else {
             return if if_exists {
-                Ok(false)
+                Ok(())
             } else {
                 Err(invalid!("Column {name} was not found in table '{}'", self.full_name()))
             };
@@ -275,7 +274,7 @@ impl Alteration<'_> {
         self.table
             .dropped
             .insert(name.to_owned(), DroppedColumn { column, dropped_micros });
-        Ok(true)
+        Ok(())
     }
 
     fn dependent_indexes(&self, column: &str) -> Vec<&str> {
