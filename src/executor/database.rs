@@ -5,6 +5,7 @@ mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use grammar::ast;
 use uuid::Uuid;
