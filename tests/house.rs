@@ -112,14 +112,14 @@ const LINES_MAX: usize = 700;
 const LONG_FILES: &[(&str, usize)] = &[
     ("grammar/src/ast.rs", 1270),
     ("grammar/src/print.rs", 1190),
-    ("src/executor/catalog.rs", 872),
-    ("src/executor/database.rs", 787),
+    ("src/executor/catalog.rs", 876),
+    ("src/executor/database.rs", 828),
     ("src/executor/index/read.rs", 714),
     ("src/executor/logical.rs", 823),
     ("src/executor/read/sink.rs", 727),
     ("src/executor/read/source.rs", 707),
     ("src/planner/narrow.rs", 767),
-    ("src/storage/engine/committer.rs", 803),
+    ("src/storage/engine/committer.rs", 811),
 ];
 
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.
