@@ -41,6 +41,8 @@ pub mod config;
 pub mod consistency;
 pub mod executor;
 pub mod functions;
+#[cfg(any(test, feature = "fuzz"))]
+pub mod fuzz;
 pub mod metrics;
 pub mod mutant;
 pub mod partition;

@@ -32,7 +32,7 @@ mod limits;
 mod logical;
 mod meter;
 mod offers;
-mod paging;
+pub(crate) mod paging;
 mod partitions;
 mod plans;
 mod probe;

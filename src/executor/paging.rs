@@ -88,6 +88,12 @@ impl PagingKey {
         state.into()
     }
 
+    /// Any bytes with the checksum of a state: what fuzzing needs to get past it.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn with_checksum(&self, state: &[u8]) -> Bytes {
+        [state, &self.checksum(state)].concat().into()
+    }
+
     /// Reads what [`PagingKey::seal`] wrote for the same statement and values.
     ///
     /// # Errors
