@@ -15,7 +15,7 @@
 
 mod store;
 
-use crate::launch::{ENGINES, Launch};
+use crate::launch::{Launch, each_engine};
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
 use std::collections::BTreeMap;
@@ -68,17 +68,7 @@ enum End {
 /// # Errors
 /// The store to damage cannot be made.
 pub fn run(options: &Options) -> Outcome<bool> {
-    let all: Vec<String> = ENGINES.iter().map(|engine| (*engine).to_owned()).collect();
-    let engines = if options.engines.is_empty() {
-        &all
-    } else {
-        &options.engines
-    };
-    let mut held = true;
-    for engine in engines {
-        held &= of_engine(engine, options)?;
-    }
-    Ok(held)
+    each_engine(&options.engines, |engine| of_engine(engine, options))
 }
 
 fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {

@@ -14,7 +14,7 @@
 //! Deliberately absent: TTLs over jumps, which go by the wall, and several clients.
 
 use crate::crash::{all_rows, int};
-use crate::launch::{ENGINES, Launch};
+use crate::launch::{Launch, each_engine};
 use crate::raw::{Connection, unhex};
 use crate::{Error, Outcome, clock, tools};
 use std::collections::BTreeMap;
@@ -57,12 +57,6 @@ const SCHEMA: [&str; 2] = [
 /// # Errors
 /// A server does not start, or refuses what it has to accept.
 pub fn run(options: &Options) -> Outcome<bool> {
-    let all: Vec<String> = ENGINES.iter().map(|engine| (*engine).to_owned()).collect();
-    let engines = if options.engines.is_empty() {
-        &all
-    } else {
-        &options.engines
-    };
     let jumps = match tools::faketime() {
         Ok(_) => true,
         Err(Error::Skipped(why)) => {
@@ -71,11 +65,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
         }
         Err(error) => return Err(error),
     };
-    let mut held = true;
-    for engine in engines {
-        held &= of_engine(engine, options, jumps)?;
-    }
-    Ok(held)
+    each_engine(&options.engines, |engine| of_engine(engine, options, jumps))
 }
 
 fn of_engine(engine: &str, options: &Options, jumps: bool) -> Outcome<bool> {

@@ -8,6 +8,23 @@ use std::process::Command;
 /// Storage engines, by the beginning of a data URL.
 pub const ENGINES: [&str; 2] = ["file", "slate+file"];
 
+/// Runs with each engine that is named, with all if none is; true when all held.
+///
+/// # Errors
+/// Those of the run.
+pub fn each_engine(named: &[String], mut run: impl FnMut(&str) -> Outcome<bool>) -> Outcome<bool> {
+    let mut held = true;
+    if named.is_empty() {
+        for engine in ENGINES {
+            held &= run(engine)?;
+        }
+    }
+    for engine in named {
+        held &= run(engine)?;
+    }
+    Ok(held)
+}
+
 /// What strace does to some system calls of a server.
 #[derive(Debug, Clone)]
 pub struct Injection {

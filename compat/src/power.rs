@@ -19,7 +19,7 @@ use crate::crash::check::{self, Kept};
 use crate::crash::writers::{Clients, Refusals, Writers};
 use crate::crash::{self, Promises};
 use crate::disk::Disk;
-use crate::launch::{ENGINES, Injection, Launch};
+use crate::launch::{Injection, Launch, each_engine};
 use crate::mover::{Moved, Mover};
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
@@ -85,19 +85,15 @@ impl std::fmt::Display for Variant<'_> {
 /// # Errors
 /// The machine cannot mount images, or the server refuses what it has to accept.
 pub fn run(options: &Options) -> Outcome<bool> {
-    let or_all = |named: &[String], all: &[&'static str]| -> Vec<String> {
-        let all = all.iter().map(|name| (*name).to_owned());
-        if named.is_empty() {
-            all.collect()
-        } else {
-            named.to_vec()
-        }
+    let all = ["group", "periodic:100", "os"].map(str::to_owned);
+    let durabilities = if options.durabilities.is_empty() {
+        all.as_slice()
+    } else {
+        &options.durabilities
     };
-    let engines = or_all(&options.engines, &ENGINES);
-    let durabilities = or_all(&options.durabilities, &["group", "periodic:100", "os"]);
-    let mut held = true;
-    for engine in &engines {
-        for durability in &durabilities {
+    each_engine(&options.engines, |engine| {
+        let mut held = true;
+        for durability in durabilities {
             let variant = Variant {
                 engine,
                 durability,
@@ -117,8 +113,8 @@ pub fn run(options: &Options) -> Outcome<bool> {
             };
             held &= !options.controls || variant.run(CONTROL_CUTS, options.seed)?;
         }
-    }
-    Ok(held)
+        Ok(held)
+    })
 }
 
 /// What was done and found.
