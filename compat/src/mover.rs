@@ -84,7 +84,7 @@ fn work(address: &str, seed: u64, stop: &AtomicBool, moved: &mut Moved) -> Outco
     let mut random = fastrand::Rng::with_seed(seed);
     let mut connection = Connection::open(address, 4)?;
     while !stop.load(Ordering::Relaxed) {
-        let done = match random.u8(..8) {
+        let done = match random.u8(..5) {
             0 => index(&mut connection, moved),
             1 => table(&mut connection, moved),
             _ => lift_or_lower(&mut connection, &mut random, moved),
