@@ -67,6 +67,8 @@ pub struct Config {
     pub block_cache_bytes_max: usize,
     /// Most stores beside the main one.
     pub stores_max: usize,
+    /// Whether what is gone of a store that was used is begun anew.
+    pub create: bool,
     /// Time between clean-ups of what expired or was deleted; zero: never.
     pub sweep_interval: Duration,
     /// What is done when the wall clock jumps ahead.
@@ -151,6 +153,7 @@ impl Config {
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             stores_max: values.parsed("stores-max")?,
+            create: values.parsed("create")?,
             sweep_interval: values.seconds("sweep-seconds")?,
             clock_rules: ClockRules {
                 jump_max: values.seconds("clock-jump-seconds-max")?,

@@ -21,6 +21,10 @@ use tokio::signal::unix::{SignalKind, signal};
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
+/// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should start the server again, once, and then look at
+/// the disk.
+const EXIT_LOST: u8 = 74;
+
 /// What went wrong, for the person who started the program.
 type Failure = Box<dyn std::error::Error>;
 
@@ -67,6 +71,9 @@ fn command() -> Command {
     Command::new("helenus")
         .version(env!("CARGO_PKG_VERSION"))
         .about(env!("CARGO_PKG_DESCRIPTION"))
+        .after_help(
+            "Exit codes: 0 stopped as asked, 1 could not start or a command failed, 2 unknown argument, 74 data can no longer be read",
+        )
         .arg(config)
         .args(SETTINGS.iter().map(argument))
         .subcommand(Command::new("serve").about("Serve CQL; also without a command"))
@@ -354,15 +361,25 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         let mut hang_up = signal(SignalKind::hangup())?;
         let running = Running::start(config, Clock::system(), seed()?).await?;
         announce(config, &running)?;
-        loop {
+        let lost = loop {
             tokio::select! {
-                _ = terminate.recv() => break,
-                _ = interrupt.recv() => break,
+                _ = terminate.recv() => break None,
+                _ = interrupt.recv() => break None,
+                why = running.until_lost() => break Some(why),
                 _ = hang_up.recv() => running.look_at_certificate(true),
             }
-        }
+        };
         tracing::info!(connections = running.server().connections(), "stopping");
-        running.stop().await?;
+        let stopped = running.stop().await;
+        if let Some(why) = lost {
+            tracing::error!(
+                why,
+                code = EXIT_LOST,
+                "data can no longer be read; look at the disk and start again"
+            );
+            return Ok(ExitCode::from(EXIT_LOST));
+        }
+        stopped?;
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
     })

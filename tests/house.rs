@@ -100,8 +100,8 @@ const KNOTS: &[(&str, usize, &str)] = &[
     ),
     (
         "storage/engine",
-        3,
-        "`committer`, `fjall` and `group` take from each other",
+        8,
+        "`committer`, `fjall` and `group` take from each other, each engine's opening and its committer likewise",
     ),
 ];
 
@@ -119,7 +119,7 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("src/executor/read/sink.rs", 727),
     ("src/executor/read/source.rs", 707),
     ("src/planner/narrow.rs", 767),
-    ("src/storage/engine/committer.rs", 811),
+    ("src/storage/engine/committer.rs", 720),
 ];
 
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.

@@ -339,6 +339,12 @@ pub const SETTINGS: &[Setting] = &[
         "Stores that physical partitions may be lifted into, beside the main one; each may take as much memory",
     ),
     setting(
+        "create",
+        "BOOL",
+        Some("false"),
+        "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",
+    ),
+    setting(
         "row-cache-bytes-max",
         "BYTES",
         Some("67108864"),

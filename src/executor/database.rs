@@ -694,6 +694,13 @@ impl Database {
         self.catalog.grow_due().await
     }
 
+    /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.
+    #[must_use]
+    pub fn lost(&self) -> Option<String> {
+        let (id, error) = self.stores.lost()?;
+        Some(format!("store {}: {error}", id.0))
+    }
+
     /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
     /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
     pub async fn probe(&self, probe: &mut Probe) {

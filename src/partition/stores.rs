@@ -74,6 +74,13 @@ impl Stores {
             .collect()
     }
 
+    /// The first open store of which nothing can be read until the server starts again, and why.
+    #[must_use]
+    pub fn lost(&self) -> Option<(StoreId, Arc<Error>)> {
+        let lost = |(id, store): (StoreId, Store)| Some((id, store.lost()?));
+        self.all().into_iter().find_map(lost)
+    }
+
     /// Most stores beside the main one.
     #[must_use]
     pub fn beside_max(&self) -> usize {

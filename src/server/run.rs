@@ -24,6 +24,9 @@ use crate::schema::node::{Client, Live, NodeInfo, Peer};
 /// Time between looks whether physical partitions are due.
 const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
+/// Time between looks whether data can still be read.
+const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Stack that each thread of a runtime needs on which a server runs: expressions and types nest as deep as the grammar lets them,
 /// and are read, planned, computed and freed by recursion. Without optimisation a level of functions takes some 20 KiB.
 pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
@@ -190,6 +193,16 @@ impl Running {
         }
     }
 
+    /// Waits until data can no longer be read, and says why. It cannot be read again before the process starts again.
+    pub async fn until_lost(&self) -> String {
+        loop {
+            if let Some(why) = self.database.lost() {
+                return why;
+            }
+            tokio::time::sleep(LOST_CHECK_INTERVAL).await;
+        }
+    }
+
     /// Lets requests in work be answered, then makes everything durable and closes the data.
     ///
     /// # Errors
@@ -245,6 +258,7 @@ async fn open(
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
             stores_beside_max: config.stores_max,
+            create: config.create,
             key_filter_bytes_max: config.key_filter_bytes_max,
             block_cache_bytes_max: config.block_cache_bytes_max,
             ..store::Options::default()
@@ -268,11 +282,17 @@ async fn open(
     })
 }
 
-/// Opens the data for somebody who looks at it while nobody is served.
-pub(super) async fn open_unserved(config: &Config, clock: Clock, seed: u64) -> Result<Database, RunError> {
+/// Opens the data to look at it while no server does; the store's own files stay as they are. The look must outlive the database.
+pub(super) async fn open_unserved(
+    config: &Config,
+    clock: Clock,
+    seed: u64,
+) -> Result<(Database, store::Look), RunError> {
     let (url, durability) = (config.data.parse()?, config.durability.parse()?);
     let node = node(config, None, &clock);
-    open(config, url, durability, node, clock, seed).await
+    let look = store::Look::at(&url)?;
+    let database = open(config, look.url().clone(), durability, node, clock, seed).await?;
+    Ok((database, look))
 }
 
 /// Opens the data without serving it, and compares the entries of its indexes with their rows.
@@ -280,13 +300,14 @@ pub(super) async fn open_unserved(config: &Config, clock: Clock, seed: u64) -> R
 /// # Errors
 /// The data cannot be opened or read.
 pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<IndexCheck, RunError> {
-    let database = open_unserved(config, clock, seed).await?;
+    let (database, look) = open_unserved(config, clock, seed).await?;
     let failed = |source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),
     };
     let found = database.check_indexes().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
+    drop(look);
     Ok(found)
 }
 

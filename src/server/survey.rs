@@ -36,13 +36,14 @@ pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<Tabl
             url: config.data.clone(),
         });
     }
-    let database = open_unserved(config, clock, seed).await?;
+    let (database, look) = open_unserved(config, clock, seed).await?;
     let failed = |source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),
     };
     let surveys = database.survey().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
+    drop(look);
     Ok(surveys.into_iter().map(figures).collect())
 }
 

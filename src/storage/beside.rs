@@ -49,7 +49,11 @@ impl Store {
                 if !is_new && !fjall::is_store(&path) {
                     return Err(missing(path));
                 }
-                Ok(Self::Fjall(fjall::Store::open(&path, options, clock).await?))
+                let options = Options {
+                    must_exist: !is_new,
+                    ..options.clone()
+                };
+                Ok(Self::Fjall(fjall::Store::open(&path, &options, clock).await?))
             }
             (Self::Slate(store), _) => {
                 let path = format!("{STORES}/{number}");

@@ -71,6 +71,25 @@ pub enum Error {
         /// What was found.
         what: String,
     },
+    /// The store was used, and something of it is gone without which it cannot be judged.
+    #[error(
+        "the store in {} was used and {what}; put it back from a backup, or start once with --create, which {creates}",
+        directory.display()
+    )]
+    Gone {
+        /// The store's directory.
+        directory: PathBuf,
+        /// What is gone.
+        what: &'static str,
+        /// What `--create` would do.
+        creates: &'static str,
+    },
+    /// There is no store to look at.
+    #[error("there is no store in {}", directory.display())]
+    NoStore {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// Commits that were acknowledged are not in the store.
     #[error("the store in {} has lost acknowledged writes: {what}", directory.display())]
     LostWrites {

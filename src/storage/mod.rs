@@ -44,6 +44,7 @@ mod engine;
 mod error;
 pub mod key;
 mod location;
+mod look;
 mod options;
 pub mod row;
 mod sizes;
@@ -67,6 +68,7 @@ use engine::{fjall, memory, slate};
 pub use error::{Error, Result};
 pub use key::{KeyRange, TableId};
 pub use location::Url;
+pub use look::Look;
 pub use options::{Durability, FaultPoint, Faults, Options};
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
@@ -379,6 +381,18 @@ impl Store {
             row_cache_hits,
             row_cache_misses,
             row_cache_bytes: cache.bytes(),
+        }
+    }
+
+    /// Why nothing can be read or written here until the server starts again; `None`: it can be read, or will be again.
+    #[must_use]
+    pub fn lost(&self) -> Option<Arc<Error>> {
+        match self {
+            Self::Memory(_) => None,
+            Self::Fjall(store) => store.lost(),
+            Self::Slate(store) => store.lost(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => None,
         }
     }
 

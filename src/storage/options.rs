@@ -87,6 +87,10 @@ pub struct Options {
     pub stores_beside_max: usize,
     /// Takes in the time marks of stores that are opened, and says what commits record; `None`: a store keeps the mark that it has.
     pub timestamps: Option<Timestamps>,
+    /// Whether what is gone of a store that was used is begun anew; what is left is renamed.
+    pub create: bool,
+    /// Whether the store must be there: it is not begun, even if nothing says that it was ever used.
+    pub must_exist: bool,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
     /// The simulated medium that `memory:` is kept on; `None`: memory itself.
@@ -108,6 +112,8 @@ impl Default for Options {
             batch_bytes_max: 64 * MIB,
             stores_beside_max: 8,
             timestamps: None,
+            create: false,
+            must_exist: false,
             faults: None,
             #[cfg(feature = "simulation")]
             medium: None,
@@ -146,6 +152,8 @@ impl fmt::Debug for Options {
             .field("commit_group_bytes_max", &self.commit_group_bytes_max)
             .field("batch_bytes_max", &self.batch_bytes_max)
             .field("stores_beside_max", &self.stores_beside_max)
+            .field("create", &self.create)
+            .field("must_exist", &self.must_exist)
             .finish_non_exhaustive()
     }
 }

@@ -1,7 +1,7 @@
 //! The admin port: HTTP on an address of this machine's own, for probes, scrapers and `helenus status`.
 //!
 //! ```text
-//! GET /livez            200 «ok»: the process answers
+//! GET /livez            200 «ok»: the process answers; 503 when data can no longer be read, and the process is about to end
 //! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
 //! GET /metrics          Prometheus's text format (prometheus.rs)
 //! GET /api/status       the whole server in one object (report.rs)
@@ -194,10 +194,7 @@ async fn serve(socket: TcpStream, router: Router) {
 
 fn router(shared: Arc<Shared>) -> Router {
     Router::new()
-        .route(
-            "/livez",
-            get(async || text("text/plain; charset=utf-8", "ok\n".to_owned())),
-        )
+        .route("/livez", get(live))
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
         .route(
@@ -262,6 +259,18 @@ async fn counted(shared: &Shared) -> &gather::Gatherer {
 
 async fn scrape(State(shared): Shape) -> Response {
     text(exposition::CONTENT_TYPE, prometheus::render(counted(&shared).await))
+}
+
+async fn live(State(shared): Shape) -> Response {
+    const PLAIN: &str = "text/plain; charset=utf-8";
+    match shared.gatherer.database().lost() {
+        None => text(PLAIN, "ok\n".to_owned()),
+        Some(why) => answer(
+            StatusCode::SERVICE_UNAVAILABLE,
+            PLAIN,
+            format!("data cannot be read: {why}\n"),
+        ),
+    }
 }
 
 async fn ready(State(shared): Shape) -> Response {

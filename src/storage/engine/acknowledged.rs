@@ -3,20 +3,37 @@
 //! ```text
 //! slot 0 at byte 0, slot 1 at byte 512; groups alternate, so that a write cut short spoils only one
 //! slot   sequence u64 · chain u32 · CRC-32 of these twelve bytes      all big-endian
+//! closed at byte 1024: a slot whose CRC-32 is taken over "closed" first: the end of the log when the store was closed; zeros while it
+//!        is open, and nothing where an older program wrote the file
 //! ```
-//! Written after the log is synced and not synced itself: after a kill it is as new as the last answer, after a loss of power it may
-//! be older, never newer than the log. So it may fail to notice, and never raises a false alarm.
+//! Written after the log is synced; a thread syncs it within [`SYNC_WITHIN`], so that no commit waits for it. After a kill it is as new as the
+//! last answer; after a loss of power it may be a second older, never newer than the log. So it never raises a false alarm, and what it
+//! fails to notice was acknowledged within the last second.
+//!
+//! **A file that is gone, empty or short.** The file is durable, with a slot that may say group 0, before the store's mark of use
+//! ([`super::directory`]), and is written in place ever after. So beside a store with the mark no kill and no power cut leaves such a
+//! file: the store is refused, until the file is put back or `--create` has it made from the end of the log. A store without the mark was
+//! made by an older program, which never synced the file: a power cut may have taken it. It is opened with a warning when the log is whole.
 
 use std::fs::{File, OpenOptions};
-use std::io::{Read, Seek, SeekFrom, Write};
+use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync_channel};
+use std::thread::JoinHandle;
+use std::time::Duration;
 
-use super::directory::io_error;
+use super::directory::{full_or, io_error, sync_directory};
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
 const SLOT_STRIDE_BYTES: u64 = 512;
 const SLOT_BYTES: usize = 16;
+const CLOSED_AT: u64 = 1024;
+
+/// How long after a group was noted the file is synced.
+pub(super) const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// The end of the chain of groups: how many there were, and the running checksum of all of them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
@@ -39,62 +56,184 @@ impl ChainEnd {
     }
 }
 
-/// The file.
-#[derive(Debug)]
-pub(super) struct Acknowledged {
-    file: File,
-    path: PathBuf,
+/// What the file says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Noted {
+    /// Nothing: it is missing, empty, short, or zeros.
+    Nothing,
+    /// This was acknowledged; `closed`: and the store was closed then, with nothing after it.
+    End { end: ChainEnd, closed: bool },
 }
 
-impl Acknowledged {
-    /// Opens the file, creating it where there is none, and reads the newest whole slot.
-    pub(super) fn open(directory: &Path) -> Result<(Self, Option<ChainEnd>)> {
+impl Noted {
+    /// Reads the file of a store.
+    pub(super) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
-        let mut file = OpenOptions::new()
-            .read(true)
-            .write(true)
-            .create(true)
-            .truncate(false)
-            .open(&path)
-            .map_err(io_error("opening", &path))?;
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(io_error("reading", &path))?;
-        let slots: Vec<_> = [0, 1].into_iter().map(|slot| read_slot(&bytes, slot)).collect();
-        if !bytes.is_empty() && slots.iter().all(Option::is_none) {
+        let bytes = match std::fs::read(&path) {
+            Ok(bytes) => bytes,
+            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
+            Err(error) => return Err(io_error("reading", &path)(error)),
+        };
+        let slots = [0, SLOT_STRIDE_BYTES].map(|at| read_slot(&bytes, at, b""));
+        let Some(end) = slots.into_iter().flatten().max() else {
+            if bytes.len() < SLOT_BYTES || bytes.iter().all(|byte| *byte == 0) {
+                return Ok(Self::Nothing);
+            }
             return Err(Error::Corrupt {
                 path,
                 what: "neither slot is whole".to_owned(),
             });
+        };
+        let closed = read_slot(&bytes, CLOSED_AT, b"closed") == Some(end);
+        Ok(Self::End { end, closed })
+    }
+
+    /// The end that was acknowledged; `None`: nothing says of any.
+    pub(super) fn end(self) -> Option<ChainEnd> {
+        match self {
+            Self::Nothing => None,
+            Self::End { end, .. } => Some(end),
         }
-        Ok((Self { file, path }, slots.into_iter().flatten().max()))
+    }
+}
+
+/// The file, open for writing.
+#[derive(Debug)]
+pub(super) struct Acknowledged {
+    file: File,
+    path: PathBuf,
+    syncer: Syncer,
+}
+
+/// The thread that syncs the file.
+#[derive(Debug)]
+struct Syncer {
+    is_due: Arc<AtomicBool>,
+    /// `None` only while dropping.
+    wake: Option<SyncSender<()>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Acknowledged {
+    /// Opens the file for an engine that was found whole, up to `end`; makes it where there is none.
+    pub(super) fn open(directory: &Path, noted: Noted, end: ChainEnd) -> Result<Self> {
+        let path = directory.join(NAME);
+        let failed = |operation| move |error| full_or(error, directory, operation, &directory.join(NAME));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed("opening"))?;
+        let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
+        let mut this = Self { file, path, syncer };
+        this.put(CLOSED_AT, [0; SLOT_BYTES]).map_err(failed("writing"))?;
+        if noted == Noted::Nothing {
+            this.put(slot_of(end), slot(end, b"")).map_err(failed("writing"))?;
+        }
+        let synced = this.file.sync_all().and_then(|()| sync_directory(directory));
+        synced.map_err(failed("syncing"))?;
+        Ok(this)
+    }
+
+    fn put(&mut self, at: u64, slot: [u8; SLOT_BYTES]) -> io::Result<()> {
+        self.file.seek(SeekFrom::Start(at))?;
+        self.file.write_all(&slot)
     }
 
     /// Notes that everything up to here was made durable.
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
-        let mut slot = [0; SLOT_BYTES];
-        let (seq, rest) = slot.split_at_mut(8);
-        let (chain, crc) = rest.split_at_mut(4);
-        seq.copy_from_slice(&end.seq.to_be_bytes());
-        chain.copy_from_slice(&end.chain.to_be_bytes());
-        crc.copy_from_slice(&checksum(end).to_be_bytes());
-        let at = (end.seq % 2) * SLOT_STRIDE_BYTES;
-        let written = self
-            .file
-            .seek(SeekFrom::Start(at))
-            .and_then(|_| self.file.write_all(&slot));
-        written.map_err(io_error("writing", &self.path))
+        let written = self.put(slot_of(end), slot(end, b""));
+        written.map_err(io_error("writing", &self.path))?;
+        self.syncer.is_wanted();
+        Ok(())
+    }
+
+    /// Notes that the store is closed, with everything up to here durable and nothing after it.
+    pub(super) fn close(&mut self, end: ChainEnd) -> Result<()> {
+        let noted = self
+            .put(slot_of(end), slot(end, b""))
+            .and_then(|()| self.put(CLOSED_AT, slot(end, b"closed")))
+            .and_then(|()| self.file.sync_all());
+        noted.map_err(io_error("writing", &self.path))
     }
 }
 
-fn checksum(end: ChainEnd) -> u32 {
+impl Syncer {
+    fn start(file: File, path: PathBuf) -> Result<Self> {
+        let (wake, woken) = sync_channel(1);
+        let is_due = Arc::new(AtomicBool::new(false));
+        let due = Arc::clone(&is_due);
+        let thread = std::thread::Builder::new()
+            .name("store-acknowledged".to_owned())
+            .spawn(move || sync_while_open(&file, &path, &woken, &due))
+            .map_err(io_error("starting a thread for", Path::new(NAME)))?;
+        Ok(Self {
+            is_due,
+            wake: Some(wake),
+            thread: Some(thread),
+        })
+    }
+
+    /// Wakes the thread, once for all that is written until it syncs.
+    fn is_wanted(&self) {
+        if !self.is_due.swap(true, Ordering::AcqRel)
+            && let Some(wake) = &self.wake
+            && let Err(TrySendError::Disconnected(())) = wake.try_send(())
+        {
+            tracing::error!("the thread that syncs what was acknowledged is gone");
+        }
+    }
+}
+
+fn sync_while_open(file: &File, path: &Path, woken: &Receiver<()>, is_due: &AtomicBool) {
+    while woken.recv().is_ok() {
+        // What is written meanwhile goes with it. The store's end needs no sync here: closing does its own.
+        if woken.recv_timeout(SYNC_WITHIN) == Err(RecvTimeoutError::Disconnected) {
+            return;
+        }
+        is_due.store(false, Ordering::Release);
+        if let Err(error) = file.sync_data() {
+            tracing::error!(%error, path = %path.display(), "what was acknowledged could not be noted durably");
+        }
+    }
+}
+
+impl Drop for Syncer {
+    fn drop(&mut self) {
+        self.wake = None;
+        if let Some(thread) = self.thread.take()
+            && thread.join().is_err()
+        {
+            tracing::error!("the thread that syncs what was acknowledged panicked");
+        }
+    }
+}
+
+fn slot_of(end: ChainEnd) -> u64 {
+    (end.seq % 2) * SLOT_STRIDE_BYTES
+}
+
+fn slot(end: ChainEnd, salt: &[u8]) -> [u8; SLOT_BYTES] {
+    let mut slot = [0; SLOT_BYTES];
+    let (seq, rest) = slot.split_at_mut(8);
+    let (chain, crc) = rest.split_at_mut(4);
+    seq.copy_from_slice(&end.seq.to_be_bytes());
+    chain.copy_from_slice(&end.chain.to_be_bytes());
+    crc.copy_from_slice(&checksum(end, salt).to_be_bytes());
+    slot
+}
+
+fn checksum(end: ChainEnd, salt: &[u8]) -> u32 {
     let mut hasher = crc32fast::Hasher::new();
+    hasher.update(salt);
     hasher.update(&end.seq.to_be_bytes());
     hasher.update(&end.chain.to_be_bytes());
     hasher.finalize()
 }
 
-fn read_slot(bytes: &[u8], slot: u64) -> Option<ChainEnd> {
-    let rest = bytes.get(usize::try_from(slot * SLOT_STRIDE_BYTES).ok()?..)?;
+fn read_slot(bytes: &[u8], at: u64, salt: &[u8]) -> Option<ChainEnd> {
+    let rest = bytes.get(usize::try_from(at).ok()?..)?;
     let (seq, rest) = rest.split_first_chunk::<8>()?;
     let (chain, rest) = rest.split_first_chunk::<4>()?;
     let (crc, _) = rest.split_first_chunk::<4>()?;
@@ -102,35 +241,74 @@ fn read_slot(bytes: &[u8], slot: u64) -> Option<ChainEnd> {
         seq: u64::from_be_bytes(*seq),
         chain: u32::from_be_bytes(*chain),
     };
-    (checksum(end) == u32::from_be_bytes(*crc) && end.seq > 0).then_some(end)
+    (checksum(end, salt) == u32::from_be_bytes(*crc)).then_some(end)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn read(directory: &Path) -> Result<Option<ChainEnd>> {
+        Noted::read(directory).map(Noted::end)
+    }
+
     #[test]
     fn the_newest_whole_slot_counts() {
         let directory = tempfile::tempdir().unwrap();
-        let (mut file, none) = Acknowledged::open(directory.path()).unwrap();
-        assert_eq!(none, None);
+        let directory = directory.path();
+        assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
+        let mut file = Acknowledged::open(directory, Noted::Nothing, ChainEnd::default()).unwrap();
+        assert_eq!(read(directory).unwrap(), Some(ChainEnd::default()));
         let first = ChainEnd::default().then(7);
         let second = first.then(8);
         file.write(first).unwrap();
         file.write(second).unwrap();
-        assert_eq!(Acknowledged::open(directory.path()).unwrap().1, Some(second));
-        let path = directory.path().join(NAME);
+        assert_eq!(read(directory).unwrap(), Some(second));
+        let path = directory.join(NAME);
         let mut bytes = std::fs::read(&path).unwrap();
         bytes[3] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert_eq!(Acknowledged::open(directory.path()).unwrap().1, Some(first));
+        assert_eq!(read(directory).unwrap(), Some(first));
         bytes[520] ^= 1;
         std::fs::write(&path, &bytes).unwrap();
-        assert!(
-            Acknowledged::open(directory.path())
-                .unwrap_err()
-                .to_string()
-                .contains("acknowledged")
-        );
+        assert!(read(directory).unwrap_err().to_string().contains("acknowledged"));
+        for nothing in [&b""[..], &[0; 1040], b"short"] {
+            std::fs::write(&path, nothing).unwrap();
+            assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
+        }
+    }
+
+    #[test]
+    fn closed_is_what_ended_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let first = ChainEnd::default().then(7);
+        let closed = |end| Noted::End { end, closed: true };
+        let open = |end| Noted::End { end, closed: false };
+        let mut file = Acknowledged::open(directory, Noted::Nothing, ChainEnd::default()).unwrap();
+        file.close(first).unwrap();
+        assert_eq!(Noted::read(directory).unwrap(), closed(first));
+        let mut file = Acknowledged::open(directory, closed(first), first).unwrap();
+        assert_eq!(Noted::read(directory).unwrap(), open(first));
+        file.close(first).unwrap();
+        file.write(first.then(8)).unwrap();
+        assert_eq!(Noted::read(directory).unwrap(), open(first.then(8)));
+    }
+
+    /// The thread lets go of the file within the time, without any store.
+    #[test]
+    fn what_is_noted_is_synced_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let mut file = Acknowledged::open(directory.path(), Noted::Nothing, ChainEnd::default()).unwrap();
+        file.write(ChainEnd::default().then(7)).unwrap();
+        let is_due = Arc::clone(&file.syncer.is_due);
+        assert!(is_due.load(Ordering::Acquire));
+        for _ in 0..600 {
+            if !is_due.load(Ordering::Acquire) {
+                return;
+            }
+            std::thread::sleep(SYNC_WITHIN / 100);
+        }
+        panic!("not synced");
     }
 }

@@ -10,14 +10,18 @@
 //!
 //! **After a failed write.** The engine may hold part of the group in its log and refuses further writes, so every batch of the group is
 //! answered with the error, and the engine is not written to again. Reads go on. When the disk was full, the next commit first probes
-//! the disk; when it takes writes, the engine is opened again, which replays what its log holds, and the commit goes on. After any
-//! other failure nothing is written until the server starts again: a disk that failed a sync cannot be believed.
+//! the disk; when it takes writes, the engine is opened again, which writes the end of its log anew and replays it, and the commit goes
+//! on. After any other failure nothing is written until the server starts again: a disk that failed a sync cannot be believed. An
+//! engine that failed in the background does not say why; it counts as full only if a probe, of the size of a table, says so. When the
+//! engine cannot be opened again, nothing can be read either, and the store says so ([`Shared::lost`]): the server ends.
+
+mod health;
 
 use std::collections::VecDeque;
 use std::path::Path;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
-use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
@@ -55,9 +59,6 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// How long the engine may stand still before it counts as failed.
 const STALL_POLLS_MAX: u32 = 120_000;
-
-/// How long readers of the old engine may take to leave before it is opened again.
-const LEAVING_POLLS_MAX: u32 = 10_000;
 
 /// What the committer is asked for.
 pub(super) enum Command {
@@ -102,7 +103,8 @@ pub(super) struct Committer {
     clock: Clock,
     commands: Receiver<Command>,
     shared: Arc<Shared>,
-    acknowledged: Acknowledged,
+    /// `None` only while the engine is opened again.
+    acknowledged: Option<Acknowledged>,
     /// `None` only while it is opened again.
     engine: Option<Arc<Engine>>,
     end: ChainEnd,
@@ -128,14 +130,15 @@ impl Committer {
         commands: Receiver<Command>,
     ) -> Result<(Self, Arc<Shared>)> {
         let directory = Directory::open(path, FORMAT)?;
-        let (acknowledged, last) = Acknowledged::open(directory.path())?;
-        let recovered = Engine::open(&directory, &options, last)?;
+        let recovered = Engine::open(&directory, &options)?;
+        directory.note_holder();
         let shared = Arc::new(Shared {
             directory: directory.path().to_owned(),
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
             openings: AtomicU64::default(),
+            lost: ArcSwapOption::empty(),
         });
         let absence_bytes_max = options.key_filter_bytes_max;
         let mut committer = Self {
@@ -144,7 +147,7 @@ impl Committer {
             clock,
             commands,
             shared: Arc::clone(&shared),
-            acknowledged,
+            acknowledged: None,
             engine: None,
             end: ChainEnd::default(),
             time: None,
@@ -171,6 +174,7 @@ impl Committer {
 
     fn take_over(&mut self, recovered: Recovered) {
         self.engine = Some(Arc::new(recovered.engine));
+        self.acknowledged = Some(recovered.acknowledged);
         self.end = recovered.end;
         self.time = recovered.time;
         self.options.found_time(self.time);
@@ -620,7 +624,9 @@ impl Committer {
 
     fn acknowledge(&mut self) {
         // What is in the log is safe without it; only the loss of the log's end would not be noticed.
-        if let Err(error) = self.acknowledged.write(self.end) {
+        if let Some(acknowledged) = &mut self.acknowledged
+            && let Err(error) = acknowledged.write(self.end)
+        {
             tracing::warn!(%error, "could not note what was acknowledged");
         }
     }
@@ -634,7 +640,10 @@ impl Committer {
             .and_then(|synced| synced.map_err(|error| engine.error("syncing", error)));
         match synced {
             Ok(()) => self.acknowledge(),
-            Err(error) => self.fail(&error),
+            Err(error) => {
+                let cause = self.cause_of(error);
+                self.fail(&cause);
+            }
         }
     }
 
@@ -652,104 +661,6 @@ impl Committer {
 
     fn engine(&self) -> Result<&Arc<Engine>> {
         self.engine.as_ref().ok_or(Error::Reopening)
-    }
-
-    /// An engine that failed in the background does not say why; whether the disk is full can be tried.
-    fn cause_of(&self, error: Error) -> Error {
-        match error {
-            Error::Engine { .. } => self
-                .directory
-                .probe()
-                .err()
-                .filter(Error::is_disk_full)
-                .unwrap_or(error),
-            error => error,
-        }
-    }
-
-    fn fail(&mut self, error: &Error) {
-        tracing::error!(%error, directory = %self.directory.path().display(), "the store takes no writes");
-        // An engine that failed in the background for a reason unknown is given one more chance: it may have been a full disk.
-        let may_recover = error.is_disk_full() || matches!(error, Error::Engine { .. });
-        self.health = if may_recover {
-            Health::Full
-        } else {
-            Health::Failed(Arc::new(error.clone()))
-        };
-    }
-
-    /// Makes sure that the engine takes writes: after a full disk, opens it again once the disk takes some.
-    fn recover(&mut self) -> Result<()> {
-        match &self.health {
-            Health::Well => return Ok(()),
-            Health::Failed(cause) => {
-                let cause = Arc::clone(cause);
-                return Err(Error::WritesRefused {
-                    directory: self.directory.path().to_owned(),
-                    cause,
-                });
-            }
-            Health::Full => {}
-        }
-        if let Some(fault) = self
-            .options
-            .faults
-            .as_ref()
-            .and_then(|faults| faults(FaultPoint::Probe))
-        {
-            return Err(full_or(fault, self.directory.path(), "writing", self.directory.path()));
-        }
-        self.directory.probe()?;
-        self.reopen().inspect_err(|error| self.fail(error))?;
-        self.health = Health::Well;
-        tracing::info!(directory = %self.directory.path().display(), "the store takes writes again");
-        Ok(())
-    }
-
-    fn reopen(&mut self) -> Result<()> {
-        let kept = self.shared.published.swap(None);
-        if let Some(engine) = self.engine.take() {
-            let leaving = Arc::downgrade(&engine);
-            drop((engine, kept));
-            if let Some(engine) = wait_until_gone(&leaving) {
-                // A reader stays too long: it, and others, go on reading the old engine; the next commit tries again.
-                self.engine = Some(engine);
-                self.publish();
-                return Err(Error::DiskFull {
-                    directory: self.directory.path().to_owned(),
-                });
-            }
-        }
-        let (acknowledged, last) = Acknowledged::open(self.directory.path())?;
-        self.acknowledged = acknowledged;
-        let recovered = Engine::open(&self.directory, &self.options, last)?;
-        self.jobs.retain(|job| job.request.is_some());
-        self.take_over(recovered);
-        self.shared.cache.clear(CommitSeq(self.end.seq));
-        self.shared.openings.fetch_add(1, Ordering::AcqRel);
-        self.publish();
-        Ok(())
-    }
-
-    fn close(&mut self) -> Result<()> {
-        let synced = match (&self.health, &self.engine) {
-            (Health::Well, Some(engine)) => guard(&engine.directory, || engine.database.persist(PersistMode::SyncAll))
-                .and_then(|synced| synced.map_err(|error| engine.error("syncing", error))),
-            _ => Ok(()),
-        };
-        if synced.is_ok() && matches!(self.health, Health::Well) && self.end.seq > 0 {
-            self.acknowledge();
-        }
-        drop(self.shared.published.swap(None));
-        self.shared.cache.clear(CommitSeq(u64::MAX));
-        if let Some(engine) = self.engine.take() {
-            let leaving = Arc::downgrade(&engine);
-            drop(engine);
-            if wait_until_gone(&leaving).is_some() {
-                tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
-            }
-        }
-        synced
     }
 }
 
@@ -797,15 +708,4 @@ fn has_ranges(request: &Request) -> bool {
         .changes
         .iter()
         .any(|change| matches!(change, Change::DeleteRange { .. }))
-}
-
-/// Waits until nobody holds the engine; returns it when somebody still does.
-fn wait_until_gone(engine: &Weak<Engine>) -> Option<Arc<Engine>> {
-    for _ in 0..LEAVING_POLLS_MAX {
-        if engine.strong_count() == 0 {
-            return None;
-        }
-        std::thread::sleep(POLL);
-    }
-    engine.upgrade()
 }

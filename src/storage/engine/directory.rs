@@ -3,9 +3,14 @@
 //! ```text
 //! DIR/helenus.lock    locked while a process has the store; holds its process id as text
 //! DIR/helenus.format  one line: "helenus store 1, <engine> <engine's format>"
+//! DIR/helenus.used    there once the engine was made whole: the store may hold data from then on
 //! DIR/acknowledged    what was last answered as durable, see acknowledged.rs   (fjall only)
-//! DIR/engine/         the engine's own files
+//! DIR/engine/         the engine's own files; beside it what aside.rs makes while it opens   (fjall only)
+//! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see beside.rs
+//! DIR/stores/N/       a store like DIR, see beside.rs
 //! ```
+//! A store that was used and whose data is gone is refused, unless `--create` says to begin anew. Whether it was used, the mark says, or,
+//! in a store of an older program, what the engine holds.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -19,6 +24,7 @@ use crate::storage::{Error, Result};
 
 const LOCK: &str = "helenus.lock";
 const FORMAT: &str = "helenus.format";
+const USED: &str = "helenus.used";
 const ENGINE: &str = "engine";
 const PROBE: &str = "probe";
 
@@ -29,13 +35,13 @@ const PROBE_BYTES: usize = 1 << 20;
 #[derive(Debug)]
 pub(super) struct Directory {
     path: PathBuf,
-    _lock: File,
+    lock: File,
 }
 
 impl Directory {
     /// Locks the directory, creating it where there is none, and checks that it holds a store of this format, or nothing.
     pub(super) fn open(path: &Path, format: &'static str) -> Result<Self> {
-        permissions::create_directory(path).map_err(io_error("creating", path))?;
+        create(path).map_err(io_error("creating", path))?;
         let format_path = path.join(FORMAT);
         if !format_path.exists() && !is_ours(path).map_err(io_error("listing", path))? {
             return Err(Error::NotAStore {
@@ -64,8 +70,39 @@ impl Directory {
         }
         Ok(Self {
             path: path.to_owned(),
-            _lock: lock,
+            lock,
         })
+    }
+
+    /// Notes who has the directory, for the message that another process gets.
+    pub(super) fn note_holder(&self) {
+        let pid = std::process::id().to_string();
+        let mut lock = &self.lock;
+        let written = lock
+            .set_len(0)
+            .and_then(|()| lock.rewind())
+            .and_then(|()| lock.write_all(pid.as_bytes()));
+        // It only serves a message; a full disk must not keep a store from being read.
+        if let Err(error) = written {
+            tracing::debug!(%error, "could not note the process id in the lock file");
+        }
+    }
+
+    /// Whether the store may hold data.
+    pub(super) fn is_used(&self) -> bool {
+        self.path.join(USED).exists()
+    }
+
+    /// Marks the store as used, durably. Its engine and what goes with it must be durable.
+    pub(super) fn mark_used(&self) -> Result<()> {
+        let path = self.path.join(USED);
+        if path.exists() {
+            return Ok(());
+        }
+        let marked = File::create(&path)
+            .and_then(|file| file.sync_all())
+            .and_then(|()| sync_directory(&self.path));
+        marked.map_err(|error| full_or(error, &self.path, "writing", &path))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -81,11 +118,14 @@ impl Directory {
         path.join(FORMAT).exists()
     }
 
-    /// Whether the medium takes writes: writes a little file, makes it durable and removes it.
-    pub(super) fn probe(&self) -> Result<()> {
+    /// Whether the medium takes writes: writes a file of some bytes more than these, makes it durable and removes it.
+    pub(super) fn probe(&self, bytes: u64) -> Result<()> {
         let path = self.path.join(PROBE);
         let written = File::create(&path).and_then(|mut file| {
-            file.write_all(&vec![0xA5; PROBE_BYTES])?;
+            let piece = vec![0xA5; PROBE_BYTES];
+            for _ in 0..=bytes / PROBE_BYTES as u64 {
+                file.write_all(&piece)?;
+            }
             file.sync_all()
         });
         let removed = fs::remove_file(&path);
@@ -93,6 +133,16 @@ impl Directory {
             .and(removed)
             .map_err(|error| full_or(error, &self.path, "writing", &path))
     }
+}
+
+/// Makes a directory where there is none, durably as far as its own name goes.
+fn create(path: &Path) -> io::Result<()> {
+    if path.is_dir() {
+        return Ok(());
+    }
+    permissions::create_directory(path)?;
+    let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
+    sync_directory(parent.unwrap_or(Path::new(".")))
 }
 
 /// Whether a directory without a format file may become a store: nothing in it, or what a start that was cut short left.
@@ -126,15 +176,6 @@ fn lock(directory: &Path) -> Result<File> {
             });
         }
         Err(error) => return Err(io_error("locking", &path)(error)),
-    }
-    let pid = std::process::id().to_string();
-    let written = file
-        .set_len(0)
-        .and_then(|()| file.rewind())
-        .and_then(|()| file.write_all(pid.as_bytes()));
-    // The process id only serves a message; a full disk must not keep a store from being read.
-    if let Err(error) = written {
-        tracing::debug!(%error, "could not note the process id in the lock file");
     }
     Ok(file)
 }

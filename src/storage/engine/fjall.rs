@@ -9,9 +9,16 @@
 //! its number and a running checksum and removes the record before it. When every group is there, exactly one record is, and it is not
 //! older than what was last acknowledged (acknowledged.rs). A group lost from the middle leaves the record that it should have removed;
 //! groups lost from the end leave the record too old. Either way the store is refused by name. A kill at any instant loses only what
-//! was not acknowledged, and loses it from the end. The same record carries the time mark of the group ([`TimeMark`]).
+//! was not acknowledged, and loses it from the end. The same record carries the time mark of the group ([`crate::clock::TimeMark`]).
+//!
+//! **What is missing or damaged is noticed before the engine opens**, which would remove it: [`judge`] reads, and [`super::aside`] keeps what
+//! was found until the chain of groups is whole. See opening.rs.
 //!
 //! Sources: fjall 3.1.13 (`batch`, `journal`, `recovery`), whose behaviour the tests hold in place.
+
+mod judge;
+mod log;
+mod opening;
 
 use std::any::Any;
 use std::ops::{Bound, ControlFlow};
@@ -27,13 +34,13 @@ use bytes::Bytes;
 use fjall::{AbstractTree, LsmError, Readable};
 use tokio::sync::oneshot;
 
-use super::acknowledged::ChainEnd;
+pub(super) use self::opening::Recovered;
 use super::committer::{Command, Committer, Request};
 use super::directory::{Directory, full_or};
-use super::layout::{OWN, Own, full_range, parse_own, with_full_key};
+use super::layout::{full_range, with_full_key};
 use super::room::Room;
 use super::{DeletionTables, Order, Stride, walk_stride};
-use crate::clock::{Clock, TimeMark};
+use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
@@ -52,7 +59,7 @@ const WORKER_THREADS: usize = 3;
 /// Bytes of a memtable, and of a table that compactions write. Each table is synced as a whole, and a sync of the log may have to
 /// wait for all that a file system is just writing: some 130 ms behind 64 MiB, which is the engine's default. The log's unflushed end
 /// is also what a start after a kill replays. A store keeps what it was made with.
-const TABLE_BYTES: u64 = 16 * 1024 * 1024;
+pub(super) const TABLE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// The `file:` engine. Clones are the same store; it closes when the last one goes.
 #[derive(Clone, Debug)]
@@ -78,6 +85,8 @@ pub(in crate::storage) struct Shared {
     pub(super) derivations: ArcSwap<Derivations>,
     /// How often the engine was opened again, raised before what it found is published.
     pub(super) openings: AtomicU64,
+    /// Why nothing can be read or written any more until the server starts again.
+    pub(super) lost: ArcSwapOption<Error>,
 }
 
 impl Shared {
@@ -108,18 +117,6 @@ pub(super) struct Engine {
     pub(super) database: fjall::Database,
     pub(super) data: fjall::Keyspace,
     pub(super) directory: PathBuf,
-}
-
-/// What an engine holds of the store's own records when it opens.
-pub(super) struct Recovered {
-    pub(super) engine: Engine,
-    pub(super) end: ChainEnd,
-    /// What the last group recorded of time; `None`: it was written before there were time marks.
-    pub(super) time: Option<TimeMark>,
-    pub(super) sizes: Sizes,
-    pub(super) deletion_tables: DeletionTables,
-    /// Ranges whose deletion was not finished, by their record's number.
-    pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
 }
 
 /// Whether there is a store in a directory.
@@ -159,6 +156,11 @@ impl Store {
 
     pub(in crate::storage) fn opening(&self) -> Opening {
         self.0.shared.opening()
+    }
+
+    /// Why nothing can be read or written any more; `None`: it can be read, or will be again.
+    pub(in crate::storage) fn lost(&self) -> Option<Arc<Error>> {
+        self.0.shared.lost.load_full()
     }
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
@@ -272,79 +274,6 @@ impl Published {
 }
 
 impl Engine {
-    /// Opens the database and checks the chain of groups against what was last acknowledged.
-    pub(super) fn open(directory: &Directory, options: &Options, acknowledged: Option<ChainEnd>) -> Result<Recovered> {
-        let path = directory.engine_path();
-        let store = directory.path();
-        if !path.join("version").exists() {
-            if acknowledged.is_some() {
-                return Err(lost(store, "the engine's files are gone".to_owned()));
-            }
-            // A first start that was cut short; nothing was acknowledged yet.
-            if path.exists() {
-                std::fs::remove_dir_all(&path).map_err(super::directory::io_error("clearing", &path))?;
-            }
-        }
-        let opened = guard(&path, || {
-            let database = fjall::Database::builder(&path)
-                .cache_size(options.block_cache_bytes_max as u64)
-                .worker_threads(WORKER_THREADS)
-                .open()?;
-            let data = database.keyspace("data", || {
-                let leveled = fjall::compaction::Leveled::default().with_table_target_size(TABLE_BYTES);
-                fjall::KeyspaceCreateOptions::default()
-                    .max_memtable_size(TABLE_BYTES)
-                    .compaction_strategy(Arc::new(leveled))
-            })?;
-            Ok((database, data))
-        })?;
-        let (database, data) = opened.map_err(|error| opening_error(&path, error))?;
-        let engine = Self {
-            database,
-            data,
-            directory: path,
-        };
-        engine.recover(store, acknowledged)
-    }
-
-    fn recover(self, store: &Path, acknowledged: Option<ChainEnd>) -> Result<Recovered> {
-        let view = self.database.snapshot();
-        let mut ends = Vec::new();
-        let mut time = None;
-        let mut sizes = Sizes::default();
-        let mut unfinished = Vec::new();
-        let own = (Bound::Included(vec![OWN]), Bound::Unbounded);
-        for entry in self.entries(&view, own, Order::Forward)? {
-            let (key, value) = entry?;
-            match parse_own(&key, &value) {
-                Some(Own::Chain(end, of)) => {
-                    ends.push(end);
-                    time = of;
-                }
-                Some(Own::Size(table, size)) => sizes.set(table, size),
-                Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
-                Some(Own::Time(_)) | None => {
-                    let what = "an unknown record of the store's own".to_owned();
-                    return Err(Error::Corrupt {
-                        path: self.directory.clone(),
-                        what,
-                    });
-                }
-            }
-        }
-        let end = check_chain(store, &ends, acknowledged)?;
-        let deletion_tables = self.deletion_tables(&view)?;
-        drop(view);
-        Ok(Recovered {
-            engine: self,
-            end,
-            time,
-            sizes,
-            deletion_tables,
-            unfinished,
-        })
-    }
-
     /// Which tables have deletion records: a step for each table, not for each record.
     fn deletion_tables(&self, view: &fjall::Snapshot) -> Result<DeletionTables> {
         let mut tables = std::collections::BTreeSet::new();
@@ -450,7 +379,7 @@ pub(super) fn guard<T>(directory: &Path, call: impl FnOnce() -> T) -> Result<T> 
     })
 }
 
-fn panic_text(panic: &(dyn Any + Send)) -> &str {
+pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message")
@@ -469,71 +398,4 @@ fn describe(error: &LsmError) -> String {
         LsmError::Unrecoverable => "a file is missing or unreadable".to_owned(),
         error => error.to_string(),
     }
-}
-
-/// What an error on opening means. Nothing is served, whatever it is.
-fn opening_error(path: &Path, error: fjall::Error) -> Error {
-    let corrupt = |path: PathBuf, what: String| Error::Corrupt { path, what };
-    match error {
-        fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => match error.kind() {
-            std::io::ErrorKind::UnexpectedEof | std::io::ErrorKind::NotFound | std::io::ErrorKind::InvalidData => {
-                corrupt(path.to_owned(), error.to_string())
-            }
-            _ => full_or(error, path, "opening", path),
-        },
-        fjall::Error::Storage(error) => corrupt(path.join("keyspaces"), describe(&error)),
-        fjall::Error::JournalRecovery(error) => corrupt(path.join("*.jnl"), format!("the log: {error:?}")),
-        fjall::Error::Locked => Error::Locked {
-            directory: path.to_owned(),
-            holder: None,
-        },
-        fjall::Error::InvalidVersion(found) => {
-            let found = found.map_or_else(
-                || "of an unknown engine version".to_owned(),
-                |found| format!("fjall {}", found as u8),
-            );
-            Error::UnknownFormat {
-                directory: path.to_owned(),
-                found,
-                known: FORMAT,
-            }
-        }
-        error => corrupt(path.to_owned(), error.to_string()),
-    }
-}
-
-fn lost(store: &Path, what: String) -> Error {
-    Error::LostWrites {
-        directory: store.to_owned(),
-        what,
-    }
-}
-
-/// Whether the groups that are there are all that were acknowledged, and none is missing between; see the module's header.
-fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) -> Result<ChainEnd> {
-    let acknowledged = acknowledged.unwrap_or_default();
-    let end = match ends {
-        [] => ChainEnd::default(),
-        [end] => *end,
-        [first, .., last] => {
-            return Err(lost(
-                store,
-                format!("the log has a gap after group {}, before group {}", first.seq, last.seq),
-            ));
-        }
-    };
-    if end.seq < acknowledged.seq {
-        let what = format!(
-            "the log ends with group {}, group {} was acknowledged",
-            end.seq, acknowledged.seq
-        );
-        return Err(lost(store, what));
-    }
-    if end.seq == acknowledged.seq && end.chain != acknowledged.chain {
-        return Err(lost(
-            store,
-            format!("group {} is not the one that was acknowledged", end.seq),
-        ));
-    }
-    Ok(end)
 }

@@ -2,10 +2,12 @@
 //! values. A snapshot is what the committer published last, so taking one is counting a reference.
 
 mod acknowledged;
+mod aside;
 mod committer;
 mod directory;
 pub(super) mod fjall;
 mod group;
+mod held;
 mod layout;
 pub(super) mod memory;
 mod room;
@@ -13,7 +15,9 @@ mod room;
 pub(super) mod simulated;
 pub(super) mod slate;
 
+pub(super) use self::aside::{How, link_tree};
 pub(super) use self::directory::io_error;
+pub(super) use self::held::Held;
 
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};

@@ -8,9 +8,13 @@
 //! publishes a snapshot and answers. With `durability = periodic` or `os` it answers before the log is put, which SlateDB then does
 //! at the period (`os`: 100 ms), and readers may see what is not durable yet.
 //!
-//! **After a failed write** the database serves reads only and, when the next commit comes and the disk takes writes, is closed and
-//! opened again: an object is put whole or not at all, so what the store holds can be believed. Another writer that took the
-//! store over (by its epoch) ends writing here for good.
+//! **After a failed write** the database serves reads only. When the disk was full, the next commit that finds room closes it and opens
+//! it again: an object is put whole or not at all. Any other failure ends writing until the server starts again, and so does another
+//! writer that took the store over (by its epoch). A database that then cannot be read either is lost ([`Shared::lost`]): the server ends.
+//!
+//! **Opening.** SlateDB makes a database where there is no manifest, and may panic on a damaged one. So a store that was used and has no
+//! manifest is refused, the newest manifest is read first, and a panic is an error. The newest objects of the log and the newest manifests
+//! are written anew: the last put before the process ended may have failed to sync and be there all the same.
 //!
 //! Every group records the time mark ([`crate::clock::TimeMark`]) under one key of the store's own.
 //!
@@ -20,6 +24,9 @@
 
 mod committer;
 mod group;
+mod opening;
+
+pub(super) use self::committer::FORMAT;
 
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
@@ -68,6 +75,8 @@ struct Shared {
     home: ArcSwapOption<Home>,
     /// How often the database was opened, raised before what it found is published.
     openings: AtomicU64,
+    /// Why nothing can be read or written any more until the server starts again.
+    lost: ArcSwapOption<Error>,
 }
 
 impl Shared {
@@ -123,7 +132,7 @@ impl Store {
     pub(in crate::storage) async fn open(url: &Url, options: &Options) -> Result<Self> {
         let location: Arc<str> = url.to_string().into();
         let home = match url {
-            Url::SlateFile(path) => Home::in_directory(path.clone(), location)?,
+            Url::SlateFile(path) => Home::in_directory(path.clone(), location, options)?,
             _ => Home {
                 directory: None,
                 objects: Arc::new(InMemory::new()),
@@ -173,6 +182,7 @@ impl Store {
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
             openings: AtomicU64::default(),
+            lost: ArcSwapOption::empty(),
             home: ArcSwapOption::new(Some(Arc::clone(&home))),
         });
         let mut committer = Committer {
@@ -204,6 +214,11 @@ impl Store {
 
     pub(in crate::storage) fn opening(&self) -> Opening {
         self.0.shared.opening()
+    }
+
+    /// Why nothing can be read or written any more; `None`: it can be read, or will be again.
+    pub(in crate::storage) fn lost(&self) -> Option<Arc<Error>> {
+        self.0.shared.lost.load_full()
     }
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
@@ -332,6 +347,11 @@ impl Published {
 
 /// What an error of SlateDB's means.
 fn failure(location: &str, error: &slatedb::Error) -> Error {
+    if is_disk_full(error) {
+        return Error::DiskFull {
+            directory: PathBuf::from(location),
+        };
+    }
     match error.kind() {
         ErrorKind::Closed(CloseReason::Fenced) => Error::TakenOver {
             location: location.to_owned(),
@@ -345,4 +365,21 @@ fn failure(location: &str, error: &slatedb::Error) -> Error {
             what: error.to_string(),
         },
     }
+}
+
+/// Whether a full disk is at the bottom of an error.
+fn is_disk_full(error: &slatedb::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<std::io::Error>()
+            && matches!(
+                error.kind(),
+                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
+            )
+        {
+            return true;
+        }
+        cause = error.source();
+    }
+    false
 }

@@ -1,6 +1,7 @@
 //! One suite for every engine, and properties that hold the engines against each other and a naive model.
 
 mod conformance;
+mod damage;
 mod derived;
 mod files;
 mod fixtures;

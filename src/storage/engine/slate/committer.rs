@@ -30,7 +30,7 @@ use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
 /// What the format file of such a store says.
-const FORMAT: &str = "helenus store 1, slatedb 0.18";
+pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
 
 /// Where the main database lies in its object store.
 pub(super) const DATABASE: &str = "engine";
@@ -46,6 +46,9 @@ const PUT_MAX: Duration = Duration::from_secs(30);
 
 /// How long a database may take to close.
 const CLOSING_MAX: Duration = Duration::from_secs(10);
+
+/// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
+const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
 /// Keys that one step of a range deletion removes.
 const RANGE_STEP_KEYS: usize = 4096;
@@ -108,8 +111,9 @@ pub(super) struct Committer {
 }
 
 impl Home {
-    pub(super) fn in_directory(path: PathBuf, location: Arc<str>) -> Result<Self> {
+    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, options: &Options) -> Result<Self> {
         let directory = Directory::open(&path, FORMAT)?;
+        super::opening::may_open(&directory, options)?;
         let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
             location: location.to_string(),
             what: error.to_string(),
@@ -166,18 +170,21 @@ impl Committer {
         };
         let location = Arc::clone(&self.home.location);
         let failed = |error: slatedb::Error| failure(&location, &error);
-        let database = Db::builder(self.home.database.as_ref(), Arc::clone(&self.home.objects))
+        super::opening::look(&self.home).await?;
+        let builder = Db::builder(self.home.database.as_ref(), Arc::clone(&self.home.objects))
             .with_settings(settings)
-            .with_merge_operator(Arc::new(Merger))
-            .build()
-            .await
-            .map_err(failed)?;
+            .with_merge_operator(Arc::new(Merger));
+        let database = super::opening::guard_call(&self.home, builder.build()).await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
         self.deletion_tables = deletion_tables(&view).await.map_err(failed)?;
         let unfinished = self.own_records(&view).await?;
         self.options.found_time(self.time);
         self.database = Some(database);
+        if let Some(directory) = &self.home.directory {
+            directory.mark_used()?;
+            directory.note_holder();
+        }
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish()?;
@@ -408,7 +415,7 @@ impl Committer {
             batch.put(key, value);
         }
         if let Err(error) = self.write_batch(batch).await {
-            self.fail(&error);
+            self.fail(&error).await;
             return Err(error);
         }
         self.time = time;
@@ -512,12 +519,39 @@ impl Committer {
         }
     }
 
-    fn fail(&mut self, error: &Error) {
+    async fn fail(&mut self, error: &Error) {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes");
-        if matches!(error, Error::TakenOver { .. }) {
-            self.ended = Some(error.clone());
-        }
         self.failed = true;
+        if self.is_full(error) {
+            return;
+        }
+        self.ended = Some(match error {
+            Error::TakenOver { .. } => error.clone(),
+            _ => Error::WritesRefused {
+                directory: PathBuf::from(self.home.location.as_ref()),
+                cause: Arc::new(error.clone()),
+            },
+        });
+        let readable = match self.shared.published.load_full() {
+            Some(published) => published.get(Space::Catalog, b"").await.map(drop),
+            None => Err(error.clone()),
+        };
+        if let Err(error) = readable {
+            tracing::error!(%error, location = %self.home.location, "the store cannot be read");
+            self.shared.lost.store(Some(Arc::new(error)));
+        }
+    }
+
+    /// Whether a failure is a full disk: it says so itself, or a probe does.
+    fn is_full(&self, error: &Error) -> bool {
+        let probed = || {
+            self.home
+                .directory
+                .as_ref()
+                .and_then(|directory| directory.probe(FULL_PROBE_BYTES).err())
+        };
+        error.is_disk_full()
+            || (matches!(error, Error::Engine { .. }) && probed().is_some_and(|error| error.is_disk_full()))
     }
 
     /// Makes sure that there is a database that takes writes.
@@ -537,11 +571,14 @@ impl Committer {
             return Err(self.fault(fault));
         }
         if let Some(directory) = &self.home.directory {
-            directory.probe()?;
+            directory.probe(0)?;
         }
         drop(self.shared.published.swap(None));
         self.close_database().await;
-        self.open().await?;
+        if let Err(error) = self.open().await {
+            self.fail(&error).await;
+            return Err(error);
+        }
         self.failed = false;
         tracing::info!(location = %self.home.location, "the store takes writes again");
         Ok(())

@@ -1,0 +1,260 @@
+//! Keeps an engine's directory as it is while the engine opens, so that a refused opening leaves every byte in place.
+//!
+//! ```text
+//! DIR/engine         the engine's own files
+//! DIR/engine.next    being made: a directory of links to them
+//! DIR/engine.kept    the directory as it was found, while the engine opens the other one
+//! DIR/engine.gone    being removed
+//!
+//! stage:    engine ─ links ─► engine.next
+//! swap:     engine ─► engine.kept, engine.next ─► engine
+//! accept:   engine.kept ─► engine.gone, removed                       the chain of groups is whole
+//! restore:  engine ─► engine.gone, engine.kept ─► engine, removed     it is not
+//! ```
+//! The engine writes its tables and manifests once, and replaces `current` by renaming; only files of the log are cut and extended in place.
+//! Recovery cuts what is behind the last whole batch of each: `restore` gives it back, from memory. What is cut was never acknowledged
+//! (log.rs), so a kill in between may leave it cut.
+//!
+//! **What may not be on the disk is written anew** when the store was not closed: after a failed sync the page cache shows what the disk
+//! does not have, and the next sync says nothing of it. So the active file of the log, manifests and `current` are written over
+//! with what they hold, and synced, before anything of them is served ([`write_anew`]). That takes no room on a full disk, and changes no
+//! byte. Files of the log before the active one were synced before it was begun; tables were synced before a manifest named them.
+//!
+//! Each step is durable before the next. An opening that a kill or a power cut interrupts is undone by [`settle`]: nothing was served yet.
+
+use std::fs::{self, File};
+use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+
+use super::directory::{full_or, io_error, sync_directory};
+use crate::storage::Result;
+
+const PIECE_BYTES: usize = 1 << 20;
+
+/// What becomes of a file in the directory of links.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::storage) enum How {
+    /// A link to the same file.
+    Link,
+    /// A file of its own.
+    Copy,
+    /// Nothing.
+    LeaveOut,
+}
+
+/// The engine's directory as it was found.
+#[derive(Debug)]
+pub(super) struct Kept {
+    engine: PathBuf,
+    cuts: Vec<Cut>,
+}
+
+/// What recovery may cut off a file.
+#[derive(Debug)]
+pub(super) struct Cut {
+    /// Where the file is in the engine's directory.
+    pub(super) path: PathBuf,
+    /// Its length.
+    pub(super) bytes: u64,
+    /// Where it may be cut.
+    pub(super) at: u64,
+    /// What follows there, without the zeros at the end.
+    pub(super) tail: Vec<u8>,
+}
+
+impl Cut {
+    /// Reads what is behind a place of a file.
+    pub(super) fn read(engine: &Path, path: &Path, at: u64, is_zero: bool) -> Result<Self> {
+        let failed = io_error("reading", path);
+        let read = || {
+            let mut file = File::open(path)?;
+            let bytes = file.metadata()?.len();
+            let mut tail = Vec::new();
+            if !is_zero {
+                file.seek(SeekFrom::Start(at))?;
+                file.read_to_end(&mut tail)?;
+                let end = tail.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
+                tail.truncate(end);
+            }
+            Ok((bytes, tail))
+        };
+        let (bytes, tail) = read().map_err(failed)?;
+        Ok(Self {
+            path: path.strip_prefix(engine).unwrap_or(path).to_owned(),
+            bytes,
+            at,
+            tail,
+        })
+    }
+
+    fn restore(&self, engine: &Path) -> Result<()> {
+        let path = engine.join(&self.path);
+        let restore = || {
+            let mut file = File::options().write(true).open(&path)?;
+            if file.metadata()?.len() < self.bytes {
+                file.seek(SeekFrom::Start(self.at))?;
+                file.write_all(&self.tail)?;
+                file.set_len(self.bytes)?;
+            }
+            Ok(())
+        };
+        restore().map_err(io_error("restoring", &path))
+    }
+}
+
+fn beside(engine: &Path, suffix: &str) -> PathBuf {
+    engine.with_extension(suffix)
+}
+
+fn rename(from: &Path, to: &Path) -> Result<()> {
+    fs::rename(from, to).map_err(|error| full_or(error, from, "renaming", from))
+}
+
+fn sync(path: &Path) -> Result<()> {
+    sync_directory(path).map_err(|error| full_or(error, path, "syncing", path))
+}
+
+fn sync_parent(path: &Path) -> Result<()> {
+    path.parent().map_or(Ok(()), sync)
+}
+
+/// Removes a directory of this module's own making.
+fn remove(path: &Path) -> Result<()> {
+    match fs::remove_dir_all(path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// Puts things back as an opening that was interrupted found them.
+pub(super) fn settle(engine: &Path) -> Result<()> {
+    let (next, kept, gone) = (beside(engine, "next"), beside(engine, "kept"), beside(engine, "gone"));
+    remove(&gone)?;
+    if kept.is_dir() {
+        tracing::warn!(directory = %engine.display(), "the last opening was interrupted; the engine's files are put back as they were");
+        restore(engine)?;
+    }
+    remove(&next)
+}
+
+fn restore(engine: &Path) -> Result<()> {
+    let (kept, gone) = (beside(engine, "kept"), beside(engine, "gone"));
+    if engine.exists() {
+        rename(engine, &gone)?;
+    }
+    rename(&kept, engine)?;
+    sync_parent(engine)?;
+    remove(&gone)
+}
+
+impl Kept {
+    /// Puts a directory of links in the place of the engine's, whose files stay as they are until this is accepted.
+    pub(super) fn stage(engine: &Path, cuts: Vec<Cut>) -> Result<Self> {
+        let next = beside(engine, "next");
+        remove(&next)?;
+        if let Err(error) = link_tree(engine, &next, &|_| How::Link) {
+            // What was made takes room on a disk that may be full.
+            drop(remove(&next));
+            return Err(error);
+        }
+        rename(engine, &beside(engine, "kept"))?;
+        let swapped = rename(&next, engine).and_then(|()| sync_parent(engine));
+        if let Err(error) = swapped {
+            drop(restore(engine));
+            return Err(error);
+        }
+        Ok(Self {
+            engine: engine.to_owned(),
+            cuts,
+        })
+    }
+
+    /// The engine that was opened is the store's: lets go of what was found.
+    pub(super) fn accept(self) -> Result<()> {
+        let gone = beside(&self.engine, "gone");
+        rename(&beside(&self.engine, "kept"), &gone)?;
+        // Else a power cut would bring back what was found, without what is going to be written.
+        sync_parent(&self.engine)?;
+        if let Err(error) = remove(&gone) {
+            tracing::warn!(%error, "links to the engine's former files are left; the next start removes them");
+        }
+        Ok(())
+    }
+
+    /// Puts back what was found. The engine must be closed.
+    pub(super) fn restore(self) -> Result<()> {
+        restore(&self.engine)?;
+        for cut in &self.cuts {
+            cut.restore(&self.engine)?;
+        }
+        Ok(())
+    }
+}
+
+/// Makes a directory of links to the files of another one, and makes it durable. Where the medium has no links, files are copied.
+pub(in crate::storage) fn link_tree(from: &Path, to: &Path, how: &impl Fn(&Path) -> How) -> Result<()> {
+    let failed = |operation, path: &Path| {
+        let path = path.to_owned();
+        move |error| full_or(error, &path, operation, &path)
+    };
+    fs::create_dir_all(to).map_err(failed("creating", to))?;
+    for entry in fs::read_dir(from).map_err(failed("listing", from))? {
+        let entry = entry.map_err(failed("listing", from))?;
+        let (path, target) = (entry.path(), to.join(entry.file_name()));
+        let how_of = how(&path);
+        if how_of == How::LeaveOut {
+            continue;
+        }
+        if path.is_dir() {
+            link_tree(&path, &target, how)?;
+            continue;
+        }
+        match how_of {
+            How::LeaveOut => {}
+            How::Copy => copy(&path, &target).map_err(failed("copying", &path))?,
+            How::Link => {
+                if let Err(error) = fs::hard_link(&path, &target) {
+                    tracing::debug!(%error, path = %path.display(), "a file cannot be linked and is copied");
+                    copy(&path, &target).map_err(failed("copying", &path))?;
+                }
+            }
+        }
+    }
+    sync(to)
+}
+
+fn copy(from: &Path, to: &Path) -> io::Result<()> {
+    fs::copy(from, to)?;
+    File::open(to)?.sync_all()
+}
+
+/// Writes the first bytes of a file over themselves and makes them durable.
+pub(super) fn write_anew(path: &Path, bytes: u64) -> Result<()> {
+    let write = || {
+        let mut file = File::options().read(true).write(true).open(path)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            let step = usize::try_from(bytes - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            let Some(piece) = piece.get_mut(..step) else { break };
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(piece)?;
+            file.seek(SeekFrom::Start(at))?;
+            file.write_all(piece)?;
+            at += step as u64;
+        }
+        file.sync_all()
+    };
+    write().map_err(|error| full_or(error, path, "writing anew", path))
+}
+
+/// Gives a directory a name that is free, and makes that durable: for what may hold data and is not understood.
+pub(super) fn rename_aside(path: &Path, suffix: &str) -> Result<PathBuf> {
+    let free = (1_u32..)
+        .map(|n| path.with_extension(format!("{suffix}-{n}")))
+        .find(|free| !free.exists());
+    let free = free.unwrap_or_else(|| path.with_extension(suffix));
+    rename(path, &free)?;
+    sync_parent(path)?;
+    Ok(free)
+}

@@ -1,0 +1,135 @@
+//! What the committer does when a write failed, and when it ends; see the header of committer.rs.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+
+use fjall::PersistMode;
+
+use super::super::directory::full_or;
+use super::super::fjall::{Engine, TABLE_BYTES, guard};
+use super::{Committer, Health, POLL};
+use crate::storage::options::FaultPoint;
+use crate::storage::{CommitSeq, Error, Result};
+
+/// How long readers of the old engine may take to leave before it is opened again.
+const LEAVING_POLLS_MAX: u32 = 10_000;
+
+impl Committer {
+    /// An engine that failed in the background does not say why; whether the disk is full can be tried.
+    pub(super) fn cause_of(&self, error: Error) -> Error {
+        match error {
+            Error::Engine { .. } => self
+                .directory
+                .probe(TABLE_BYTES)
+                .err()
+                .filter(Error::is_disk_full)
+                .unwrap_or(error),
+            error => error,
+        }
+    }
+
+    pub(super) fn fail(&mut self, error: &Error) {
+        tracing::error!(%error, directory = %self.directory.path().display(), "the store takes no writes");
+        self.health = if error.is_disk_full() {
+            Health::Full
+        } else {
+            let cause = Arc::new(error.clone());
+            if self.engine.is_none() {
+                self.shared.lost.store(Some(Arc::clone(&cause)));
+            }
+            Health::Failed(cause)
+        };
+    }
+
+    /// Makes sure that the engine takes writes: after a full disk, opens it again once the disk takes some.
+    pub(super) fn recover(&mut self) -> Result<()> {
+        match &self.health {
+            Health::Well => return Ok(()),
+            Health::Failed(cause) => {
+                let cause = Arc::clone(cause);
+                return Err(Error::WritesRefused {
+                    directory: self.directory.path().to_owned(),
+                    cause,
+                });
+            }
+            Health::Full => {}
+        }
+        if let Some(fault) = self
+            .options
+            .faults
+            .as_ref()
+            .and_then(|faults| faults(FaultPoint::Probe))
+        {
+            return Err(full_or(fault, self.directory.path(), "writing", self.directory.path()));
+        }
+        self.directory.probe(0)?;
+        self.reopen().inspect_err(|error| self.fail(error))?;
+        self.health = Health::Well;
+        tracing::info!(directory = %self.directory.path().display(), "the store takes writes again");
+        Ok(())
+    }
+
+    fn reopen(&mut self) -> Result<()> {
+        let kept = self.shared.published.swap(None);
+        if let Some(engine) = self.engine.take() {
+            let leaving = Arc::downgrade(&engine);
+            drop((engine, kept));
+            if let Some(engine) = wait_until_gone(&leaving) {
+                // A reader stays too long: it, and others, go on reading the old engine; the next commit tries again.
+                self.engine = Some(engine);
+                self.publish();
+                return Err(Error::DiskFull {
+                    directory: self.directory.path().to_owned(),
+                });
+            }
+        }
+        self.acknowledged = None;
+        let recovered = Engine::open(&self.directory, &self.options)?;
+        self.jobs.retain(|job| job.request.is_some());
+        self.take_over(recovered);
+        self.shared.cache.clear(CommitSeq(self.end.seq));
+        self.shared.openings.fetch_add(1, Ordering::AcqRel);
+        self.publish();
+        Ok(())
+    }
+
+    pub(super) fn close(&mut self) -> Result<()> {
+        let mut is_clean = false;
+        let synced = match (&self.health, &self.engine) {
+            (Health::Well, Some(engine)) => guard(&engine.directory, || engine.database.persist(PersistMode::SyncAll))
+                .and_then(|synced| synced.map_err(|error| engine.error("syncing", error))),
+            _ => Ok(()),
+        };
+        if synced.is_ok() && matches!(self.health, Health::Well) {
+            is_clean = self.engine.is_some();
+        }
+        drop(self.shared.published.swap(None));
+        self.shared.cache.clear(CommitSeq(u64::MAX));
+        if let Some(engine) = self.engine.take() {
+            let leaving = Arc::downgrade(&engine);
+            drop(engine);
+            if wait_until_gone(&leaving).is_some() {
+                tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
+                is_clean = false;
+            }
+        }
+        // The last word, after all that the engine wrote while it closed.
+        if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)
+            && let Err(error) = acknowledged.close(self.end)
+        {
+            tracing::warn!(%error, "could not note that the store is closed");
+        }
+        synced
+    }
+}
+
+/// Waits until nobody holds the engine; returns it when somebody still does.
+fn wait_until_gone(engine: &Weak<Engine>) -> Option<Arc<Engine>> {
+    for _ in 0..LEAVING_POLLS_MAX {
+        if engine.strong_count() == 0 {
+            return None;
+        }
+        std::thread::sleep(POLL);
+    }
+    engine.upgrade()
+}

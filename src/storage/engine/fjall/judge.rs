@@ -1,0 +1,197 @@
+//! Judges the engine's directory by reading only, before the engine opens it: the engine's recovery removes what it takes for left over.
+//!
+//! ```text
+//! engine/version                  "FJL" 03
+//! engine/N.jnl                    the log, see log.rs
+//! engine/keyspaces/0              the engine's own tree: which keyspaces there are
+//! engine/keyspaces/K              the tree with everything of the store; exactly one such K
+//!   current                       manifest's number u64 · its XXH3-128 u128 · 00        little-endian
+//!   vM                            the manifest: an `sfa` archive, whose section `tables` names the tables
+//!   tables/T                      a table
+//! ```
+//! Recovery takes a tree without `current` for one that is being made and removes it, and removes trees and tables that nothing names.
+//! So a tree without `current`, a manifest that does not match its checksum and a table that is named and not there are refused here, by
+//! name. A table that is there and not named is what a flush or a compaction leaves when it is interrupted; recovery removes it from its
+//! own links only ([`super::super::aside`]), and they are dropped when the chain of groups is whole.
+//!
+//! What an interrupted creation leaves has no group in its log, whole or torn, and no table in a tree of the store.
+//!
+//! Sources: fjall 3.1.13 (`recovery.rs`, `db.rs`), lsm-tree 3.1.10 (`tree/mod.rs`, `version/recovery.rs`), sfa 1.0.0.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::io::{self, Cursor};
+use std::path::{Path, PathBuf};
+
+use super::super::directory::io_error;
+use super::log::Log;
+use crate::storage::{Error, Result};
+
+const VERSION: &[u8] = b"FJL\x03";
+
+/// Bytes of `current`.
+const CURRENT_BYTES: usize = 25;
+
+/// Bytes of a table in a manifest: number, kind of checksum, checksum, sequence number.
+const TABLE_BYTES: usize = 8 + 1 + 16 + 8;
+
+/// What is in the engine's directory.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing.
+    Nothing,
+    /// What an interrupted creation left: nothing was ever written to it.
+    HalfMade,
+    /// An engine of which everything is there that something names.
+    Engine {
+        log: Log,
+        /// Each tree's `current` and the manifest that it names.
+        manifests: Vec<PathBuf>,
+    },
+}
+
+fn damaged(path: PathBuf, what: impl Into<String>) -> Error {
+    Error::Corrupt {
+        path,
+        what: what.into(),
+    }
+}
+
+fn list(path: &Path) -> Result<Vec<PathBuf>> {
+    let listed = fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
+    match listed {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
+        listed => listed.map_err(io_error("listing", path)),
+    }
+}
+
+fn read(path: &Path, missing: &str) -> Result<Vec<u8>> {
+    match fs::read(path) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => Err(damaged(path.to_owned(), missing)),
+        read => read.map_err(io_error("reading", path)),
+    }
+}
+
+fn number(path: &Path) -> Option<u64> {
+    path.file_name()?.to_str()?.parse().ok()
+}
+
+/// Judges the engine in a directory.
+///
+/// # Errors
+/// What is missing or damaged, by name; the medium.
+pub(super) fn judge(engine: &Path) -> Result<Found> {
+    if list(engine)?.is_empty() {
+        return Ok(Found::Nothing);
+    }
+    let log = Log::read(engine)?;
+    match judge_trees(engine, &log) {
+        Ok(manifests) => Ok(Found::Engine { log, manifests }),
+        Err(_) if !log.is_used() && !has_tables(engine)? => Ok(Found::HalfMade),
+        Err(error) => Err(error),
+    }
+}
+
+fn keyspaces(engine: &Path) -> PathBuf {
+    engine.join("keyspaces")
+}
+
+/// Whether a tree of the store has tables.
+fn has_tables(engine: &Path) -> Result<bool> {
+    for tree in list(&keyspaces(engine))? {
+        if number(&tree) != Some(0) && !list(&tree.join("tables"))?.is_empty() {
+            return Ok(true);
+        }
+    }
+    Ok(false)
+}
+
+fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
+    const GONE: &str = "it is missing, and there is data beside it";
+    let version = engine.join("version");
+    let found = read(&version, GONE)?;
+    if !found.starts_with(VERSION) {
+        return Err(damaged(
+            version,
+            "it is not the version of the engine that this program has",
+        ));
+    }
+    if log.files.is_empty() {
+        return Err(damaged(engine.join("*.jnl"), "the log is missing"));
+    }
+    let all = keyspaces(engine);
+    let (mut of_store, mut manifests) = (0, Vec::new());
+    for tree in list(&all)? {
+        let number = number(&tree).ok_or_else(|| damaged(tree.clone(), "it is none of the engine's trees"))?;
+        of_store += usize::from(number > 0);
+        manifests.extend(judge_tree(&tree)?);
+    }
+    if !all.join("0").is_dir() {
+        return Err(damaged(all.join("0"), GONE));
+    }
+    match of_store {
+        1 => Ok(manifests),
+        0 => Err(damaged(all, "the store's tree is missing")),
+        _ => Err(damaged(all, "there is more than one tree of the store")),
+    }
+}
+
+/// Judges one tree: its manifest is whole, and every table that it names is there.
+fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
+    let current_path = tree.join("current");
+    let path = &current_path;
+    let current = read(path, "it is missing, and names the tables beside it")?;
+    let short = || damaged(path.clone(), "it names no manifest");
+    let (number, rest) = current.split_first_chunk::<8>().ok_or_else(short)?;
+    let (checksum, kind) = rest.split_first_chunk::<16>().ok_or_else(short)?;
+    if current.len() != CURRENT_BYTES || kind != [0] {
+        return Err(short());
+    }
+    let number = u64::from_le_bytes(*number);
+    let path = tree.join(format!("v{number}"));
+    let manifest = read(&path, "it is missing, and current names it")?;
+    if xxhash_rust::xxh3::xxh3_128(&manifest) != u128::from_le_bytes(*checksum) {
+        return Err(damaged(path, "it does not match the checksum in current"));
+    }
+    let named = tables(&manifest).ok_or_else(|| damaged(path.clone(), "it names no tables"))?;
+    let folder = tree.join("tables");
+    for table in &named {
+        let path = folder.join(table.to_string());
+        match fs::metadata(&path) {
+            Ok(found) if found.len() > 0 => {}
+            Ok(_) => return Err(damaged(path, "it is empty")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                return Err(damaged(path, format!("it is missing, and v{number} names it")));
+            }
+            Err(error) => return Err(io_error("reading", &path)(error)),
+        }
+    }
+    match list(&folder)?.into_iter().find(|path| self::number(path).is_none()) {
+        Some(stranger) => Err(damaged(stranger, "it is none of the engine's tables")),
+        None => Ok([current_path, path]),
+    }
+}
+
+/// The tables that a manifest names; `None` when it cannot be read.
+fn tables(manifest: &[u8]) -> Option<BTreeSet<u64>> {
+    let archive = sfa::Reader::from_reader(&mut Cursor::new(manifest)).ok()?;
+    let section = archive.toc().section(b"tables")?;
+    let start = usize::try_from(section.pos()).ok()?;
+    let end = start.checked_add(usize::try_from(section.len()).ok()?)?;
+    let (levels, mut rest) = manifest.get(start..end)?.split_first()?;
+    let mut tables = BTreeSet::new();
+    for _ in 0..*levels {
+        let (runs, after) = rest.split_first()?;
+        rest = after;
+        for _ in 0..*runs {
+            let (count, after) = rest.split_first_chunk::<4>()?;
+            rest = after;
+            for _ in 0..u32::from_le_bytes(*count) {
+                let (table, after) = rest.split_at_checked(TABLE_BYTES)?;
+                rest = after;
+                tables.insert(u64::from_le_bytes(*table.first_chunk()?));
+            }
+        }
+    }
+    Some(tables)
+}

@@ -1,0 +1,334 @@
+//! Opens the engine of a directory, or refuses and leaves every byte in place.
+//!
+//! ```text
+//! settle an interrupted opening ─► read `acknowledged` ─► judge by reading only ─► hold the log against what was acknowledged
+//!   ─► write anew, stage links ─► the engine opens those ─► check the chain of groups ─► accept
+//!                                           └────────────────── any failure ────────► restore, refuse
+//! ```
+//! A directory in which nothing was ever written is begun: what an interrupted creation left is renamed first. A store that was used and
+//! has nothing left is refused, unless [`Options::create`] is set.
+
+use std::ops::Bound;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use fjall::LsmError;
+
+use super::super::acknowledged::{Acknowledged, ChainEnd, Noted};
+use super::super::aside::{self, Cut, Kept};
+use super::super::directory::{Directory, full_or, io_error};
+use super::super::layout::{OWN, Own, parse_own};
+use super::super::{DeletionTables, Order};
+use super::judge::{Found, judge};
+use super::log::Log;
+use super::{Engine, FORMAT, TABLE_BYTES, WORKER_THREADS, describe, guard};
+use crate::clock::TimeMark;
+use crate::storage::batch::Space;
+use crate::storage::key::KeyRange;
+use crate::storage::options::Options;
+use crate::storage::sizes::Sizes;
+use crate::storage::{Error, Result};
+
+/// The keyspace of the engine that has everything.
+const KEYSPACE: &str = "data";
+
+/// What an engine holds of the store's own records when it opens.
+pub(in crate::storage::engine) struct Recovered {
+    pub(in crate::storage::engine) engine: Engine,
+    pub(in crate::storage::engine) acknowledged: Acknowledged,
+    pub(in crate::storage::engine) end: ChainEnd,
+    /// What the last group recorded of time; `None`: it was written before there were time marks.
+    pub(in crate::storage::engine) time: Option<TimeMark>,
+    pub(in crate::storage::engine) sizes: Sizes,
+    pub(in crate::storage::engine) deletion_tables: DeletionTables,
+    /// Ranges whose deletion was not finished, by their record's number.
+    pub(in crate::storage::engine) unfinished: Vec<(u64, Space, KeyRange)>,
+}
+
+/// The store's own records of an engine that has just been opened.
+struct Records {
+    end: ChainEnd,
+    time: Option<TimeMark>,
+    sizes: Sizes,
+    deletion_tables: DeletionTables,
+    unfinished: Vec<(u64, Space, KeyRange)>,
+}
+
+impl Engine {
+    /// Opens the engine of a directory; see the module's header.
+    pub(in crate::storage::engine) fn open(directory: &Directory, options: &Options) -> Result<Recovered> {
+        let path = directory.engine_path();
+        aside::settle(&path)?;
+        let noted = read_noted(directory, options)?;
+        let kept = match judge(&path)? {
+            Found::Engine { log, manifests } => {
+                check_log(directory.path(), &log, noted)?;
+                may_go_without_note(directory, options, noted, &log)?;
+                Some(keep(&path, &log, &manifests, noted)?)
+            }
+            Found::Nothing => {
+                may_begin(directory, options, noted)?;
+                None
+            }
+            Found::HalfMade => {
+                may_begin(directory, options, noted)?;
+                let renamed = aside::rename_aside(&path, "unfinished")?;
+                tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is begun again");
+                None
+            }
+        };
+        let opened = Self::open_and_check(directory.path(), &path, options, noted.end(), kept.is_some());
+        let (engine, records) = match (opened, kept) {
+            (Ok(opened), None) => opened,
+            (Ok(opened), Some(kept)) => {
+                kept.accept()?;
+                opened
+            }
+            (Err(error), None) => return Err(error),
+            (Err(error), Some(kept)) => {
+                // A failure here is the same as a kill: the next opening puts things back.
+                if let Err(restoring) = kept.restore() {
+                    tracing::error!(error = %restoring, "the engine's files could not be put back; the next start tries again");
+                }
+                return Err(error);
+            }
+        };
+        let acknowledged = Acknowledged::open(directory.path(), noted, records.end)?;
+        directory.mark_used()?;
+        Ok(Recovered {
+            engine,
+            acknowledged,
+            end: records.end,
+            time: records.time,
+            sizes: records.sizes,
+            deletion_tables: records.deletion_tables,
+            unfinished: records.unfinished,
+        })
+    }
+
+    fn open_and_check(
+        store: &Path,
+        path: &Path,
+        options: &Options,
+        acknowledged: Option<ChainEnd>,
+        is_old: bool,
+    ) -> Result<(Self, Records)> {
+        let opened = guard(path, || {
+            let database = fjall::Database::builder(path)
+                .cache_size(options.block_cache_bytes_max as u64)
+                .worker_threads(WORKER_THREADS)
+                .open()?;
+            if is_old && !database.keyspace_exists(KEYSPACE) {
+                return Ok(None);
+            }
+            let data = database.keyspace(KEYSPACE, || {
+                let leveled = fjall::compaction::Leveled::default().with_table_target_size(TABLE_BYTES);
+                fjall::KeyspaceCreateOptions::default()
+                    .max_memtable_size(TABLE_BYTES)
+                    .compaction_strategy(Arc::new(leveled))
+            })?;
+            Ok(Some((database, data)))
+        })?;
+        let opened = opened.map_err(|error| opening_error(path, error))?;
+        let (database, data) = opened.ok_or_else(|| Error::Corrupt {
+            path: path.join("keyspaces").join("0"),
+            what: "it does not name the store's tree".to_owned(),
+        })?;
+        let engine = Self {
+            database,
+            data,
+            directory: path.to_owned(),
+        };
+        let records = engine.records(store, acknowledged)?;
+        Ok((engine, records))
+    }
+
+    fn records(&self, store: &Path, acknowledged: Option<ChainEnd>) -> Result<Records> {
+        let view = self.database.snapshot();
+        let (mut ends, mut time) = (Vec::new(), None);
+        let mut sizes = Sizes::default();
+        let mut unfinished = Vec::new();
+        let own = (Bound::Included(vec![OWN]), Bound::Unbounded);
+        for entry in self.entries(&view, own, Order::Forward)? {
+            let (key, value) = entry?;
+            match parse_own(&key, &value) {
+                Some(Own::Chain(end, of)) => {
+                    ends.push(end);
+                    time = of;
+                }
+                Some(Own::Size(table, size)) => sizes.set(table, size),
+                Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
+                Some(Own::Time(_)) | None => {
+                    let what = "an unknown record of the store's own".to_owned();
+                    return Err(Error::Corrupt {
+                        path: self.directory.clone(),
+                        what,
+                    });
+                }
+            }
+        }
+        Ok(Records {
+            end: check_chain(store, &ends, acknowledged)?,
+            time,
+            sizes,
+            deletion_tables: self.deletion_tables(&view)?,
+            unfinished,
+        })
+    }
+}
+
+/// What was acknowledged, as far as the file says. One that is there and cannot be read is made anew where the settings say so.
+fn read_noted(directory: &Directory, options: &Options) -> Result<Noted> {
+    match Noted::read(directory.path()) {
+        Err(Error::Corrupt { path, what }) if options.create => {
+            let renamed = aside::rename_aside(&path, "damaged")?;
+            tracing::warn!(renamed = %renamed.display(), what, "what was acknowledged is not known; it is begun anew");
+            Ok(Noted::Nothing)
+        }
+        noted => noted,
+    }
+}
+
+/// Whether a directory without an engine may get one.
+fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<()> {
+    let is_used = options.must_exist || directory.is_used() || noted.end().is_some_and(|end| end.seq > 0);
+    if !is_used {
+        return Ok(());
+    }
+    if !options.create {
+        return Err(Error::Gone {
+            directory: directory.path().to_owned(),
+            what: "its data in engine/ is gone",
+            creates: "begins it anew, empty",
+        });
+    }
+    tracing::warn!(directory = %directory.path().display(), "the store's data is gone; it is begun anew, as --create says");
+    if noted != Noted::Nothing {
+        aside::rename_aside(&directory.path().join("acknowledged"), "before")?;
+    }
+    Ok(())
+}
+
+/// Whether an engine may be opened of which nothing says what was acknowledged; see acknowledged.rs.
+fn may_go_without_note(directory: &Directory, options: &Options, noted: Noted, log: &Log) -> Result<()> {
+    if noted != Noted::Nothing || !(log.is_used() || directory.is_used()) {
+        return Ok(());
+    }
+    if directory.is_used() && !options.create {
+        return Err(Error::Gone {
+            directory: directory.path().to_owned(),
+            what: "its file \"acknowledged\" is gone or empty, which tells whether the log has lost its end",
+            creates: "takes the log as it is for whole",
+        });
+    }
+    tracing::warn!(
+        directory = %directory.path().display(),
+        "the store's file \"acknowledged\" is gone or empty; whether the log has lost its end cannot be told"
+    );
+    Ok(())
+}
+
+/// Holds the log against what was acknowledged, before anything is changed. A log without groups is judged when its tables are open.
+fn check_log(store: &Path, log: &Log, noted: Noted) -> Result<()> {
+    let (Some(end), Some(acknowledged)) = (log.end, noted.end()) else {
+        return Ok(());
+    };
+    match (check_chain(store, &[end], Some(acknowledged)), &log.torn) {
+        // With the file and the place.
+        (Err(_), Some(torn)) => Err(lost(
+            store,
+            format!("group {} was acknowledged, and {torn}", acknowledged.seq),
+        )),
+        (checked, _) => checked.map(drop),
+    }
+}
+
+/// Keeps what was found; the engine opens links to it. What may not be on the disk is written anew first.
+fn keep(engine: &Path, log: &Log, manifests: &[PathBuf], noted: Noted) -> Result<Kept> {
+    let closed = matches!(noted, Noted::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end));
+    if let Some(torn) = &log.torn {
+        tracing::warn!(%torn, "the end of the log was being written when the store stopped; it was not acknowledged and is left out");
+    }
+    if !closed {
+        if let Some(active) = log.files.last() {
+            aside::write_anew(&active.path, active.whole_bytes)?;
+        }
+        for path in manifests {
+            let bytes = std::fs::metadata(path).map_err(io_error("reading", path))?.len();
+            aside::write_anew(path, bytes)?;
+        }
+    }
+    let cuts = log
+        .files
+        .iter()
+        .map(|file| Cut::read(engine, &file.path, file.whole_bytes, !file.is_torn));
+    Kept::stage(engine, cuts.collect::<Result<_>>()?)
+}
+
+/// What an error on opening means. Nothing is served, whatever it is.
+fn opening_error(path: &Path, error: fjall::Error) -> Error {
+    let corrupt = |path: PathBuf, what: String| Error::Corrupt { path, what };
+    match error {
+        fjall::Error::Io(error) | fjall::Error::Storage(LsmError::Io(error)) => match error.kind() {
+            std::io::ErrorKind::UnexpectedEof
+            | std::io::ErrorKind::NotFound
+            | std::io::ErrorKind::InvalidData
+            | std::io::ErrorKind::InvalidInput => corrupt(path.to_owned(), error.to_string()),
+            _ => full_or(error, path, "opening", path),
+        },
+        fjall::Error::Storage(error) => corrupt(path.join("keyspaces"), describe(&error)),
+        fjall::Error::JournalRecovery(error) => corrupt(path.join("*.jnl"), format!("the log: {error:?}")),
+        fjall::Error::Locked => Error::Locked {
+            directory: path.to_owned(),
+            holder: None,
+        },
+        fjall::Error::InvalidVersion(found) => {
+            let found = found.map_or_else(
+                || "of an unknown engine version".to_owned(),
+                |found| format!("fjall {}", found as u8),
+            );
+            Error::UnknownFormat {
+                directory: path.to_owned(),
+                found,
+                known: FORMAT,
+            }
+        }
+        error => corrupt(path.to_owned(), error.to_string()),
+    }
+}
+
+fn lost(store: &Path, what: String) -> Error {
+    Error::LostWrites {
+        directory: store.to_owned(),
+        what,
+    }
+}
+
+/// Whether the groups that are there are all that were acknowledged, and none is missing between; see fjall.rs.
+fn check_chain(store: &Path, ends: &[ChainEnd], acknowledged: Option<ChainEnd>) -> Result<ChainEnd> {
+    let acknowledged = acknowledged.unwrap_or_default();
+    let end = match ends {
+        [] => ChainEnd::default(),
+        [end] => *end,
+        [first, .., last] => {
+            return Err(lost(
+                store,
+                format!("the log has a gap after group {}, before group {}", first.seq, last.seq),
+            ));
+        }
+    };
+    if end.seq < acknowledged.seq {
+        let what = format!(
+            "the log ends with group {}, group {} was acknowledged",
+            end.seq, acknowledged.seq
+        );
+        return Err(lost(store, what));
+    }
+    if end.seq == acknowledged.seq && end.chain != acknowledged.chain {
+        return Err(lost(
+            store,
+            format!("group {} is not the one that was acknowledged", end.seq),
+        ));
+    }
+    Ok(end)
+}

@@ -1,0 +1,94 @@
+//! A look at a store's data that changes nothing of it: for diagnoses, while no server has it open.
+//!
+//! ```text
+//! DIR/helenus.look/    links to the files of DIR; those that an engine changes in place are copies
+//! ```
+//! An engine cannot open a directory without recovering it. So a diagnosis gets a directory of links, in the same file system, and whatever
+//! recovery cuts, removes or writes there leaves the store's own files as they are. The store stays locked meanwhile. The links go with the
+//! look; those of one that was killed go with the next.
+
+use std::fs;
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::engine::{Held, How, io_error, link_tree};
+use super::{Result, Url};
+
+const LOOK: &str = "helenus.look";
+
+/// Links to a store's files, removed when this goes.
+#[derive(Debug)]
+pub struct Look {
+    url: Url,
+    folder: Option<PathBuf>,
+    _held: Option<Held>,
+}
+
+impl Look {
+    /// Locks the store at a URL and makes links to its files. A store in memory is as it is.
+    ///
+    /// # Errors
+    /// There is no store, another process has it, or the medium fails.
+    pub fn at(url: &Url) -> Result<Self> {
+        let (Url::File(path) | Url::SlateFile(path)) = url else {
+            return Ok(Self {
+                url: url.clone(),
+                folder: None,
+                _held: None,
+            });
+        };
+        let held = Held::of(url, path)?;
+        let folder = path.join(LOOK);
+        remove(&folder)?;
+        link_tree(path, &folder, &how)?;
+        let url = match url {
+            Url::SlateFile(_) => Url::SlateFile(folder.clone()),
+            _ => Url::File(folder.clone()),
+        };
+        Ok(Self {
+            url,
+            folder: Some(folder),
+            _held: Some(held),
+        })
+    }
+
+    /// Where the links are.
+    #[must_use]
+    pub const fn url(&self) -> &Url {
+        &self.url
+    }
+}
+
+impl Drop for Look {
+    fn drop(&mut self) {
+        if let Some(folder) = &self.folder
+            && let Err(error) = remove(folder)
+        {
+            tracing::warn!(%error, "links to the store's files are left; the next look removes them");
+        }
+    }
+}
+
+fn remove(folder: &Path) -> Result<()> {
+    match fs::remove_dir_all(folder) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", folder)(error)),
+        _ => Ok(()),
+    }
+}
+
+fn how(path: &Path) -> How {
+    let name = path.file_name().unwrap_or_default().to_string_lossy();
+    if name == LOOK || name == "helenus.lock" {
+        return How::LeaveOut;
+    }
+    // What is changed in place: the log, and what is noted of it; what is written anew with the same bytes.
+    let is_changed = name.ends_with(".jnl") || ["acknowledged", "current", "lock"].contains(&name.as_ref());
+    let is_manifest = name
+        .strip_prefix('v')
+        .is_some_and(|number| number.parse::<u64>().is_ok());
+    if is_changed || is_manifest {
+        How::Copy
+    } else {
+        How::Link
+    }
+}
