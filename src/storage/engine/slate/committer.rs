@@ -170,11 +170,12 @@ impl Committer {
         };
         let location = Arc::clone(&self.home.location);
         let failed = |error: slatedb::Error| failure(&location, &error);
-        super::opening::look(&self.home).await?;
+        // Boxed, as they take kilobytes and are handed on.
+        Box::pin(super::opening::look(&self.home)).await?;
         let builder = Db::builder(self.home.database.as_ref(), Arc::clone(&self.home.objects))
             .with_settings(settings)
             .with_merge_operator(Arc::new(Merger));
-        let database = super::opening::guard_call(&self.home, builder.build()).await?;
+        let database = super::opening::guard_call(&self.home, Box::pin(builder.build())).await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
         self.deletion_tables = deletion_tables(&view).await.map_err(failed)?;

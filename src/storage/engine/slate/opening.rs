@@ -63,7 +63,7 @@ pub(super) async fn look(home: &Home) -> Result<()> {
     };
     let database = directory.path().join(home.database.as_ref());
     let newest = objects(&database.join("manifest"))?.pop();
-    guard(home, newest, home.has_database(&home.database)).await?;
+    guard(home, newest, Box::pin(home.has_database(&home.database))).await?;
     for folder in LATEST {
         let folder = database.join(folder);
         let objects = objects(&folder)?;
