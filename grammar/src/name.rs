@@ -196,16 +196,18 @@ pub(crate) fn type_name(input: Input<'_>) -> Parsed<'_, QualifiedName> {
     Ok((input, QualifiedName { keyspace, name }))
 }
 
+/// Names that Cassandra reserves for future types. It compares the text as written, so quotes or capitals let a type have one.
+pub(crate) const RESERVED_TYPE_NAMES: [&str; 7] =
+    ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
+
 /// `type_ident = IDENT | QUOTED_NAME | BASIC_KEYWORD | "KEY"`
 fn type_ident(input: Input<'_>) -> Parsed<'_, Name> {
     enter("type_ident");
-    /// Names that Cassandra keeps for types to come.
-    const RESERVED: [&str; 7] = ["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"];
     if !NameOf::Type.allows(input.kind()) {
         return input.no_viable(0);
     }
     let text = input.text();
-    if input.is(Kind::Ident) && RESERVED.contains(&text.as_ref()) {
+    if input.is(Kind::Ident) && RESERVED_TYPE_NAMES.contains(&text.as_ref()) {
         input.report(|| format!("Invalid (reserved) user type name {text}"));
     }
     Ok((input.skip(1), folded(input)))

@@ -10,6 +10,7 @@ use std::fmt::{self, Display, Formatter, Write};
 use crate::ast::*;
 use crate::input::NameOf;
 use crate::keyword::{is_plain, keyword_kind, quoted};
+use crate::name::RESERVED_TYPE_NAMES;
 
 /// A name where a column, keyspace, table, … stands.
 impl Display for Name {
@@ -23,7 +24,8 @@ fn name(f: &mut Formatter<'_>, name: &Name, of: NameOf) -> fmt::Result {
     let text = name.as_str();
     let reads_as_itself = is_plain(text)
         && !matches!(text, "true" | "false" | "expr")
-        && keyword_kind(text.as_bytes()).is_none_or(|kind| of.allows(kind));
+        && keyword_kind(text.as_bytes()).is_none_or(|kind| of.allows(kind))
+        && !(of == NameOf::Type && RESERVED_TYPE_NAMES.contains(&text));
     if reads_as_itself {
         f.write_str(text)
     } else {

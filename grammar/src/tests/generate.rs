@@ -65,10 +65,16 @@ fn is_native_name(name: &QualifiedName) -> bool {
 }
 
 fn user_type_name() -> impl Strategy<Value = QualifiedName> {
-    qualified().prop_filter("Cassandra keeps some names for itself", |of| {
-        !is_native_name(of)
-            && !["byte", "complex", "enum", "date", "interval", "macaddr", "bitstring"].contains(&of.name.as_str())
-    })
+    let reserved = (
+        proptest::option::of(name()),
+        proptest::sample::select(vec!["enum", "macaddr", "byte"]),
+    );
+    let reserved = reserved.prop_map(|(keyspace, text)| QualifiedName {
+        keyspace,
+        name: Name(text.to_owned()),
+    });
+    prop_oneof![9 => qualified(), 1 => reserved]
+        .prop_filter("a bare native name is a native type", |of| !is_native_name(of))
 }
 
 /// Any type; frozen is only what may be.
