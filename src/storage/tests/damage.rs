@@ -286,6 +286,21 @@ async fn what_an_interrupted_creation_left_is_renamed() {
     assert!(directory.join("engine.unfinished-1/0.jnl").exists());
 }
 
+/// Its creation stopped with both trees made, before the engine's own one named the store's.
+#[tokio::test]
+async fn a_creation_that_stopped_before_the_tree_was_named_is_begun_again() {
+    let (place, other) = (Place::new("file"), Place::new("file"));
+    other.open().await.close().await.unwrap();
+    let engine = directory(&place).join("engine");
+    fs::create_dir_all(&engine).unwrap();
+    fs::write(directory(&place).join("helenus.format"), "helenus store 1, fjall 3\n").unwrap();
+    drop(::fjall::Database::builder(&engine).open().unwrap());
+    let tree = engine.join("keyspaces/1");
+    fs::rename(directory(&other).join("engine/keyspaces/1"), &tree).unwrap();
+    fill(&place.open().await, 0..1).await;
+    assert!(directory(&place).join("engine.unfinished-1/keyspaces/1").exists());
+}
+
 /// A background write that fails is no full disk: nothing is written again until the next start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failure_in_the_background_is_fatal() {

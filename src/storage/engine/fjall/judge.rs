@@ -47,6 +47,8 @@ pub(super) enum Found {
         log: Log,
         /// Each tree's `current` and the manifest that it names.
         manifests: Vec<PathBuf>,
+        /// Nothing was ever written to it; its creation may have stopped before the engine's own tree named the store's.
+        is_empty: bool,
     },
 }
 
@@ -86,7 +88,11 @@ pub(super) fn judge(engine: &Path) -> Result<Found> {
     }
     let log = Log::read(engine)?;
     match judge_trees(engine, &log) {
-        Ok(manifests) => Ok(Found::Engine { log, manifests }),
+        Ok(manifests) => Ok(Found::Engine {
+            is_empty: !log.is_used() && !has_tables(engine)?,
+            log,
+            manifests,
+        }),
         Err(_) if !log.is_used() && !has_tables(engine)? => Ok(Found::HalfMade),
         Err(error) => Err(error),
     }

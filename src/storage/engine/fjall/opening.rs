@@ -61,7 +61,11 @@ impl Engine {
         aside::settle(&path)?;
         let noted = read_noted(directory, options)?;
         let kept = match judge(&path)? {
-            Found::Engine { log, manifests } => {
+            Found::Engine {
+                is_empty,
+                log,
+                manifests,
+            } if !is_empty || directory.is_used() => {
                 check_log(directory.path(), &log, noted)?;
                 may_go_without_note(directory, options, noted, &log)?;
                 Some(keep(&path, &log, &manifests, noted)?)
@@ -70,7 +74,7 @@ impl Engine {
                 may_begin(directory, options, noted)?;
                 None
             }
-            Found::HalfMade => {
+            Found::HalfMade | Found::Engine { .. } => {
                 may_begin(directory, options, noted)?;
                 let renamed = aside::rename_aside(&path, "unfinished")?;
                 tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is begun again");
