@@ -358,11 +358,8 @@ impl Database {
 
     /// A refusal that advises what is switched off says that instead.
     fn reworded(&self, error: Error) -> Error {
-        match &error {
-            Error::Invalid(text) => match self.guardrails.instead_of(text) {
-                Some(instead) => Error::Invalid(instead.to_owned()),
-                None => error,
-            },
+        match (&error, self.guardrails.filtering_is_off()) {
+            (Error::NeedsFiltering, Some(instead)) => Error::Invalid(instead.to_owned()),
             _ => error,
         }
     }

@@ -11,6 +11,9 @@ pub enum Error {
     /// The statement makes no sense, or its values do not.
     #[error("{0}")]
     Invalid(String),
+    /// Only ALLOW FILTERING permits this read.
+    #[error("{}", crate::planner::Error::NeedsFiltering)]
+    NeedsFiltering,
     /// The statement is refused because of how things are set up.
     #[error("{0}")]
     Config(String),
@@ -112,7 +115,7 @@ impl Error {
     pub const fn code(&self) -> u16 {
         match self {
             Self::Syntax(_) => 0x2000,
-            Self::Invalid(_) => 0x2200,
+            Self::Invalid(_) | Self::NeedsFiltering => 0x2200,
             Self::Config(_) => 0x2300,
             Self::Unauthorized(_) => 0x2100,
             Self::Protocol(_) => 0x000A,
@@ -147,7 +150,12 @@ impl From<crate::planner::Error> for Error {
                 arguments,
                 message,
             },
-            Planner::Unsupported(_) => Self::Invalid(error.to_string()),
+            Planner::NeedsFiltering => Self::NeedsFiltering,
+            Planner::UndefinedColumn { .. }
+            | Planner::UnknownFunction(_)
+            | Planner::Call(_)
+            | Planner::Result { .. }
+            | Planner::Unsupported(_) => Self::Invalid(error.to_string()),
         }
     }
 }

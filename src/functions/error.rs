@@ -38,6 +38,9 @@ pub enum Error {
     /// No overload fits: the name as written, those that there are.
     #[error("Invalid call to function {0}, none of its type signatures match (known type signatures: {1})")]
     NoMatch(String, String),
+    /// No such cast of this value: the cast's function, those that there are.
+    #[error("Invalid call to function {0}, none of its type signatures match (known type signatures: {1})")]
+    NoMatchingCast(String, String),
     /// Several overloads fit.
     #[error(
         "Ambiguous call to function {0} (can be matched by following signatures: {1}): use type casts to disambiguate"

@@ -145,7 +145,7 @@ pub fn resolve_cast(target: &str, argument: &Argument<'_>) -> Result<Option<Func
         None,
         |compatible, candidates| {
             if compatible.is_empty() {
-                Error::NoMatch(written.clone(), list(candidates))
+                Error::NoMatchingCast(written.clone(), list(candidates))
             } else {
                 Error::Ambiguous(written.clone(), list(compatible))
             }

@@ -4,15 +4,50 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-/// A statement that cannot be planned, or values that cannot be bound.
+use super::restriction::FILTERING;
+use super::text::quoted;
+use crate::functions;
+
+/// A statement that cannot be planned, or values that cannot be bound. Texts are Cassandra's.
 ///
-/// The variants are Cassandra's error codes, and the texts are its texts: there are some two hundred of them, each said in one
-/// place, and nobody but a person reads them; a variant for each would say everything twice.
+/// What the program itself distinguishes has a variant of its own, with its data. The other variants are Cassandra's error codes
+/// with a text that only people read.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
     /// The statement means nothing here (code 0x2200).
     #[error("{0}")]
     Invalid(Cow<'static, str>),
+    /// The table has no column of this name (code 0x2200).
+    #[error("Undefined column name {} in table {keyspace}.{table}", quoted(name))]
+    UndefinedColumn {
+        /// The column's name.
+        name: String,
+        /// The table's keyspace.
+        keyspace: String,
+        /// The table.
+        table: String,
+    },
+    /// A term calls a function that does not exist: its name as written (code 0x2200).
+    #[error("Unknown function {0} called")]
+    UnknownFunction(String),
+    /// A call that matches no function (code 0x2200).
+    #[error("{0}")]
+    Call(Box<functions::Error>),
+    /// The result of a function is assigned to something of another type (code 0x2200).
+    #[error("Type error: cannot assign result of function {function} (type {returns}) to {receiver} (type {expected})")]
+    Result {
+        /// The function, with its keyspace.
+        function: String,
+        /// The type that it returns.
+        returns: String,
+        /// What the result is assigned to.
+        receiver: String,
+        /// The type of that.
+        expected: String,
+    },
+    /// Only ALLOW FILTERING permits this read (code 0x2200).
+    #[error("{FILTERING}")]
+    NeedsFiltering,
     /// Cassandra calls it a syntax error, although it parsed (code 0x2000).
     #[error("{0}")]
     Syntax(Cow<'static, str>),
@@ -40,6 +75,58 @@ impl Error {
     /// An invalid request.
     pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
         Self::Invalid(text.into())
+    }
+
+    /// Whether the code is 0x2200, and the statement is at fault rather than this server.
+    pub(crate) fn is_invalid(&self) -> bool {
+        match self {
+            Self::Invalid(_)
+            | Self::UndefinedColumn { .. }
+            | Self::UnknownFunction(_)
+            | Self::Call(_)
+            | Self::Result { .. }
+            | Self::NeedsFiltering => true,
+            Self::Syntax(_) | Self::Unauthorized(_) | Self::Function { .. } | Self::Unsupported(_) => false,
+        }
+    }
+
+    /// Whether a name was not found, a column's or a function's, or a call does not fit the function of its name.
+    pub(crate) fn is_of_lookup(&self) -> bool {
+        match self {
+            Self::UndefinedColumn { .. } | Self::UnknownFunction(_) | Self::Result { .. } => true,
+            Self::Call(error) => is_of_lookup(error),
+            Self::Invalid(_)
+            | Self::NeedsFiltering
+            | Self::Syntax(_)
+            | Self::Unauthorized(_)
+            | Self::Function { .. }
+            | Self::Unsupported(_) => false,
+        }
+    }
+}
+
+/// Cassandra resolves a cast, an operator and a type that nothing tells later, with the rest of the selection.
+const fn is_of_lookup(error: &functions::Error) -> bool {
+    use functions::Error;
+    match error {
+        Error::Unknown(_)
+        | Error::Count { .. }
+        | Error::GenericCount(_)
+        | Error::Argument { .. }
+        | Error::NoMatch(..)
+        | Error::Requirement { .. } => true,
+        Error::NoMatchingCast(..)
+        | Error::Ambiguous(..)
+        | Error::Operation { .. }
+        | Error::AmbiguousOperation { .. }
+        | Error::AmbiguousNegation
+        | Error::Inference(..)
+        | Error::Cast(..)
+        | Error::Dimensions
+        | Error::NoReceiver(_)
+        | Error::NotScalar(_)
+        | Error::Invalid(_)
+        | Error::Failed { .. } => false,
     }
 }
 

@@ -68,7 +68,7 @@ pub(crate) fn refusal(error: functions::Error) -> Error {
             arguments,
             message,
         },
-        error => Error::invalid(error.to_string()),
+        error => Error::Call(Box::new(error)),
     }
 }
 
@@ -167,26 +167,30 @@ pub(crate) fn resolve(
     found.map(|function| Some(Resolved::of(function))).map_err(refusal)
 }
 
+/// The function that knows a table's partition key, so that it is not among the built-in ones.
+const TOKEN: &str = "system.token";
+
 /// `token(…)` of the table's partition key.
 fn token(typer: &Typer<'_>, arguments: &[Argument<'_>]) -> Result<Resolved, Error> {
     let Some(table) = &typer.table else {
-        return Err(Error::invalid("Unknown function 'token'"));
+        return Err(refusal(functions::Error::Unknown("token".to_owned())));
     };
     let types: Vec<CqlType> = table.partition_key().iter().map(|column| column.ty.clone()).collect();
     if types.len() != arguments.len() {
-        return invalid!(
-            "Invalid number of arguments in call to function system.token: {} required but {} provided",
-            types.len(),
-            arguments.len()
-        );
+        return Err(refusal(functions::Error::Count {
+            function: TOKEN.to_owned(),
+            required: types.len(),
+            provided: arguments.len(),
+        }));
     }
     for (index, (ty, argument)) in types.iter().zip(arguments).enumerate() {
         if !argument.fit(ty).is_assignable() {
-            return invalid!(
-                "Type error: {} cannot be passed as argument {index} of function system.token of type {}",
-                argument.text,
-                ty.cql_name()
-            );
+            return Err(refusal(functions::Error::Argument {
+                argument: argument.text.clone(),
+                index,
+                function: TOKEN.to_owned(),
+                expected: ty.cql_name(),
+            }));
         }
     }
     Ok(Resolved {
@@ -354,8 +358,8 @@ fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&CqlType>) -> R
 pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
     let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {
-        (Term::Function { name, .. }, Error::Invalid(text)) if text.starts_with("Unknown function '") => {
-            Error::invalid(format!("Unknown function {} called", qualified(name)))
+        (Term::Function { name, .. }, Error::Call(error)) if matches!(*error, functions::Error::Unknown(_)) => {
+            Error::UnknownFunction(qualified(name))
         }
         (_, error) => error,
     })?;
@@ -379,12 +383,12 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
         && !matches!(receiver.ty, CqlType::User(_))
         && matches!(resolved.returns, CqlType::Frozen(_));
     if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
-        return invalid!(
-            "Type error: cannot assign result of function {name} (type {}) to {} (type {})",
-            resolved.returns.cql_name(),
-            receiver.name,
-            receiver.ty.cql_name()
-        );
+        return Err(Error::Result {
+            function: name,
+            returns: resolved.returns.cql_name(),
+            receiver: receiver.name.clone(),
+            expected: receiver.ty.cql_name(),
+        });
     }
     let mut arguments = Vec::with_capacity(terms.len());
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {

@@ -8,7 +8,7 @@ use grammar::ast::Relation;
 use super::error::{Error, invalid};
 use super::index;
 use super::nearest::Asked;
-use super::restriction::{FILTERING, Kind, Restriction, Restrictions, column_at, names};
+use super::restriction::{Kind, Restriction, Restrictions, column_at, names};
 use super::term::Typer;
 use super::text::quoted;
 use crate::schema::Table;
@@ -93,7 +93,7 @@ impl Judge<'_, '_> {
             if index {
                 found.uses_index = true;
             } else if !self.allow_filtering {
-                return Err(Error::invalid(FILTERING));
+                return Err(Error::NeedsFiltering);
             }
         }
         if found.uses_index && found.token.is_none() && found.partition.iter().any(Restriction::is_in) {
@@ -116,7 +116,7 @@ impl Judge<'_, '_> {
             let filters = !found.partition.is_empty() && (missing || !found.partition.iter().all(plain));
             if filters {
                 if !self.allow_filtering && !index {
-                    return Err(Error::invalid(FILTERING));
+                    return Err(Error::NeedsFiltering);
                 }
                 found.is_key_range = true;
                 found.uses_index = index;

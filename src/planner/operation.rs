@@ -176,7 +176,7 @@ fn add(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation,
         CqlType::Set(_) => Ok(Operation::Put(Shape::Set, typer.term(term, &receiver)?)),
         CqlType::Map(..) => match typer.term(term, &receiver) {
             Ok(typed) => Ok(Operation::Put(Shape::Map, typed)),
-            Err(Error::Invalid(_)) => invalid!(
+            Err(error) if error.is_invalid() => invalid!(
                 "Value for a map addition has to be a map, but was: '{}'",
                 TermText(term)
             ),
@@ -205,7 +205,7 @@ fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Opera
             let receiver = Receiver::new(name.clone(), CqlType::Set(key.clone()));
             match typer.term(term, &receiver) {
                 Ok(typed) => Ok(Operation::Remove(typed)),
-                Err(Error::Invalid(_)) => {
+                Err(error) if error.is_invalid() => {
                     invalid!(
                         "Value for a map substraction has to be a set, but was: '{}'",
                         TermText(term)

@@ -168,13 +168,10 @@ pub(crate) struct Restrictions {
 
 /// The column of this name, or Cassandra's refusal.
 pub(crate) fn column<'t>(table: &'t Table, name: &str) -> Result<(usize, &'t Arc<Column>), Error> {
-    table.column(name).ok_or_else(|| {
-        Error::invalid(format!(
-            "Undefined column name {} in table {}.{}",
-            quoted(name),
-            table.keyspace,
-            table.name
-        ))
+    table.column(name).ok_or_else(|| Error::UndefinedColumn {
+        name: name.to_owned(),
+        keyspace: table.keyspace.clone(),
+        table: table.name.clone(),
     })
 }
 

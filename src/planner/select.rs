@@ -16,7 +16,7 @@ use super::judge::{Judge, check_filters};
 use super::key::check_partition_key;
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::nearest::{self, NearestPlan};
-use super::restriction::{FILTERING, Kind, Restrictions, Test, column};
+use super::restriction::{Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
@@ -213,7 +213,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns, where it asks first
     // whether only those are selected: there it has found columns and functions by then.
     let selection = match selection::plan(typer, table, select) {
-        Err(error) if table.has_static() && is_of_lookup(&error) && is_met(typer, table, select) => return Err(error),
+        Err(error) if table.has_static() && error.is_of_lookup() && is_met(typer, table, select) => return Err(error),
         planned => planned,
     };
     let asked = nearest::asked(typer, table, &select.order_by)?;
@@ -244,7 +244,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         None => order_by(table, select, &restrictions, &partitions)?,
     };
     if !select.allow_filtering && needs_filtering(table, &restrictions, asked.is_some()) {
-        return Err(Error::invalid(FILTERING));
+        return Err(Error::NeedsFiltering);
     }
     check_filters(table, &restrictions)?;
     let nearest = asked.map(|asked| asked.plan(table)).transpose()?;
@@ -334,22 +334,7 @@ fn is_met(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> bo
         return true;
     };
     let looked_at = first_static.max(first_of_rows) + 1;
-    selection::plan_first(typer, table, select, looked_at).is_err_and(|error| is_of_lookup(&error))
-}
-
-/// Whether a selection was refused because of a name in it, a column's or a function's.
-fn is_of_lookup(error: &Error) -> bool {
-    let text = error.to_string();
-    let starts = [
-        "Undefined column name",
-        "Unknown function",
-        "Function system.",
-        "Invalid call to function",
-        "Invalid number of arguments",
-        "Type error",
-    ];
-    // Which function a cast is it finds out with the rest of the selection.
-    !text.starts_with("Invalid call to function system.cast_as_") && starts.iter().any(|start| text.starts_with(start))
+    selection::plan_first(typer, table, select, looked_at).is_err_and(|error| error.is_of_lookup())
 }
 
 /// Whether no clustering or regular column is asked for, and some static one is (`SelectStatement.selectOnlyStaticColumns`).

@@ -12,7 +12,6 @@ use grammar::ast::{
 
 use super::super::bound::{BoundModification, BoundOperation};
 use super::super::error::Error;
-use super::super::restriction::FILTERING;
 use super::super::select::SelectPlan;
 use super::{Guardrails, grade, guard};
 use crate::schema::system;
@@ -192,10 +191,10 @@ impl Guardrails {
         ))
     }
 
-    /// What is said instead of a refusal that advises ALLOW FILTERING, where that is switched off.
+    /// The text that replaces [`Error::NeedsFiltering`], which advises ALLOW FILTERING; `None`: ALLOW FILTERING is permitted.
     #[must_use]
-    pub fn instead_of(&self, refusal: &str) -> Option<&'static str> {
-        (!self.switches.allow_filtering && refusal == FILTERING).then_some(FILTERING_IS_OFF)
+    pub fn filtering_is_off(&self) -> Option<&'static str> {
+        (!self.switches.allow_filtering).then_some(FILTERING_IS_OFF)
     }
 
     /// Looks at a consistency level, by its name.

@@ -242,7 +242,7 @@ impl Selecting<'_, '_> {
     /// The function that a call means where `expected` is wanted; whether it fits is somebody else's question.
     pub(super) fn resolve_for(&self, selector: &Selector, expected: Option<&CqlType>) -> Result<Resolved, Error> {
         match (self.resolve(selector, expected), expected) {
-            (Err(Error::Invalid(_)), Some(_)) => self.resolve(selector, None),
+            (Err(error), Some(_)) if error.is_invalid() => self.resolve(selector, None),
             (found, _) => found,
         }
     }
