@@ -600,9 +600,8 @@ impl Catalog {
     ) -> Result<(), Error> {
         let current = self.current.load_full();
         let before = current.partitions.get(&table);
-        let before = before.ok_or_else(|| Error::Invalid("the table does not exist".to_owned()))?;
-        let next = next(before);
-        let next = next.map_err(|error| Error::Invalid(error.to_string()))?;
+        let before = before.ok_or(Error::TableGone)?;
+        let next = next(before)?;
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
         if !mutant::is_on(Mutant::ChangeNotPersisted) {

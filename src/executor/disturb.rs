@@ -20,7 +20,7 @@ use super::request::Request;
 use super::write::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
-use crate::partition::{Consistency, Nodes, PhysicalPartition, Shortage, TablePartitions};
+use crate::partition::{Consistency, MapError, Nodes, PhysicalPartition, Shortage, TablePartitions};
 use crate::planner::bound::{BoundPartitions, BoundSelect};
 use crate::planner::ddl::PartitionChange;
 use crate::planner::rules::Rules;
@@ -317,8 +317,8 @@ impl Disturbance<'_> {
         let at = at.filter(|at| *at > partition.lower).unwrap_or(middle);
         let change = PartitionChange::Split { at };
         match self.catalog.repartition(table.storage_id, change).await {
-            // Somebody has split there before, or the table has as many as it can have.
-            Ok(()) | Err(Error::Invalid(_)) => Ok(()),
+            Ok(()) | Err(Error::Partitions(MapError::TooMany)) => Ok(()),
+            Err(error) if error.is_overtaken() => Ok(()),
             Err(error) => Err(error),
         }
     }

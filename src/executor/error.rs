@@ -1,6 +1,6 @@
 //! What can go wrong with a request, by what the client is told.
 
-use crate::partition::{Consistency, Shortage};
+use crate::partition::{Consistency, MapError, Shortage};
 
 /// Why a request was not carried out. Each variant is one of the protocol's error codes; texts are Cassandra's where people read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -14,6 +14,12 @@ pub enum Error {
     /// Only ALLOW FILTERING permits this read.
     #[error("{}", crate::planner::Error::NeedsFiltering)]
     NeedsFiltering,
+    /// A split or merge that the table's partition map does not permit.
+    #[error(transparent)]
+    Partitions(#[from] MapError),
+    /// The table was dropped after the request or job found it.
+    #[error("the table does not exist")]
+    TableGone,
     /// The statement is refused because of how things are set up.
     #[error("{0}")]
     Config(String),
@@ -115,7 +121,7 @@ impl Error {
     pub const fn code(&self) -> u16 {
         match self {
             Self::Syntax(_) => 0x2000,
-            Self::Invalid(_) | Self::NeedsFiltering => 0x2200,
+            Self::Invalid(_) | Self::NeedsFiltering | Self::Partitions(_) | Self::TableGone => 0x2200,
             Self::Config(_) => 0x2300,
             Self::Unauthorized(_) => 0x2100,
             Self::Protocol(_) => 0x000A,
@@ -128,6 +134,24 @@ impl Error {
             Self::Overloaded(_) => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
             Self::Server(_) | Self::NotOffered(_) => 0x0000,
+        }
+    }
+}
+
+impl Error {
+    /// Whether a change of a table's partition map is refused because another change came first: the table was dropped, or split,
+    /// merged or moved there.
+    pub(super) const fn is_overtaken(&self) -> bool {
+        match self {
+            Self::TableGone => true,
+            Self::Partitions(error) => match error {
+                MapError::AtBoundary { .. }
+                | MapError::Unknown(_)
+                | MapError::NotNeighbours { .. }
+                | MapError::Apart { .. } => true,
+                MapError::TooMany | MapError::Damaged => false,
+            },
+            _ => false,
         }
     }
 }
@@ -227,5 +251,25 @@ impl From<crate::functions::Error> for Error {
             },
             other => Self::Invalid(other.to_string()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_full_partition_map_is_not_taken_for_an_overtaken_change() {
+        for error in [MapError::TooMany, MapError::Damaged] {
+            assert!(!Error::from(error).is_overtaken(), "{error}");
+        }
+        let boundary = MapError::AtBoundary { at: 1, id: 2 };
+        let apart = MapError::Apart { left: 1, right: 2 };
+        let neighbours = MapError::NotNeighbours { left: 1, right: 2 };
+        for error in [boundary, apart, neighbours, MapError::Unknown(3)] {
+            assert!(Error::from(error).is_overtaken(), "{error}");
+        }
+        assert!(Error::TableGone.is_overtaken());
+        assert!(!Error::Invalid("the table does not exist".to_owned()).is_overtaken());
     }
 }

@@ -20,7 +20,7 @@ use std::sync::Arc;
 use super::catalog::{Catalog, Snapshot};
 use super::counts::{Counts, walk};
 use super::error::Error;
-use crate::partition::{PhysicalPartition, TablePartitions};
+use crate::partition::{MapError, PARTITIONS_MAX, PhysicalPartition, TablePartitions};
 use crate::planner::ddl::PartitionChange;
 use crate::schema::{StorageId, Table, Throughput, system};
 
@@ -153,12 +153,20 @@ impl Resizer<'_> {
     }
 }
 
-/// Carries out a change that was decided a moment ago. Returns false when it no longer applies: the table is gone, or another change
-/// split or merged there meanwhile.
+/// Carries out a change that was decided a moment ago. Returns false when it no longer applies, or when the table has as many physical
+/// partitions as it may have, which is logged: the partition stays too large or too hot.
 pub(super) async fn change(catalog: &Arc<Catalog>, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
     match catalog.repartition(table, change).await {
         Ok(()) => Ok(true),
-        Err(Error::Invalid(_)) => Ok(false),
+        Err(Error::Partitions(MapError::TooMany)) => {
+            tracing::warn!(
+                table,
+                partitions_max = PARTITIONS_MAX,
+                "a physical partition must be split, and its table has as many as it may have"
+            );
+            Ok(false)
+        }
+        Err(error) if error.is_overtaken() => Ok(false),
         Err(error) => Err(error),
     }
 }

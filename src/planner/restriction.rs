@@ -13,7 +13,7 @@ use std::sync::Arc;
 use super::bound::Comparison;
 use super::error::Error;
 use super::term::Typed;
-use super::text::{Joined, quoted};
+use super::text::Joined;
 use crate::schema::{Column, Table};
 
 /// Said whenever a SELECT would have to look at rows that it does not return.

@@ -36,7 +36,9 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
     let text = error.to_string();
     match error {
         Error::Syntax(_) => ErrorBody::new(ErrorCode::Syntax, text),
-        Error::Invalid(_) | Error::NeedsFiltering => ErrorBody::new(ErrorCode::Invalid, text),
+        Error::Invalid(_) | Error::NeedsFiltering | Error::Partitions(_) | Error::TableGone => {
+            ErrorBody::new(ErrorCode::Invalid, text)
+        }
         Error::Config(_) => ErrorBody::new(ErrorCode::Config, text),
         Error::Unauthorized(_) => ErrorBody::new(ErrorCode::Unauthorized, text),
         Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
