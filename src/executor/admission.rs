@@ -36,7 +36,7 @@ use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
 use crate::schema::node::ThrottleShown;
 use crate::throughput::{
-    Account, Charges, PartitionRef, Refusal, RequestUnits, Stage, admit_all, refusal_text, retry_after_millis,
+    Account, Charges, PartitionRef, Refusal, RequestUnits, Stage, activity_id, admit_all, retry_after_millis,
 };
 
 use claim::{Claim, Owner, Throttled};
@@ -165,7 +165,7 @@ impl Admission {
     /// Admits a statement, or makes it wait. Returns at once where nothing that it uses has a budget.
     ///
     /// # Errors
-    /// [`Error::Overloaded`] in Cosmos's words, or a timeout when it has waited in the server for too long.
+    /// [`Error::Throttled`] in Cosmos's words, or a timeout when it has waited in the server for too long.
     pub(super) async fn admit(&self, request: &Request<'_>, concerned: Concerned, work: Work) -> Result<(), Error> {
         if concerned.accounts.is_empty() {
             return Ok(());
@@ -221,10 +221,10 @@ impl Admission {
             None
         };
         let Some(_place) = place else {
-            return Err(Error::Overloaded(refusal_text(
-                self.draws.generator().u128(..),
-                refusal.retry_after,
-            )));
+            return Err(Error::Throttled {
+                activity: activity_id(self.draws.generator().u128(..)),
+                retry_after: refusal.retry_after,
+            });
         };
         let mut refusal = refusal;
         loop {

@@ -25,7 +25,7 @@ use crate::planner::bound::{BoundPartitions, BoundSelect};
 use crate::planner::ddl::PartitionChange;
 use crate::planner::rules::Rules;
 use crate::schema::{Table, system};
-use crate::throughput::refusal_text;
+use crate::throughput::activity_id;
 use crate::token::Token;
 
 /// What is told of a read or write that is made to time out.
@@ -274,7 +274,10 @@ impl Disturbance<'_> {
             // The activity is the request's number: told in the same words every time a plan is run.
             Outcome::Throttle { retry_after_ms } => {
                 let retry_after = Duration::from_millis(*retry_after_ms);
-                Some(Error::Overloaded(refusal_text(ordered.request.into(), retry_after)))
+                Some(Error::Throttled {
+                    activity: activity_id(ordered.request.into()),
+                    retry_after,
+                })
             }
             Outcome::Unavailable => {
                 let required = required(kind, consistency);

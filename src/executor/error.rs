@@ -92,9 +92,14 @@ pub enum Error {
         /// The level asked for.
         consistency: Consistency,
     },
-    /// The budget or a queue is full; try later.
-    #[error("{0}")]
-    Overloaded(String),
+    /// The request units of this second are spent; the text is Azure Cosmos DB's.
+    #[error("{}", crate::throughput::refusal_text(*activity, *retry_after))]
+    Throttled {
+        /// The id of the request, which the client may quote.
+        activity: uuid::Uuid,
+        /// When a budget has request units again.
+        retry_after: std::time::Duration,
+    },
     /// A function failed on these values.
     #[error("{message}")]
     FunctionFailure {
@@ -131,7 +136,7 @@ impl Error {
             Self::WriteFailure { .. } => 0x1500,
             Self::ReadTimeout { .. } => 0x1200,
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
-            Self::Overloaded(_) => 0x1001,
+            Self::Throttled { .. } => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
             Self::Server(_) | Self::NotOffered(_) => 0x0000,
         }

@@ -16,12 +16,12 @@ use crate::executor::{
 };
 use crate::metrics;
 use crate::planner::bound::Value;
-use crate::throughput::{REFUSAL_BEGINS, REFUSED_CHARGE, RequestUnits};
+use crate::throughput::{REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;
 use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload};
 use crate::wire::response::{
-    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, ErrorCode, Event, Metadata, MetadataMode, Prepared,
-    Response, Rows, SchemaChange,
+    Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, Event, Metadata, MetadataMode, Prepared, Response, Rows,
+    SchemaChange,
 };
 use crate::wire::{BatchType, Value as WireValue, Version, flags};
 
@@ -84,11 +84,28 @@ impl Around {
     }
 }
 
-/// Why a request was not answered as asked; boxed, since most are.
-type Refused = Box<ErrorBody>;
+/// Why a request was refused.
+struct Refused {
+    /// Boxed, since most requests are answered.
+    body: Box<ErrorBody>,
+    /// The request units of this second are spent.
+    is_throttle: bool,
+}
+
+impl From<ErrorBody> for Refused {
+    fn from(body: ErrorBody) -> Self {
+        Self {
+            body: Box::new(body),
+            is_throttle: false,
+        }
+    }
+}
 
 fn refused(error: &crate::executor::Error) -> Refused {
-    Box::new(refusal(error))
+    Refused {
+        body: Box::new(refusal(error)),
+        is_throttle: matches!(error, crate::executor::Error::Throttled { .. }),
+    }
 }
 
 impl Requests {
@@ -118,10 +135,8 @@ impl Requests {
     }
 
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
-        let request =
-            Request::parse(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
-        let payload =
-            payload(header, body).map_err(|malformed| Box::new(ErrorBody::protocol(malformed.to_string())))?;
+        let request = Request::parse(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
+        let payload = payload(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
         let mut around = Around {
             payload,
             request_bytes: u32::try_from(body.len()).unwrap_or(u32::MAX),
@@ -138,12 +153,11 @@ impl Requests {
 
     /// A refusal for want of request units tells a charge, as Cosmos does, though nobody pays it. Other errors tell none.
     fn with_refused_charge(&self, asks: bool, error: Refused) -> Result<Response, Refused> {
-        let is_throttle = error.code() == ErrorCode::Overloaded && error.message().starts_with(REFUSAL_BEGINS);
-        if !is_throttle || !self.tells_charge(asks) {
+        if !error.is_throttle || !self.tells_charge(asks) {
             return Err(error);
         }
         let charge = vec![payload_of(REFUSED_CHARGE)];
-        Ok(Response::from(Body::Error(error)).with_extras(Vec::new(), charge))
+        Ok(Response::from(Body::Error(error.body)).with_extras(Vec::new(), charge))
     }
 
     /// Whether a client is told charges that asks for them, or does not.
@@ -169,7 +183,7 @@ impl Requests {
             Request::Batch(batch) => self.batch(session, batch, around).await,
             Request::Prepare(prepare) => self.prepare(session, &prepare),
             Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
-                Err(Box::new(ErrorBody::protocol("Not a request of the database")))
+                Err(ErrorBody::protocol("Not a request of the database").into())
             }
         }
     }
@@ -190,11 +204,11 @@ impl Requests {
         }
         match &response {
             Ok(_) => trace.event("Request complete"),
-            Err(error) => trace.event(&format!("Request failed: {}", error.message())),
+            Err(error) => trace.event(&format!("Request failed: {}", error.body.message())),
         }
         let id = trace.id();
         Box::pin(self.tracer.store(trace, session.client())).await;
-        let mut response = response.unwrap_or_else(|error| Body::Error(error).into());
+        let mut response = response.unwrap_or_else(|error| Body::Error(error.body).into());
         response.tracing_id = Some(id.into_bytes());
         Ok(response)
     }
@@ -319,9 +333,9 @@ impl Requests {
 
     /// The statement of an id, with a plan for the schema in force.
     fn statement(&self, id: &[u8]) -> Result<Arc<Entry>, Refused> {
-        let unprepared = || {
+        let unprepared = || -> Refused {
             metrics::STATEMENTS_UNKNOWN.increment();
-            Box::new(ErrorBody::unprepared(id))
+            ErrorBody::unprepared(id).into()
         };
         let known: Id = id.try_into().map_err(|_| unprepared())?;
         let entry = self.statements.get(&known).ok_or_else(unprepared)?;
@@ -416,7 +430,7 @@ impl Handler for Requests {
     async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Response {
         match self.answer(&session, &header, &body).await {
             Ok(response) => response,
-            Err(error) => Body::Error(error).into(),
+            Err(error) => Body::Error(error.body).into(),
         }
     }
 }

@@ -36,7 +36,7 @@ pub use budget::{Admission, BURST_PER_SECOND, Budget};
 pub use charges::{Charge, Charges, Mark, PartitionRef, RowWrite, Stage};
 pub use coefficients::{Coefficients, PriceError};
 pub use offer::{Footing, UNITS_MAX, autoscale_current};
-pub use refusal::{REFUSAL_BEGINS, REFUSED_CHARGE, refusal_text, retry_after_millis};
+pub use refusal::{REFUSED_CHARGE, activity_id, refusal_text, retry_after_millis};
 pub use table::{Grant, PARTITION_PER_SECOND_MAX, Slice, TableBudget};
 pub use units::RequestUnits;
 pub use usage::Usage;

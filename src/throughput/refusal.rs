@@ -9,11 +9,10 @@
 
 use std::time::Duration;
 
+use uuid::Uuid;
+
 /// What is reported as the charge of a refused request; nothing is taken for it.
 pub const REFUSED_CHARGE: super::RequestUnits = super::RequestUnits::hundredths(38);
-
-/// How a refusal's message begins.
-pub const REFUSAL_BEGINS: &str = "Request rate is large: ";
 
 /// Whole milliseconds, rounded up; at least 1, at most what an `int` holds.
 #[must_use]
@@ -22,13 +21,18 @@ pub fn retry_after_millis(retry_after: Duration) -> i32 {
     i32::try_from(millis).unwrap_or(i32::MAX).max(1)
 }
 
-/// The message of error 0x1001. `activity` is a random number that the client may quote.
+/// The id of a refused request, made of a random number; the client may quote it.
 #[must_use]
-pub fn refusal_text(activity: u128, retry_after: Duration) -> String {
-    let activity = uuid::Builder::from_random_bytes(activity.to_be_bytes()).into_uuid();
+pub fn activity_id(random: u128) -> Uuid {
+    uuid::Builder::from_random_bytes(random.to_be_bytes()).into_uuid()
+}
+
+/// The message of error 0x1001.
+#[must_use]
+pub fn refusal_text(activity: Uuid, retry_after: Duration) -> String {
     let millis = retry_after_millis(retry_after);
     format!(
-        "{REFUSAL_BEGINS}ActivityID={activity}, RetryAfterMs={millis}, Additional details='Response status code does not \
+        "Request rate is large: ActivityID={activity}, RetryAfterMs={millis}, Additional details='Response status code does not \
          indicate success: TooManyRequests (429); Substatus: 3200; ActivityId: {activity}; Reason: ({{\n  \"Errors\": [\n    \
          \"Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request later. \
          Learn more: http://aka.ms/cosmosdb-error-429\"\n  ]\n}});"
@@ -69,7 +73,7 @@ mod tests {
             (Duration::from_micros(303_001), 304),
             (Duration::from_millis(500), 500),
         ] {
-            let text = refusal_text(7, wait);
+            let text = refusal_text(activity_id(7), wait);
             assert_eq!(as_the_java_policy(&text), Some(millis), "{text}");
             assert_eq!(as_the_go_programs(&text), Some(millis));
             assert_eq!(as_the_migration_tool(&text), Some(millis));
@@ -78,7 +82,7 @@ mod tests {
 
     #[test]
     fn the_text_is_the_one_that_was_captured() {
-        let text = refusal_text(u128::MAX, Duration::from_millis(304));
+        let text = refusal_text(activity_id(u128::MAX), Duration::from_millis(304));
         let activity = "ffffffff-ffff-4fff-bfff-ffffffffffff";
         let expected = [
             "Request rate is large: ActivityID=@, RetryAfterMs=304, Additional details='Response status code does not indicate \

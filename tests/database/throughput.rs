@@ -22,7 +22,8 @@ impl Client {
     /// The time to wait that a statement is refused with, in milliseconds.
     async fn throttled(&self, text: &str) -> u64 {
         match self.run(text, QueryParams::default()).await {
-            Err(Error::Overloaded(message)) => {
+            Err(error @ Error::Throttled { .. }) => {
+                let message = error.to_string();
                 let field = message.split(',').nth(1).unwrap();
                 field.split('=').nth(1).unwrap().trim().parse().unwrap()
             }
@@ -37,7 +38,7 @@ impl Client {
             let text = format!("INSERT INTO {table} (k) VALUES ({})", from + count);
             match self.run(&text, QueryParams::default()).await {
                 Ok(answer) => assert_eq!(answer.charge.in_hundredths(), 500),
-                Err(Error::Overloaded(_)) => return count,
+                Err(Error::Throttled { .. }) => return count,
                 Err(other) => panic!("{text}: {other:?}"),
             }
             count += 1;
@@ -504,7 +505,7 @@ async fn who_waits_for_a_minute_has_timed_out() {
             Duration::from_millis(500),
             client.run("SELECT k FROM t WHERE k = 1", QueryParams::default()),
         );
-        if let Ok(Err(Error::Overloaded(_))) = asked.await {
+        if let Ok(Err(Error::Throttled { .. })) = asked.await {
             overloaded = true;
             break;
         }

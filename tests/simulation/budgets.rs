@@ -161,7 +161,8 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
             }
             format!("cost {cost}")
         }
-        Err(Error::Overloaded(text)) => {
+        Err(error @ Error::Throttled { .. }) => {
+            let text = error.to_string();
             spent.throttled.set(spent.throttled.get() + 1);
             world.mark(Mark::Throttled);
             if !text.contains("RetryAfterMs=") {

@@ -352,7 +352,7 @@ impl Server {
                         world.mark(Mark::ReplicasMissed);
                         Outcome::Refused(text)
                     }
-                    Error::ReadFailure { .. } | Error::ReadTimeout { .. } | Error::Overloaded(_) => {
+                    Error::ReadFailure { .. } | Error::ReadTimeout { .. } | Error::Throttled { .. } => {
                         Outcome::Refused(text)
                     }
                     Error::Invalid(_) | Error::AlreadyExists { .. } => Outcome::Refused(text),

@@ -154,7 +154,8 @@ fn second_field_millis(text: &str) -> Option<u64> {
 async fn told(server: &TestServer, statement: &str) -> Option<u64> {
     match run(server, statement).await {
         Ok(_) => None,
-        Err(Failure::Overloaded(text)) => {
+        Err(error @ Failure::Throttled { .. }) => {
+            let text = error.to_string();
             let millis = retry_after_millis(&text).unwrap();
             assert_eq!(second_field_millis(&text), Some(millis), "{text}");
             Some(millis)
