@@ -37,13 +37,13 @@ pub enum Error {
     #[error("Type error: cannot assign result of function {function} (type {returns}) to {receiver} (type {expected})")]
     Result {
         /// The function, with its keyspace.
-        function: String,
+        function: Box<str>,
         /// The type that it returns.
-        returns: String,
+        returns: Box<str>,
         /// What the result is assigned to.
-        receiver: String,
+        receiver: Box<str>,
         /// The type of that.
-        expected: String,
+        expected: Box<str>,
     },
     /// Only ALLOW FILTERING permits this read (code 0x2200).
     #[error("{FILTERING}")]

@@ -384,10 +384,10 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
         && matches!(resolved.returns, CqlType::Frozen(_));
     if is_frozen_for_cells || type_fit(&resolved.returns, &receiver.ty) == Assignment::No {
         return Err(Error::Result {
-            function: name,
-            returns: resolved.returns.cql_name(),
-            receiver: receiver.name.clone(),
-            expected: receiver.ty.cql_name(),
+            function: name.into(),
+            returns: resolved.returns.cql_name().into(),
+            receiver: receiver.name.as_str().into(),
+            expected: receiver.ty.cql_name().into(),
         });
     }
     let mut arguments = Vec::with_capacity(terms.len());
