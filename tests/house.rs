@@ -125,6 +125,7 @@ const LONG_FILES: &[(&str, usize)] = &[
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.
 const KNOWS_SYNTAX: &[(&str, &str)] = &[
     ("planner", "turns statements into plans"),
+    ("fuzz.rs", "feeds any text to the grammar"),
     ("fuzz.rs", "parses and prints any text; in no server"),
     ("advice", "reads the statements of a data model"),
     ("types/error.rs", "an unknown type is refused by its name as written"),
