@@ -84,6 +84,7 @@ impl Mutant {
 #[cfg(feature = "simulation")]
 thread_local! {
     static ON: std::cell::Cell<Option<Mutant>> = const { std::cell::Cell::new(None) };
+    static PANICS: std::cell::Cell<bool> = const { std::cell::Cell::new(false) };
 }
 
 /// Switches one on for this thread, or all off.
@@ -98,6 +99,25 @@ pub fn set(mutant: Option<Mutant>) {
 pub(crate) fn is_on(mutant: Mutant) -> bool {
     ON.get() == Some(mutant)
 }
+
+/// Whether the next change of the catalog panics between its commit and its publication.
+#[cfg(feature = "simulation")]
+pub fn panic_before_publication(panics: bool) {
+    PANICS.set(panics);
+}
+
+/// Panics where [`panic_before_publication`] has asked for it, once.
+#[cfg(feature = "simulation")]
+pub(crate) fn panic_if_asked() {
+    assert!(
+        !PANICS.replace(false),
+        "a test asked for a panic before the publication"
+    );
+}
+
+/// Never panics: only a test can ask for it.
+#[cfg(not(feature = "simulation"))]
+pub(crate) const fn panic_if_asked() {}
 
 /// Whether this bug is there: never.
 #[cfg(not(feature = "simulation"))]

@@ -3,9 +3,12 @@
 //! ```text
 //! main: !batch record ─► each other store its part ─► main: its part, and the record goes      answered
 //! ```
-//! The record is durable before any part is. Where a part fails, and where the server ended in between, all parts are written again from
+//! The record is durable before any part is, and each part before the record goes, whatever the durability. Where a part fails, and where the server ended in between, all parts are written again from
 //! the record: behind, or before the next start answers anybody. Writing a part twice changes nothing, since versions of rows merge; the
 //! parts go where their rows are by then. What goes to one store is one commit and needs no record.
+//!
+//! **Deletions.** A part that is written again has the timestamps of the batch, so it must meet the deletions that came after it. As long
+//! as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
 //! !batch · number u64  →  Batch::encode_merges     (Space::Catalog)
@@ -39,6 +42,15 @@ pub(super) fn key(number: u64) -> Vec<u8> {
     [RECORD, &number.to_be_bytes()].concat()
 }
 
+/// Makes the record of a batch durable, before any part of it is written.
+pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::Result<()> {
+    let mut batch = Batch::new();
+    batch.put(Space::Catalog, key.clone(), record.clone());
+    let (stores, main) = (catalog.stores(), catalog.main());
+    main.commit(batch).await?;
+    stores.make_durable(main).await
+}
+
 /// Writes all parts of a logged batch to where their rows are now, and removes its record.
 ///
 /// # Errors
@@ -68,19 +80,25 @@ pub(super) async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<
     })
     .await?;
     let failed = |error: store::Error| storage_write(&error, Consistency::All, "BATCH");
-    for (store, batch) in parts.into_values() {
+    let mut others = Vec::new();
+    for (id, (store, batch)) in parts {
         let to_note = passes.keys_to_note(&batch);
         let committed = store.commit(batch).await;
         passes.note(&to_note, committed.is_ok());
         committed.map_err(failed)?;
+        others.extend((id != StoreId::MAIN).then_some(store));
     }
     let mut batch = Batch::new();
     batch.delete(Space::Catalog, key.clone());
-    catalog.main().commit(batch).await.map(drop).map_err(failed)
+    let recorded = catalog.stores().record_after_durable(&others, batch).await;
+    recorded.map_err(failed)?;
+    catalog.pending.end(key);
+    Ok(())
 }
 
 /// Writes a batch again behind, until that is done or the catalog is gone.
 pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
+    catalog.pending.waits(&logged.0);
     let catalog = Arc::downgrade(catalog);
     tokio::spawn(async move {
         let mut pause = PAUSE_MIN;
@@ -104,6 +122,8 @@ pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
 /// Removes the record of a batch of which nothing was written, until that is done or the catalog is gone: whoever could not make the
 /// record durable does not know that it is not, and the next start would write a batch that was answered as failed long before.
 pub(super) fn forget_behind(catalog: &Arc<Catalog>, key: Vec<u8>) {
+    catalog.pending.waits(&key);
+    let pending = Arc::clone(&catalog.pending);
     let (main, catalog) = (catalog.main().clone(), Arc::downgrade(catalog));
     tokio::spawn(async move {
         let mut pause = PAUSE_MIN;
@@ -111,7 +131,8 @@ pub(super) fn forget_behind(catalog: &Arc<Catalog>, key: Vec<u8>) {
             let mut batch = Batch::new();
             batch.delete(Space::Catalog, key.clone());
             match main.commit(batch).await {
-                Ok(_) | Err(store::Error::Closed) => return,
+                Ok(_) => return pending.end(&key),
+                Err(store::Error::Closed) => return,
                 Err(_) if catalog.strong_count() == 0 => return,
                 Err(error) => tracing::warn!(%error, "the record of a batch that was not written stays for a while"),
             }

@@ -11,7 +11,7 @@
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
 //! !index · u32        how far the index of this number is built (executor::index)
 //! !logical · u32 · i64  the size of a large logical partition (logical.rs)
-//! !next_store  !store · u32  !moved · …  the stores beside the main one (lift.rs)
+//! !next_store  !store · u32  !moved · …  the stores beside the main one (leftovers.rs)
 //! !batch · u64        a logged batch on its way to several stores (batch_log.rs)
 //! !partitions · u32   the physical partitions of the table of this number (partition::map); none: one that was never changed
 //! ```
@@ -29,8 +29,10 @@
 //! - A paging state names the last row's partition key and clustering key. The next page goes on behind them by the list of its own
 //!   time; no id, range or epoch of a list is in it.
 
+mod leftovers;
 mod lift;
 mod lists;
+mod publication;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -40,11 +42,12 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 use imbl::OrdMap;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use self::lift::Moved;
+use self::leftovers::{GARBAGE, Leftovers, Moved, garbage_key};
 use self::lists::{give_budgets, partitions_after, partitions_at_open};
+use self::publication::Publication;
 use crate::clock::Clock;
 use crate::executor::batch_log::{self, Logged};
 use crate::executor::growth::{Growth, needed};
@@ -54,12 +57,13 @@ use crate::executor::index::{self, Indexes, Progress, Record};
 use crate::executor::logical::{self, Recorded};
 use crate::executor::offers::Offers;
 use crate::executor::paging::PagingKey;
+use crate::executor::pending::Pending;
 use crate::executor::probe::PROBE;
 use crate::executor::write::clock::{LAST_BALLOT, WriteClock};
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{self, Batch, Derivations, KeyRange, Order, Space, Store, key};
-use crate::partition::{Consistency, MapError, PhysicalPartitionId, StoreId, Stores, TablePartitions};
+use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store};
+use crate::partition::{Consistency, MapError, PhysicalPartitionId, Stores, TablePartitions};
 use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
 use crate::planner::rules::Rules;
 use crate::schema::{Schema, StorageId, Table, record, system};
@@ -67,7 +71,6 @@ use crate::schema::{Schema, StorageId, Table, record, system};
 const HOST_ID: &[u8] = b"!host_id";
 const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
-const GARBAGE: &[u8] = b"!garbage";
 const PARTITIONS: &[u8] = b"!partitions";
 
 /// Everything that requests read of the catalog, at one moment.
@@ -144,14 +147,14 @@ pub(crate) struct Catalog {
     pub(crate) offers: Offers,
     /// The tables that wait for physical partitions.
     growth: Growth,
+    /// Logged batches of which a part may still be written.
+    pub(crate) pending: Arc<Pending>,
     /// The number of the next record of the batch log: those before are done with, or were when the catalog was opened.
     next_batch: AtomicU64,
     /// Held by the move of a physical partition that is at work.
     moving: Mutex<()>,
-    /// Lives as long as this: what works behind ends with it.
-    alive: Arc<()>,
-    /// What lies in stores from which it was moved.
-    leftovers: Arc<watch::Sender<BTreeSet<Moved>>>,
+    /// What is removed from stores in the background.
+    leftovers: Leftovers,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -168,7 +171,7 @@ struct Changing {
     /// What is registered with the stores.
     derivations: Derivations,
     /// The stores beside the main one, as they are recorded.
-    stores: lift::Recorded,
+    stores: leftovers::Recorded,
     /// A move that may have been recorded.
     unsure_move: Option<lift::UnsureMove>,
 }
@@ -212,9 +215,9 @@ impl Found {
                 let id = id.try_into().ok().map(u32::from_be_bytes);
                 let list = Bytes::copy_from_slice(value);
                 found.partitions.extend(id.map(|id| (id, list)));
-            } else if key == lift::NEXT_STORE || key.starts_with(lift::STORE) {
+            } else if key == leftovers::NEXT_STORE || key.starts_with(leftovers::STORE) {
                 // Read before, to open them.
-            } else if let Some(place) = key.strip_prefix(lift::MOVED) {
+            } else if let Some(place) = key.strip_prefix(leftovers::MOVED) {
                 found.moved.extend(Moved::decode(place));
             } else if key.starts_with(batch_log::RECORD) {
                 found.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
@@ -241,10 +244,6 @@ fn schema_of(records: Vec<(Vec<u8>, Bytes)>, rules: Rules) -> Result<Schema, Err
     Ok(schema)
 }
 
-fn garbage_key(id: StorageId) -> Vec<u8> {
-    [GARBAGE, &id.to_be_bytes()].concat()
-}
-
 fn partitions_key(id: StorageId) -> Vec<u8> {
     [PARTITIONS, &id.to_be_bytes()].concat()
 }
@@ -263,7 +262,7 @@ impl Catalog {
         rules: Rules,
         timestamps: WriteClock,
     ) -> Result<Self, Error> {
-        let recorded = Box::pin(lift::open_stores(&stores)).await?;
+        let recorded = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
         let found = Found::read(store).await?;
         if let Some(micros) = found.last_ballot {
@@ -293,6 +292,7 @@ impl Catalog {
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
+        recorded.check_named(&partitions)?;
         offers.check_metered(&schema)?;
         give_budgets(&offers, None, &schema, &mut partitions);
         let growth = Growth::new(offers.split_delay());
@@ -310,6 +310,7 @@ impl Catalog {
                 }
             }
         }
+        let leftovers = Leftovers::new(stores.clone());
         let catalog = Self {
             current: ArcSwap::from_pointee(Snapshot {
                 schema: Arc::clone(&schema),
@@ -337,20 +338,22 @@ impl Catalog {
             logical: found.logical,
             growth,
             offers,
+            pending: Arc::default(),
             next_batch: AtomicU64::new(0),
             moving: Mutex::default(),
-            alive: Arc::default(),
-            leftovers: Arc::default(),
+            leftovers,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         for logged in found.batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
             Box::pin(batch_log::replay(&catalog, logged)).await?;
         }
         for moved in found.moved {
-            catalog.remove_moved_behind(moved, Vec::new());
+            catalog.leftovers.remove_moved(moved, Vec::new());
         }
+        let lists = catalog.current.load_full();
+        Box::pin(catalog.leftovers.remove_outside(&lists.partitions)).await?;
         for id in found.garbage {
-            catalog.remove_behind(id);
+            catalog.leftovers.remove_number(id, None);
         }
         Ok(catalog)
     }
@@ -395,7 +398,7 @@ impl Catalog {
         let list = partitions.get(&table);
         let stores = list.into_iter().flat_map(|list| list.stores());
         let build = Build {
-            main: self.stores.main().clone(),
+            home: self.stores.clone(),
             stores: stores.map(|(id, store)| (id, store.clone())).collect(),
             indexes: Arc::clone(&self.indexes),
             table,
@@ -604,10 +607,13 @@ impl Catalog {
         let next = next(before)?;
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
-        if !mutant::is_on(Mutant::ChangeNotPersisted) {
-            self.commit_change(batch).await?;
+        if mutant::is_on(Mutant::ChangeNotPersisted) {
+            self.show_list(&current, table, next);
+            return Ok(());
         }
+        let publication = self.commit_change(&[], batch).await?;
         self.show_list(&current, table, next);
+        publication.end();
         Ok(())
     }
 
@@ -631,13 +637,27 @@ impl Catalog {
         }));
     }
 
-    /// Makes a change durable. Where that fails nobody knows whether it was done.
-    async fn commit_change(&self, batch: Batch) -> Result<(), Error> {
-        let committed = commit(self.stores.main(), batch).await;
-        if committed.is_err() && !mutant::is_on(Mutant::ForgetUnsureChange) {
-            self.is_unsure.store(true, Ordering::Release);
+    /// Makes a change durable that follows from what other stores hold. Where that fails it is in doubt whether it was done, and so it is
+    /// until the change is published.
+    async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
+        let publication = Publication::begin(&self.is_unsure);
+        let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
+        // Numbers that it gives are used in other stores, which must not know them longer than this one does.
+        if recorded.is_ok() && !self.stores.is_one() {
+            recorded = self.stores.make_durable(self.stores.main()).await;
         }
-        committed
+        match recorded {
+            Ok(()) => {
+                mutant::panic_if_asked();
+                Ok(publication)
+            }
+            Err(error) => {
+                if mutant::is_on(Mutant::ForgetUnsureChange) {
+                    publication.end();
+                }
+                Err(storage_write(&error, Consistency::All, "SIMPLE"))
+            }
+        }
     }
 
     /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
@@ -658,6 +678,11 @@ impl Catalog {
             write_type: "SIMPLE",
             message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
         })
+    }
+
+    /// The store that it is kept in, and those beside it.
+    pub(crate) const fn stores(&self) -> &Stores {
+        &self.stores
     }
 
     /// The store that it is kept in.
@@ -690,6 +715,8 @@ impl Catalog {
         }
         // Behind this, whatever was handed to the store before has been done or never will be.
         commit(self.stores.main(), Batch::new()).await?;
+        let durable = self.stores.make_durable(self.stores.main()).await;
+        durable.map_err(|error| Error::Server(error.to_string()))?;
         let mut found = Found::read(self.stores.main()).await?;
         let schema = schema_of(found.records, self.rules)?;
         let mut partitions = partitions_at_open(&schema, &found.partitions, &self.stores)?;
@@ -729,7 +756,7 @@ impl Catalog {
         self.stores.set_derivations(then.clone());
         changing.derivations = then;
         for id in found.garbage {
-            self.remove_behind(id);
+            self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
         }
         self.settle_move(changing);
         self.is_unsure.store(false, Ordering::Release);
@@ -773,8 +800,8 @@ impl Catalog {
         let current = self.current.load_full();
         let mut later = (!self.growth.is_at_once()).then(Vec::new);
         let mut partitions = partitions_after(&current, &next, self.stores.main(), &mut batch, &mut later)?;
-        let left = self.stores_left(changing, &current, &partitions, &mut batch);
-        self.commit_change(batch).await?;
+        let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
+        let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {
             self.growth.begin(table, self.clock.monotonic());
         }
@@ -800,42 +827,15 @@ impl Catalog {
             self.stores.set_derivations(then.clone());
             changing.derivations = then;
         }
+        publication.end();
         for id in garbage {
-            self.remove_behind(id);
+            self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
         }
         for (store, lists) in left {
             changing.stores.in_use.remove(&store);
-            self.remove_store_behind(store, lists);
+            self.leftovers.remove_store(store, lists);
         }
         Ok(())
-    }
-
-    /// Removes the rows, or index entries, of a number that no table or index has any more.
-    fn remove_behind(&self, id: StorageId) {
-        let stores = self.stores.clone();
-        tokio::spawn(async move {
-            let mut removed = Ok(());
-            for (id_of, store) in stores.all() {
-                let mut batch = Batch::new();
-                for space in [Space::Rows, Space::Deletions, Space::Indexes] {
-                    batch.delete_range(space, key::table_range(id));
-                }
-                // One beside the main one that is closed is being removed as a whole, or everything is.
-                match store.commit(batch).await {
-                    Ok(_) => {}
-                    Err(store::Error::Closed) if id_of != StoreId::MAIN => {}
-                    Err(error) => removed = Err(error),
-                }
-            }
-            if removed.is_ok() {
-                let mut batch = Batch::new();
-                batch.delete(Space::Catalog, garbage_key(id));
-                removed = stores.main().commit(batch).await.map(drop);
-            }
-            if let Err(error) = removed {
-                tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");
-            }
-        });
     }
 
     /// A version 1 uuid, as Cassandra's table ids are.

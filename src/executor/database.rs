@@ -120,7 +120,7 @@ pub enum Member {
 
 /// A database: its services, and the front end that executes statements with them.
 pub struct Database {
-    catalog: Arc<Catalog>,
+    pub(super) catalog: Arc<Catalog>,
     stores: Stores,
     writes: WriteRoom,
     plans: PlanCache,
@@ -198,17 +198,11 @@ impl Database {
         }
         write_clock.catch_up().await;
         node.host_id = catalog.host_id;
-        let guarded = Guarded {
-            bytes: options.guardrails.partition_bytes,
-            tombstones: options.guardrails.partition_tombstones,
-        };
-        let logical = LogicalPartitions::new(
-            &options.limits,
-            guarded,
-            options.clock.clone(),
-            write_clock.clone(),
-            catalog.logical.clone(),
-        );
+        let rails = &options.guardrails;
+        let (bytes, tombstones) = (rails.partition_bytes, rails.partition_tombstones);
+        let guarded = Guarded { bytes, tombstones };
+        let times = (options.clock.clone(), write_clock.clone());
+        let logical = LogicalPartitions::new(&options.limits, guarded, times, &catalog.logical, &catalog.pending);
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
         Ok(Self {

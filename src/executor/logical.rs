@@ -33,6 +33,7 @@ use bytes::Bytes;
 
 use super::index::rows::IndexedRows;
 use super::limits::{SizeLimits, in_words};
+use super::pending::Pending;
 use super::write::clock::WriteClock;
 use super::{Error, storage_read};
 use crate::clock::Clock;
@@ -342,6 +343,8 @@ struct Counted {
 /// The sizes of logical partitions, as far as they matter.
 #[derive(Debug)]
 pub(crate) struct LogicalPartitions {
+    /// What keeps deletions from being dropped.
+    pending: Arc<Pending>,
     cap: Option<u64>,
     guarded: Guarded,
     gauges: Gauges,
@@ -359,13 +362,13 @@ impl LogicalPartitions {
     pub(crate) fn new(
         limits: &SizeLimits,
         guarded: Guarded,
-        clock: Clock,
-        timestamps: WriteClock,
-        recorded: Vec<Recorded>,
+        (clock, timestamps): (Clock, WriteClock),
+        recorded: &[Recorded],
+        pending: &Arc<Pending>,
     ) -> Self {
         let cap = limits.logical_partition_bytes_max;
         let slack = cap.map_or(0, |cap| cap / 200);
-        let watched = recorded.into_iter().map(|recorded| {
+        let watched = recorded.iter().map(|recorded| {
             let size = Size {
                 counted: recorded.bytes,
                 added: slack,
@@ -373,7 +376,7 @@ impl LogicalPartitions {
                 ..Size::default()
             };
             let watched = Watched {
-                key: recorded.key,
+                key: recorded.key.clone(),
                 size: Mutex::new(size),
                 counting: tokio::sync::Mutex::default(),
             };
@@ -382,6 +385,7 @@ impl LogicalPartitions {
         Self {
             cap,
             guarded,
+            pending: Arc::clone(pending),
             gauges: Gauges::new(
                 cap.map_or(GAUGE_BYTES, |cap| GAUGE_BYTES.min(cap / 64))
                     .min(guarded.gauge_bytes()),
@@ -625,9 +629,8 @@ impl LogicalPartitions {
             let prefix = key::partition_prefix(weight.table.storage_id, weight.token, &weight.key);
             let grace = i64::from(weight.table.options.gc_grace_seconds);
             let range = key::partition_range(&prefix);
-            let swept = weight
-                .store
-                .sweep(&range, now_seconds, now_seconds.saturating_sub(grace));
+            let gc_before_seconds = self.pending.purge_horizon_seconds(now_seconds.saturating_sub(grace));
+            let swept = weight.store.sweep(&range, now_seconds, gc_before_seconds);
             swept.await.map_err(|error| storage_read(&error))?;
         }
         let before = {

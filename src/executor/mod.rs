@@ -34,6 +34,7 @@ mod meter;
 mod offers;
 pub(crate) mod paging;
 mod partitions;
+mod pending;
 mod plans;
 mod probe;
 pub(crate) mod read;

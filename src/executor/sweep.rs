@@ -20,6 +20,7 @@ impl Database {
                 break;
             }
             let gc_before_seconds = now_seconds.saturating_sub(table.options.gc_grace_seconds.into());
+            let gc_before_seconds = self.catalog.pending.purge_horizon_seconds(gc_before_seconds);
             let range = key::table_range(table.storage_id);
             let stores = snapshot.partitions_of(table.storage_id);
             for (_, store) in stores.into_iter().flat_map(|list| list.stores()) {

@@ -387,6 +387,19 @@ impl TablePartitions {
         })
     }
 
+    /// The parts of the ring that are not in a store, in order, each as (lowest token, highest token).
+    #[must_use]
+    pub fn ranges_outside(&self, store: StoreId) -> Vec<(i64, i64)> {
+        let mut ranges: Vec<(i64, i64)> = Vec::new();
+        for partition in self.partitions.iter().filter(|partition| partition.store_id != store) {
+            match ranges.last_mut() {
+                Some((_, upper)) if upper.checked_add(1) == Some(partition.lower) => *upper = partition.upper,
+                _ => ranges.push((partition.lower, partition.upper)),
+            }
+        }
+        ranges
+    }
+
     /// How much lies in a part of the ring of the table of this number, both tokens inclusive.
     #[must_use]
     pub fn bytes_in(&self, table: TableId, lower: i64, upper: i64) -> Estimate {

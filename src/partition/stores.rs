@@ -8,7 +8,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwap;
 
 use super::map::StoreId;
-use super::store::{Derivations, Durability, Error, KeyRange, Options, Result, Store, Url};
+use super::store::{Batch, Committed, Derivations, Durability, Error, KeyRange, Options, Result, Store, Url};
 use crate::clock::Clock;
 
 /// Open stores. Clones are the same.
@@ -132,15 +132,27 @@ impl Stores {
         self.0.main.remove_beside(&self.0.url, id.0).await
     }
 
-    /// Makes what a store has acknowledged durable, whatever its durability: for what another store is going to say of it.
+    /// Makes what a store has acknowledged durable, whatever its durability: before anything outside it follows from that.
     ///
     /// # Errors
-    /// As [`Store::flush`].
+    /// As [`Store::sync`].
     pub async fn make_durable(&self, store: &Store) -> Result<()> {
         match self.0.options.durability {
             Durability::Group => Ok(()),
-            Durability::Periodic(_) | Durability::Os => store.flush().await,
+            Durability::Periodic(_) | Durability::Os => store.sync().await,
         }
+    }
+
+    /// Commits to the main store what it records of other stores. All that they have acknowledged is durable before, whatever the
+    /// durability: no loss of power leaves the record without what it speaks of.
+    ///
+    /// # Errors
+    /// As [`Store::sync`], and nothing was committed then; as [`Store::commit`].
+    pub async fn record_after_durable(&self, others: &[Store], batch: Batch) -> Result<Committed> {
+        for store in others {
+            self.make_durable(store).await?;
+        }
+        self.0.main.commit_rows(batch).await
     }
 
     /// Registers what follows from rows with all of them, also with those to come.

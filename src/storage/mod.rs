@@ -411,6 +411,20 @@ impl Store {
         }
     }
 
+    /// Makes what was acknowledged durable, whatever [`Options::durability`]: what another store is going to record follows from it.
+    ///
+    /// # Errors
+    /// When the medium fails; then nobody knows what is durable.
+    pub async fn sync(&self) -> Result<()> {
+        match self {
+            Self::Memory(_) => Ok(()),
+            Self::Fjall(store) => store.sync().await,
+            Self::Slate(store) => store.flush().await,
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => store.sync().await,
+        }
+    }
+
     /// Answers what is queued, makes it durable and closes. Commits after it are refused.
     ///
     /// # Errors

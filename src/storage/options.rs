@@ -59,6 +59,8 @@ pub enum FaultPoint {
     Commit,
     /// Before the store looks whether the medium takes writes again.
     Probe,
+    /// After all that was acknowledged was made durable by a sync of its own; what is returned is not looked at.
+    Synced,
 }
 
 /// Makes the medium fail: called at each point, returns the error to meet there.

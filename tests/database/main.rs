@@ -9,6 +9,7 @@ mod heat;
 mod indexes;
 mod lift;
 mod limits;
+mod moves;
 mod nearest;
 mod partitions;
 #[path = "../raw/mod.rs"]

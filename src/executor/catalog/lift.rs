@@ -16,145 +16,33 @@
 //! **Copies.** SlateDB clones the range: the new database names the same tables in the bucket, no row is copied; deletions, which are few,
 //! are copied, and index entries derived. Other engines copy from a snapshot in batches. A store's index entries follow from its rows.
 //!
-//! **Kills.** The records in the main store are the truth. A store that was being made, or removed, is removed at the next start; what
-//! lies where it was is removed behind, from its record.
+//! **Kills, failures and losses of power.** The records in the main store are the truth. What a move left anywhere is garbage, removed as
+//! leftovers.rs says, and the range of the target is emptied before rows are copied into it. The record of a new store is durable before
+//! the store is made, the copy is durable before the list that names it, and that list before anything is removed where the rows were.
 //!
-//! ```text
-//! !next_store            u32: no store has had this number or one above it
-//! !store · u32           1 being made, 2 in use, 3 being removed
-//! !moved · table u32 · store u32 · lower i64 · upper i64     rows of the table with these tokens may lie in the store, and are elsewhere
-//! ```
 //! A partition is not moved while an index of its table is built, and a change of the table meanwhile ends the move.
 
-use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 use std::sync::Arc;
-use std::time::Duration;
 
 use bytes::Bytes;
 
-use super::{Catalog, Changing, Partitions, Snapshot, commit, partitions_key};
+use super::leftovers::{
+    BEING_MADE, BEING_REMOVED, IN_USE, Moved, NEXT_STORE, PAUSE, STEP_BYTES, behind, empty, record_store,
+};
+use super::{Catalog, Changing, commit, partitions_key};
 use crate::executor::{Error, storage_read};
 use crate::partition::gate::Hold;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
-use crate::partition::{PhysicalPartition, PhysicalPartitionId, StoreId, Stores, TablePartitions, WriteGate};
+use crate::partition::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
 use crate::planner::ddl::PartitionChange;
 use crate::schema::{StorageId, Table};
-
-pub(super) const NEXT_STORE: &[u8] = b"!next_store";
-pub(super) const STORE: &[u8] = b"!store";
-pub(super) const MOVED: &[u8] = b"!moved";
-
-const BEING_MADE: u8 = 1;
-const IN_USE: u8 = 2;
-const BEING_REMOVED: u8 = 3;
-
-/// Bytes of one commit of a copy, and of one step of a removal: writers to the same store wait behind it.
-const STEP_BYTES: usize = 256 << 10;
-
-/// Keys of one step of a removal.
-const STEP_KEYS: usize = 1024;
 
 /// Noted keys that are few enough to be copied while writers wait.
 const LAST_KEYS: usize = 256;
 
 /// How often noted keys are copied with writers at work; then what there is, is copied while they wait.
 const ROUNDS_MAX: usize = 16;
-
-/// Pause before something that failed is tried again.
-const PAUSE: Duration = Duration::from_millis(500);
-
-/// Rows that may lie in a store and are elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Moved {
-    table: StorageId,
-    store: StoreId,
-    lower: i64,
-    upper: i64,
-}
-
-impl Moved {
-    fn key(&self) -> Vec<u8> {
-        let mut key = MOVED.to_vec();
-        key.extend_from_slice(&self.table.to_be_bytes());
-        key.extend_from_slice(&self.store.0.to_be_bytes());
-        key.extend_from_slice(&self.lower.to_be_bytes());
-        key.extend_from_slice(&self.upper.to_be_bytes());
-        key
-    }
-
-    /// Reads what follows [`MOVED`] in a key.
-    pub(super) fn decode(place: &[u8]) -> Option<Self> {
-        let (table, rest) = place.split_first_chunk::<4>()?;
-        let (store, rest) = rest.split_first_chunk::<4>()?;
-        let (lower, rest) = rest.split_first_chunk::<8>()?;
-        Some(Self {
-            table: u32::from_be_bytes(*table),
-            store: StoreId(u32::from_be_bytes(*store)),
-            lower: i64::from_be_bytes(*lower),
-            upper: i64::from_be_bytes(rest.try_into().ok()?),
-        })
-    }
-
-    fn reaches_into(&self, other: &Self) -> bool {
-        self.table == other.table && self.store == other.store && self.lower <= other.upper && other.lower <= self.upper
-    }
-}
-
-fn store_key(id: StoreId) -> Vec<u8> {
-    [STORE, &id.0.to_be_bytes()].concat()
-}
-
-fn record_store(batch: &mut Batch, id: StoreId, state: u8) {
-    batch.put(Space::Catalog, store_key(id), Bytes::copy_from_slice(&[state]));
-}
-
-/// The stores that the catalog of the main one records.
-#[derive(Debug, Default)]
-pub(super) struct Recorded {
-    pub(super) next: u32,
-    pub(super) in_use: BTreeSet<StoreId>,
-}
-
-/// Opens the stores beside the main one that are in use, and removes those that were being made or removed.
-///
-/// # Errors
-/// When a store cannot be opened or removed.
-pub(super) async fn open_stores(stores: &Stores) -> Result<Recorded, Error> {
-    let main = stores.main();
-    let (mut recorded, mut gone) = (Recorded::default(), Vec::new());
-    recorded.next = 1;
-    let at = main.snapshot();
-    let next = main.get(Space::Catalog, NEXT_STORE, &at).await;
-    let next = next.map_err(|error| storage_read(&error))?;
-    if let Some(next) = next.and_then(|next| next.as_ref().try_into().ok()) {
-        recorded.next = u32::from_be_bytes(next);
-    }
-    let range = KeyRange::prefix(STORE);
-    let scanned = main.scan(Space::Catalog, &range, Order::Forward, &at, |key, value| {
-        let id = key.strip_prefix(STORE).and_then(|id| id.try_into().ok());
-        if let Some(id) = id.map(|id| StoreId(u32::from_be_bytes(id))) {
-            if value == [IN_USE] {
-                recorded.in_use.insert(id);
-            } else {
-                gone.push(id);
-            }
-        }
-        ControlFlow::Continue(())
-    });
-    scanned.await.map_err(|error| storage_read(&error))?;
-    let failed = |error: store::Error| Error::Server(error.to_string());
-    for id in gone {
-        stores.remove(id).await.map_err(failed)?;
-        let mut batch = Batch::new();
-        batch.delete(Space::Catalog, store_key(id));
-        commit(main, batch).await?;
-    }
-    for id in &recorded.in_use {
-        stores.open_beside(*id, false).await.map_err(failed)?;
-    }
-    Ok(recorded)
-}
 
 /// A move at work.
 struct Move {
@@ -165,6 +53,18 @@ struct Move {
     partition: Arc<PhysicalPartition>,
     to: StoreId,
     range: KeyRange,
+}
+
+impl Move {
+    /// What it copies, and before that empties, in its target.
+    fn copied(&self) -> Moved {
+        Moved {
+            table: self.table,
+            store: self.to,
+            lower: self.partition.lower,
+            upper: self.partition.upper,
+        }
+    }
 }
 
 /// A move of which nobody knows whether it was recorded. Its gate stays held until somebody does.
@@ -189,16 +89,11 @@ impl Catalog {
     ) -> Result<(), Error> {
         let _one_at_a_time = self.moving.lock().await;
         let of = self.begin_move(table, change).await?;
-        let is_new = of.to != StoreId::MAIN;
-        let gate = Arc::clone(&of.partition.gate);
-        let to = of.to;
         let target = match self.copy(&of).await {
             Ok(target) => target,
             Err(error) => {
-                gate.end_notes();
-                if is_new {
-                    self.remove_store_behind(to, Vec::new());
-                }
+                of.partition.gate.end_notes();
+                self.leftovers.remove_copied(of.copied());
                 return Err(error);
             }
         };
@@ -258,6 +153,9 @@ impl Catalog {
             batch.put(Space::Catalog, NEXT_STORE.to_vec(), Bytes::copy_from_slice(&next));
             record_store(&mut batch, id, BEING_MADE);
             commit(self.main(), batch).await?;
+            // Before anything of that number is made: after a loss of power the number is not given again.
+            let durable = self.stores.make_durable(self.main()).await;
+            durable.map_err(|error| Error::Server(error.to_string()))?;
             id
         } else {
             StoreId::MAIN
@@ -277,13 +175,7 @@ impl Catalog {
         let failed = |error: store::Error| Error::Server(error.to_string());
         if of.to == StoreId::MAIN {
             // What it left there when it was lifted must be gone before it comes back.
-            self.until_removed(&Moved {
-                table: of.table,
-                store: of.to,
-                lower: of.partition.lower,
-                upper: of.partition.upper,
-            })
-            .await?;
+            self.leftovers.until_removed(&of.copied()).await?;
         }
         let source = &of.partition.store;
         let gate = &of.partition.gate;
@@ -307,6 +199,7 @@ impl Catalog {
                 copy_range(&target, &snapshot, Space::Rows, &of.range, &target, reindex).await?;
             }
         } else {
+            empty(&target, &of.copied()).await.map_err(failed)?;
             let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
                 batch.put(Space::Rows, key, Bytes::copy_from_slice(value));
             };
@@ -322,6 +215,7 @@ impl Catalog {
                 break;
             }
         }
+        // Most of it, so that writers need not wait for it at the end.
         self.stores.make_durable(&target).await.map_err(failed)?;
         Ok(target)
     }
@@ -348,9 +242,7 @@ impl Catalog {
             Err(error) => {
                 drop(hold);
                 drop(changing);
-                if of.to != StoreId::MAIN {
-                    self.remove_store_behind(of.to, Vec::new());
-                }
+                self.leftovers.remove_copied(of.copied());
                 return Err(error);
             }
         };
@@ -359,33 +251,49 @@ impl Catalog {
         if of.to != StoreId::MAIN {
             record_store(&mut batch, of.to, IN_USE);
         }
-        let left = self.left_behind(&of, &next);
-        match left {
+        match self.left_behind(&of, &next) {
             Some(moved) => batch.put(Space::Catalog, moved.key(), Bytes::new()),
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
-        if let Err(error) = self.commit_change(batch).await {
-            // Whoever waits at the gate is to be told that nobody knows.
-            hold.tell();
-            changing.unsure_move = Some(UnsureMove { of, hold });
-            drop(changing);
-            // Writers wait at the gate, so somebody must find out even if nobody asks.
-            let (catalog, main) = (Arc::downgrade(self), self.main().clone());
-            tokio::spawn(async move {
-                loop {
-                    main.pause(PAUSE).await;
-                    let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_unsure()) else {
-                        return;
-                    };
-                    // It is tried again, or somebody else has found out.
-                    drop(catalog.find_out().await);
+        let (table, source) = (of.table, of.partition.store.clone());
+        // Kept where the next one who may change the catalog finds it, until the list is published: the gate stays held so long.
+        changing.unsure_move = Some(UnsureMove { of, hold });
+        // The source, too: a batch that it holds another part of may have been copied.
+        let recorded = self.commit_change(&[source, target.clone()], batch).await;
+        match recorded {
+            Ok(publication) => {
+                self.show_list(&current, table, next);
+                if let Some(UnsureMove { of, hold }) = changing.unsure_move.take() {
+                    self.moved(&mut changing, &of, hold);
                 }
-            });
-            return Err(error);
+                publication.end();
+                Ok(())
+            }
+            Err(error) => {
+                // Who waits at the gate looks again, and is refused as long as this is in doubt.
+                if let Some(unsure) = &changing.unsure_move {
+                    unsure.hold.tell();
+                }
+                drop(changing);
+                self.settle_behind();
+                Err(error)
+            }
         }
-        self.show_list(&current, of.table, next);
-        self.moved(&mut changing, &of, hold);
-        Ok(())
+    }
+
+    /// Resolves a change in doubt even if no request asks: writers may wait at a gate.
+    fn settle_behind(self: &Arc<Self>) {
+        let (catalog, main) = (Arc::downgrade(self), self.main().clone());
+        tokio::spawn(async move {
+            loop {
+                main.pause(PAUSE).await;
+                let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_unsure()) else {
+                    return;
+                };
+                // It is tried again, unless a request has resolved it.
+                drop(catalog.find_out().await);
+            }
+        });
     }
 
     /// What a list in force under another store means for writers, readers and what lies where it was.
@@ -400,10 +308,10 @@ impl Catalog {
             .unwrap_or_default();
         let old = vec![Arc::clone(&of.list)];
         match left {
-            Some(moved) => self.remove_moved_behind(moved, old),
+            Some(moved) => self.leftovers.remove_moved(moved, old),
             None => {
                 changing.stores.in_use.remove(&of.partition.store_id);
-                self.remove_store_behind(of.partition.store_id, old);
+                self.leftovers.remove_store(of.partition.store_id, old);
             }
         }
     }
@@ -435,9 +343,7 @@ impl Catalog {
             self.moved(changing, &of, hold);
         } else {
             drop(hold);
-            if of.to != StoreId::MAIN {
-                self.remove_store_behind(of.to, Vec::new());
-            }
+            self.leftovers.remove_copied(of.copied());
         }
     }
 
@@ -462,100 +368,7 @@ impl Catalog {
         let source = &of.partition.store;
         // Behind whatever was handed over by writers that did not wait for its answer.
         source.commit(Batch::new()).await.map_err(failed)?;
-        copy_noted(&of.partition.gate, source, target).await?;
-        self.stores.make_durable(target).await.map_err(failed)
-    }
-
-    /// Removes what lies where it was, when nobody goes by these lists any more; then its record.
-    pub(super) fn remove_moved_behind(&self, moved: Moved, old: Vec<Arc<TablePartitions>>) {
-        self.leftovers.send_modify(|leftovers| {
-            leftovers.insert(moved);
-        });
-        let (stores, leftovers) = (self.stores.clone(), Arc::clone(&self.leftovers));
-        let alive = Arc::downgrade(&self.alive);
-        tokio::spawn(async move {
-            for list in old {
-                TablePartitions::when_left(list).await;
-            }
-            if let Some(store) = stores.get(moved.store) {
-                loop {
-                    match remove_range(&store, &moved).await {
-                        Ok(()) => break,
-                        Err(store::Error::Closed) => return,
-                        Err(_) if alive.strong_count() == 0 => return,
-                        Err(error) => {
-                            tracing::warn!(store = moved.store.0, %error, "rows that were moved stay for a while");
-                            stores.main().pause(PAUSE).await;
-                        }
-                    }
-                }
-            }
-            // The record must be gone before the range may come back: the next start would remove what it names.
-            loop {
-                let mut batch = Batch::new();
-                batch.delete(Space::Catalog, moved.key());
-                match stores.main().commit(batch).await {
-                    Ok(_) => break,
-                    Err(store::Error::Closed) => return,
-                    Err(_) if alive.strong_count() == 0 => return,
-                    Err(_) => stores.main().pause(PAUSE).await,
-                }
-            }
-            leftovers.send_modify(|leftovers| {
-                leftovers.remove(&moved);
-            });
-        });
-    }
-
-    /// Waits until nothing lies in a range of a store that was moved from it.
-    async fn until_removed(&self, range: &Moved) -> Result<(), Error> {
-        let mut leftovers = self.leftovers.subscribe();
-        let free = leftovers.wait_for(|leftovers| !leftovers.iter().any(|moved| moved.reaches_into(range)));
-        free.await.map(drop).map_err(|error| Error::Server(error.to_string()))
-    }
-
-    /// Removes a store that no list in force names, when nobody goes by these lists any more; then its record.
-    pub(super) fn remove_store_behind(&self, id: StoreId, old: Vec<Arc<TablePartitions>>) {
-        let stores = self.stores.clone();
-        tokio::spawn(async move {
-            for list in old {
-                TablePartitions::when_left(list).await;
-            }
-            if let Err(error) = stores.remove(id).await {
-                tracing::warn!(store = id.0, %error, "a store that is not used stays until the next start");
-                return;
-            }
-            let mut batch = Batch::new();
-            batch.delete(Space::Catalog, store_key(id));
-            if let Err(error) = stores.main().commit(batch).await {
-                tracing::debug!(%error, "a record of a store stays until the next start");
-            }
-        });
-    }
-
-    /// The stores that no list names any more under the next lists; their records are added to the batch.
-    pub(super) fn stores_left(
-        &self,
-        changing: &Changing,
-        before: &Snapshot,
-        next: &Partitions,
-        batch: &mut Batch,
-    ) -> Vec<(StoreId, Vec<Arc<TablePartitions>>)> {
-        if changing.stores.in_use.is_empty() {
-            return Vec::new();
-        }
-        let used: BTreeSet<StoreId> = next
-            .values()
-            .flat_map(|list| list.stores().map(|(id, _)| id).collect::<Vec<_>>())
-            .collect();
-        let left = changing.stores.in_use.difference(&used);
-        left.map(|id| {
-            record_store(batch, *id, BEING_REMOVED);
-            let lists = before.partitions.values();
-            let lists = lists.filter(|list| list.stores().any(|(store, _)| store == *id));
-            (*id, lists.cloned().collect())
-        })
-        .collect()
+        copy_noted(&of.partition.gate, source, target).await.map(drop)
     }
 }
 
@@ -610,41 +423,6 @@ async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Re
     }
     target.commit(batch).await.map_err(failed)?;
     Ok(count)
-}
-
-/// Removes the rows and deletions of a range of tokens, some at a time; their index entries go with the rows. Nobody writes there any
-/// more, so that each step goes on behind the last one, and need not pass over what was removed before it.
-async fn remove_range(store: &Store, moved: &Moved) -> store::Result<()> {
-    for space in [Space::Rows, Space::Deletions] {
-        let mut rest = Some(key::token_range(moved.table, moved.lower, moved.upper));
-        while let Some(left) = rest.take() {
-            let (mut batch, mut last) = (Batch::new(), None);
-            let at = store.snapshot();
-            let scanned = store.scan(space, &left, Order::Forward, &at, |key, _| {
-                batch.delete(space, key.to_vec());
-                if batch.len() < STEP_KEYS && batch.bytes() < STEP_BYTES {
-                    return ControlFlow::Continue(());
-                }
-                last = Some(key.to_vec());
-                ControlFlow::Break(())
-            });
-            scanned.await?;
-            if !batch.is_empty() {
-                store.commit(batch).await?;
-            }
-            rest = last.map(|last| behind(last, left));
-            tokio::task::yield_now().await;
-        }
-    }
-    Ok(())
-}
-
-/// What of a range lies behind a key of it.
-fn behind(key: Vec<u8>, range: KeyRange) -> KeyRange {
-    KeyRange {
-        start: Bound::Excluded(key),
-        end: range.end,
-    }
 }
 
 /// The id that a change moves, if it moves one.

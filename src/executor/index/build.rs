@@ -10,8 +10,8 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use super::{Indexes, Progress, Record, record_key};
-use crate::partition::StoreId;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
+use crate::partition::{StoreId, Stores};
 use crate::schema::StorageId;
 
 /// Rows of one step: a few milliseconds of the committer's time.
@@ -26,8 +26,8 @@ const PAUSE_MAX: Duration = Duration::from_secs(30);
 
 /// An index to be built.
 pub(crate) struct Build {
-    /// Where the catalog is.
-    pub(crate) main: Store,
+    /// Where the catalog is, beside the stores below.
+    pub(crate) home: Stores,
     /// Where the table's rows are: no partition of it is moved while an index is built.
     pub(crate) stores: Vec<(StoreId, Store)>,
     pub(crate) indexes: Arc<Indexes>,
@@ -133,7 +133,7 @@ impl Build {
         }
         let (mut rows, is_last) = (0_u64, until.is_none());
         let last = until.clone().unwrap_or_default();
-        let mut of_main = Batch::new();
+        let (mut of_main, mut others) = (Batch::new(), Vec::new());
         for ((id, store), keys) in self.stores.iter().zip(found) {
             let mut batch = Batch::new();
             let is_passed = |key: &Vec<u8>| until.as_ref().is_none_or(|until| key <= until);
@@ -143,8 +143,9 @@ impl Build {
             }
             if *id == StoreId::MAIN {
                 of_main = batch;
-            } else {
+            } else if !batch.is_empty() {
                 store.commit(batch).await?;
+                others.push(store.clone());
             }
         }
         let record = Record {
@@ -152,9 +153,9 @@ impl Build {
             rows_passed: self.record.rows_passed.saturating_add(rows),
             last,
         };
-        // Last, so that what is passed has its entries wherever it is.
+        // Last, and after the entries are durable, so that what is passed has its entries wherever it is.
         of_main.put(Space::Catalog, record_key(index), record.encode());
-        self.main.commit(of_main).await?;
+        self.home.record_after_durable(&others, of_main).await?;
         self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
         self.progress
             .rows_total
@@ -167,7 +168,7 @@ impl Build {
     async fn forget(&self) {
         let mut batch = Batch::new();
         batch.delete(Space::Catalog, record_key(self.index));
-        if let Err(error) = self.main.commit(batch).await {
+        if let Err(error) = self.home.main().commit(batch).await {
             tracing::debug!(index = self.index, %error, "the record of an index stays until the next start");
         }
     }

@@ -176,13 +176,15 @@ impl Staged {
         match held {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
                 let (request, nodes, catalog) = (*request, Arc::clone(&room.nodes), Arc::clone(&room.catalog));
+                let now_seconds = room.clock.now_seconds();
                 let committing = tokio::spawn(async move {
                     let mut commits = Vec::new();
                     let each = |committed, marked| commits.push((committed, marked));
                     let outcome = if is_logged {
-                        self.commit_logged(&request, &nodes, &catalog, admitted, each).await
+                        let logged = catalog.pending.begin(catalog.new_batch(), now_seconds);
+                        Box::pin(self.commit_logged(&request, &nodes, &catalog, logged, admitted, each)).await
                     } else {
-                        self.commit_all(&request, &nodes, admitted, each).await
+                        self.commit_all(&request, &nodes, None, admitted, each).await
                     };
                     drop(held);
                     (commits, outcome)
@@ -197,7 +199,7 @@ impl Staged {
                 }
             }
             _held => {
-                let committing = self.commit_all(request, &room.nodes, admitted, |committed, marked| {
+                let committing = self.commit_all(request, &room.nodes, None, admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 });
                 if !committing.await? {
@@ -224,60 +226,62 @@ impl Staged {
         self.stores.get_mut(place).expect("the store is there")
     }
 
-    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs).
+    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
     async fn commit_logged(
         mut self,
         request: &WriteRequest,
         nodes: &Nodes,
         catalog: &Arc<Catalog>,
+        key: Vec<u8>,
         admitted: Admitted,
         each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
+        let failed = |error: StoreError| storage_write(&error, request.consistency, request.write_type);
         let mut record = Vec::new();
         for staged in &self.stores {
             staged.batch.encode_merges(&mut record);
         }
-        let logged = (catalog.new_batch(), Bytes::from(record));
-        let mut batch = Batch::new();
-        batch.put(Space::Catalog, logged.0.clone(), logged.1.clone());
-        let recorded = catalog.main().commit(batch).await;
-        if let Err(error) = recorded {
+        let logged = (key, Bytes::from(record));
+        if let Err(error) = batch_log::record(catalog, &logged).await {
             batch_log::forget_behind(catalog, logged.0);
-            return Err(storage_write(&error, request.consistency, request.write_type));
+            return Err(failed(error));
         }
         // The main store's part comes last, and with it the record goes.
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
-        let committed = match self.commit_all(request, nodes, admitted, each).await {
+        let committed = match self.commit_all(request, nodes, Some(catalog), admitted, each).await {
             // Nothing was done, and what will be has a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
                 batch.delete(Space::Catalog, logged.0.clone());
                 let forgotten = catalog.main().commit(batch).await;
-                if forgotten.is_err() {
-                    batch_log::forget_behind(catalog, logged.0);
+                match forgotten {
+                    Ok(_) => catalog.pending.end(&logged.0),
+                    Err(_) => batch_log::forget_behind(catalog, logged.0),
                 }
-                return forgotten
-                    .map(|_| false)
-                    .map_err(|error| storage_write(&error, request.consistency, request.write_type));
+                return forgotten.map(|_| false).map_err(failed);
             }
             committed => committed,
         };
-        if committed.is_err() {
-            batch_log::replay_behind(catalog, logged);
+        match &committed {
+            Ok(_) => catalog.pending.end(&logged.0),
+            Err(_) => batch_log::replay_behind(catalog, logged),
         }
         committed
     }
 
-    /// Whether it was done; if not, nothing was, and it has to be judged again.
+    /// Whether it was done; if not, nothing was, and it has to be judged again. `logged`: the main store's part, which is the last,
+    /// removes a record of the batch log, so that the others are durable before it.
     async fn commit_all(
         self,
         request: &WriteRequest,
         nodes: &Nodes,
+        logged: Option<&Catalog>,
         mut admitted: Admitted,
         mut each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
         let mut is_begun = false;
+        let mut others = Vec::new();
         for StagedStore {
             id,
             store,
@@ -295,7 +299,13 @@ impl Staged {
             if !batch.is_empty() {
                 let to_note = self.passes.keys_to_note(&batch);
                 let before = nodes.keeps_moments().then(|| store.snapshot());
-                let committed = store.commit_rows(batch).await;
+                let committed = match logged {
+                    // Boxed, since it is rare: every write's future would be as large.
+                    Some(catalog) if id == StoreId::MAIN => {
+                        Box::pin(catalog.stores().record_after_durable(&others, batch)).await
+                    }
+                    _ => store.commit_rows(batch).await,
+                };
                 self.passes.note(&to_note, committed.is_ok());
                 let committed = match committed {
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
@@ -317,6 +327,9 @@ impl Staged {
                     }
                 }
                 each(committed, marked);
+                if logged.is_some() {
+                    others.push(store);
+                }
             }
         }
         Ok(true)

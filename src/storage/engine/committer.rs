@@ -27,13 +27,13 @@ use std::time::Duration;
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use fjall::PersistMode;
-use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
 use super::acknowledged::{Acknowledged, ChainEnd};
 use super::directory::{Directory, full_or};
 use super::fjall::{Engine, FORMAT, Published, Recovered, Shared, guard};
 use super::group::{Group, Placed, placed, runs};
 use super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
+use super::request::{Command, Request, Then, answer_all, give_room_back, has_ranges, refuse_of_other_openings};
 use super::{DeletionTables, Order, add_table, remove_tables};
 use crate::clock::{Clock, TimeMark};
 use crate::metrics;
@@ -44,7 +44,7 @@ use crate::storage::derivation::Derivations;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::sizes::{Sizes, TableSize};
-use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
+use crate::storage::{CommitSeq, Committed, Error, Result};
 
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
 const RANGE_STEP_KEYS: usize = 4096;
@@ -59,24 +59,6 @@ const POLL: Duration = Duration::from_millis(1);
 
 /// How long the engine may stand still before it counts as failed.
 const STALL_POLLS_MAX: u32 = 120_000;
-
-/// What the committer is asked for.
-pub(super) enum Command {
-    Commit(Request),
-    /// Write what is queued, make it durable, let go of the directory, answer.
-    Close(oneshot::Sender<Result<()>>),
-}
-
-/// A batch in the queue.
-pub(super) struct Request {
-    /// It is refused in any other opening.
-    pub(super) only_in: Option<Opening>,
-    pub(super) changes: Vec<Change>,
-    pub(super) bytes: usize,
-    pub(super) answer: oneshot::Sender<Result<Committed>>,
-    /// Its place in the queue's bounds, given back when it is answered.
-    pub(super) room: Option<OwnedSemaphorePermit>,
-}
 
 /// Ranges to delete, by the number of their record.
 type Ranges = VecDeque<(u64, Space, KeyRange)>;
@@ -201,13 +183,19 @@ impl Committer {
         let closing = loop {
             let Some(command) = self.next_command() else { break None };
             match command {
-                Next::Group(requests, closing) => {
+                Next::Group(requests, then) => {
                     self.commit_group(requests);
-                    if closing.is_some() {
-                        break closing;
+                    match then {
+                        Then::GoOn => {}
+                        Then::Sync(answer) => {
+                            let synced = self.recover().and_then(|()| self.sync());
+                            drop(answer.send(synced));
+                        }
+                        Then::Close(answer) => break Some(answer),
                     }
                 }
-                Next::Sync => self.sync(),
+                // A failure is remembered: whoever writes next is told.
+                Next::Sync => drop(self.sync()),
                 Next::Idle => {}
             }
             self.step_range_job();
@@ -250,8 +238,9 @@ impl Committer {
         let mut command = Some(first);
         loop {
             match command {
-                None => return Some(Next::Group(requests, None)),
-                Some(Command::Close(answer)) => return Some(Next::Group(requests, Some(answer))),
+                None => return Some(Next::Group(requests, Then::GoOn)),
+                Some(Command::Sync(answer)) => return Some(Next::Group(requests, Then::Sync(answer))),
+                Some(Command::Close(answer)) => return Some(Next::Group(requests, Then::Close(answer))),
                 Some(Command::Commit(request)) => {
                     bytes = bytes.saturating_add(request.bytes);
                     requests.push(request);
@@ -631,20 +620,24 @@ impl Committer {
         }
     }
 
-    fn sync(&mut self) {
+    /// Makes all that is acknowledged durable.
+    fn sync(&mut self) -> Result<()> {
         self.unsynced_since = None;
-        let Ok(engine) = self.engine().map(Arc::clone) else {
-            return;
-        };
+        let engine = self.engine().map(Arc::clone)?;
         let synced = guard(&engine.directory, || engine.database.persist(PersistMode::SyncData))
             .and_then(|synced| synced.map_err(|error| engine.error("syncing", error)));
-        match synced {
-            Ok(()) => self.acknowledge(),
-            Err(error) => {
-                let cause = self.cause_of(error);
-                self.fail(&cause);
+        let synced = synced.map_err(|error| self.cause_of(error));
+        match &synced {
+            Ok(()) => {
+                self.acknowledge();
+                // A test notes what a loss of power would leave.
+                if let Some(faults) = &self.options.faults {
+                    drop(faults(FaultPoint::Synced));
+                }
             }
+            Err(error) => self.fail(error),
         }
+        synced
     }
 
     fn publish(&self) {
@@ -665,47 +658,9 @@ impl Committer {
 }
 
 enum Next {
-    Group(Vec<Request>, Option<oneshot::Sender<Result<()>>>),
+    Group(Vec<Request>, Then),
     /// The period of unsynced writes is over.
     Sync,
     /// Nothing is asked, and ranges are being deleted or keys noted.
     Idle,
-}
-
-impl Request {
-    fn answer(self, answer: Result<Committed>) {
-        drop(self.room);
-        // Whoever asked may have gone away; the batch took effect nevertheless.
-        drop(self.answer.send(answer));
-    }
-}
-
-/// Gives the room of all back at once: each time costs a lock.
-fn give_room_back(requests: &mut [Request]) {
-    let mut rooms = requests.iter_mut().filter_map(|request| request.room.take());
-    if let Some(mut first) = rooms.next() {
-        for room in rooms {
-            first.merge(room);
-        }
-    }
-}
-
-/// Answers those that were judged by what an opening before this one showed; the others.
-fn refuse_of_other_openings(mut requests: Vec<Request>, now: Opening) -> Vec<Request> {
-    let is_of_other = |request: &mut Request| request.only_in.is_some_and(|opening| opening != now);
-    answer_all(requests.extract_if(.., is_of_other), &Err(Error::OpenedAgain));
-    requests
-}
-
-fn answer_all(requests: impl IntoIterator<Item = Request>, answer: &Result<Committed>) {
-    for request in requests {
-        request.answer(answer.clone());
-    }
-}
-
-fn has_ranges(request: &Request) -> bool {
-    request
-        .changes
-        .iter()
-        .any(|change| matches!(change, Change::DeleteRange { .. }))
 }

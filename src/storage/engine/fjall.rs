@@ -35,9 +35,10 @@ use fjall::{AbstractTree, LsmError, Readable};
 use tokio::sync::oneshot;
 
 pub(super) use self::opening::Recovered;
-use super::committer::{Command, Committer, Request};
+use super::committer::Committer;
 use super::directory::{Directory, full_or};
 use super::layout::{full_range, with_full_key};
+use super::request::{Command, Request};
 use super::room::Room;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;
@@ -189,6 +190,13 @@ impl Store {
     fn send(&self, command: Command) -> Result<()> {
         let commands = self.0.commands.as_ref().ok_or(Error::Closed)?;
         commands.send(command).map_err(|_| Error::Closed)
+    }
+
+    /// Makes what was acknowledged durable, whatever the durability.
+    pub(in crate::storage) async fn sync(&self) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Sync(answer))?;
+        answered.await.unwrap_or(Err(Error::Closed))
     }
 
     /// Writes the newest part of the tree, which only the log has, as tables.

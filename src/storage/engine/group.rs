@@ -5,7 +5,7 @@ use std::borrow::Cow;
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::committer::Request;
+use super::request::Request;
 use crate::storage::batch::{Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;

@@ -10,6 +10,7 @@ mod group;
 mod held;
 mod layout;
 pub(super) mod memory;
+mod request;
 mod room;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;

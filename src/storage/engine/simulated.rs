@@ -8,6 +8,9 @@
 //! loss of power: what is durable stays, of the queue any beginning may have got there, the rest is gone, and handles of the time
 //! before are refused. The next [`super::super::Store::open`] with this medium begins with what stayed.
 //!
+//! Opened with a relaxed durability, it answers commits before they are durable, as the `file:` engine does then: a crash leaves any of the
+//! states since the last sync, in each of the stores that lie beside each other another one.
+//!
 //! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
 //! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
 
@@ -25,7 +28,7 @@ use crate::clock::TimeMark;
 use crate::mutant::{self, Mutant};
 use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
-use crate::storage::{CommitSeq, Committed, Error, Opening, Options, Result};
+use crate::storage::{CommitSeq, Committed, Durability, Error, Opening, Options, Result};
 
 /// What may go wrong, each as a chance in a thousand.
 #[derive(Clone, Copy, Debug, Default)]
@@ -45,7 +48,12 @@ pub struct Medium(Arc<Mutex<Inner>>);
 struct Inner {
     random: fastrand::Rng,
     faults: MediumFaults,
+    /// What is acknowledged; durable as well, unless it is relaxed.
     durable: Arc<State>,
+    /// Whether commits are answered before they are durable: a crash then leaves any of the states since the last sync.
+    is_relaxed: bool,
+    /// The states since the last sync, the synced one first; empty unless it is relaxed.
+    unsynced: Vec<Arc<State>>,
     /// The state before the last commit, for a mutant.
     before: Arc<State>,
     queue: VecDeque<Request>,
@@ -73,6 +81,8 @@ struct Request {
     /// As of when it was handed over: no later timestamp is in it.
     time: Option<TimeMark>,
     changes: Vec<Change>,
+    /// Whether what is acknowledged with it, and before, is durable then, however relaxed it is.
+    syncs: bool,
     answer: Answer,
 }
 
@@ -99,6 +109,8 @@ impl Medium {
             random: fastrand::Rng::with_seed(seed),
             faults: MediumFaults::default(),
             durable: Arc::default(),
+            is_relaxed: false,
+            unsynced: Vec::new(),
             before: Arc::default(),
             queue: VecDeque::new(),
             answers: Vec::new(),
@@ -125,6 +137,7 @@ impl Medium {
         let mut inner = self.inner();
         inner.derivations = Derivations::default();
         options.found_time(inner.durable.time);
+        inner.is_relaxed = options.durability != Durability::Group;
         Store {
             medium: self.clone(),
             life: inner.life,
@@ -204,6 +217,11 @@ impl Medium {
         for request in requests {
             let applied = inner.applied(&state, request.changes, request.time);
             state = applied.map_or(state, |(next, _)| next);
+        }
+        let unsynced = std::mem::take(&mut inner.unsynced);
+        if inner.is_relaxed && !unsynced.is_empty() {
+            let kept = inner.random.usize(..=unsynced.len());
+            state = unsynced.get(kept).cloned().unwrap_or(state);
         }
         inner.before = Arc::clone(&state);
         inner.durable = state;
@@ -287,6 +305,7 @@ impl Inner {
         self.openings += u64::from(late.is_some());
         let mut state = late.unwrap_or_else(|| Arc::clone(&self.durable));
         let mut seqs = Vec::new();
+        let syncs = group.iter().any(|request| request.syncs);
         for request in group {
             if request.only_in.is_some_and(|opening| opening.0 != self.openings) {
                 self.answers.push((request.answer, Err(Error::OpenedAgain)));
@@ -321,6 +340,11 @@ impl Inner {
             return format!("write {seqs:?} late");
         }
         self.before = std::mem::replace(&mut self.durable, state);
+        if syncs && !fails {
+            self.unsynced.clear();
+        } else if self.is_relaxed {
+            self.unsynced.push(Arc::clone(&self.before));
+        }
         format!("write {seqs:?} {fails} {done_but_fails}")
     }
 }
@@ -422,7 +446,16 @@ impl Store {
         }
     }
 
+    /// Makes what was acknowledged durable, also on a relaxed medium.
+    pub(in crate::storage) async fn sync(&self) -> Result<()> {
+        self.queue(Batch::new(), true).await.map(drop)
+    }
+
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
+        self.queue(batch, false).await
+    }
+
+    async fn queue(&self, batch: Batch, syncs: bool) -> Result<Committed> {
         self.wait().await;
         let (answer, answered) = oneshot::channel();
         {
@@ -436,6 +469,7 @@ impl Store {
                 only_in,
                 time: self.options.time_mark(None),
                 changes,
+                syncs,
                 answer,
             });
         }

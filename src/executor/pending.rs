@@ -1,0 +1,43 @@
+//! Which logged batches are on their way (batch_log.rs), and which deletions a sweep keeps for them.
+
+use std::collections::BTreeMap;
+use std::sync::{Mutex, MutexGuard, PoisonError};
+
+/// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by then may have taken
+/// their time before it and hide parts of it. Longer than any request waits for its commit.
+const IN_FLIGHT_SECONDS: i64 = 60;
+
+/// The logged batches of which a part may still be written: by the key of the record, when each was logged, s since 1970-01-01 UTC; `None`:
+/// a part of it failed, and it waits to be written again. As many as there are requests and tasks at work on one.
+#[derive(Debug, Default)]
+pub(crate) struct Pending(Mutex<BTreeMap<Vec<u8>, Option<i64>>>);
+
+impl Pending {
+    fn all(&self) -> MutexGuard<'_, BTreeMap<Vec<u8>, Option<i64>>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// A batch is going to be logged under this key, which is given back.
+    pub(crate) fn begin(&self, key: Vec<u8>, now_seconds: i64) -> Vec<u8> {
+        self.all().insert(key.clone(), Some(now_seconds));
+        key
+    }
+
+    /// A part of it failed: nothing says how long it waits, or how the clock is set meanwhile.
+    pub(crate) fn waits(&self, key: &[u8]) {
+        self.all().insert(key.to_vec(), None);
+    }
+
+    /// Its record is gone.
+    pub(crate) fn end(&self, key: &[u8]) {
+        self.all().remove(key);
+    }
+
+    /// The moment before which deletions may be dropped, if without logged batches it would be `gc_before_seconds`.
+    pub(crate) fn purge_horizon_seconds(&self, gc_before_seconds: i64) -> i64 {
+        let all = self.all();
+        let kept = |logged: &Option<i64>| logged.map_or(i64::MIN, |at| at.saturating_sub(IN_FLIGHT_SECONDS));
+        let horizon = all.values().map(kept).min().unwrap_or(i64::MAX);
+        gc_before_seconds.min(horizon)
+    }
+}
