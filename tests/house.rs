@@ -111,7 +111,7 @@ const LINES_MAX: usize = 700;
 /// Longer files, and how many lines they have at most.
 const LONG_FILES: &[(&str, usize)] = &[
     ("grammar/src/ast.rs", 1270),
-    ("grammar/src/print.rs", 1190),
+    ("grammar/src/print.rs", 1192),
     ("src/executor/catalog.rs", 876),
     ("src/executor/database.rs", 828),
     ("src/executor/index/read.rs", 714),

@@ -4,9 +4,11 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use super::restriction::FILTERING;
 use super::text::quoted;
 use crate::functions;
+
+/// Said whenever a SELECT would have to look at rows that it does not return.
+const FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
 
 /// A statement that cannot be planned, or values that cannot be bound. Texts are Cassandra's.
 ///

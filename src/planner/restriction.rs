@@ -16,9 +16,6 @@ use super::term::Typed;
 use super::text::Joined;
 use crate::schema::{Column, Table};
 
-/// Said whenever a SELECT would have to look at rows that it does not return.
-pub(crate) const FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
-
 /// What kind of statement a WHERE belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Kind {
