@@ -3,11 +3,12 @@
 use crate::crash::all_rows;
 use crate::launch::Launch;
 use crate::raw::Connection;
-use crate::{Error, Outcome, tools};
+use crate::{Error, Outcome, clock, tools};
 use serde_json::Value;
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// Statements, and the rows that each must answer.
 pub(super) type Truth = Vec<(String, Vec<Value>)>;
@@ -25,6 +26,9 @@ pub(super) struct Made {
 const ROWS: i32 = 600;
 /// Bytes of a value; all together more than a memtable of either engine is kept small for a copy at each trial.
 const VALUE_BYTES: usize = 400;
+
+/// Longest wait for the index of an empty table.
+const BUILD_WAIT_MAX: Duration = Duration::from_secs(10);
 
 const SCHEMA: [&str; 5] = [
     "CREATE KEYSPACE d WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
@@ -84,9 +88,16 @@ fn lift(connection: &mut Connection) -> Outcome<()> {
         .and_then(|bytes| bytes.try_into().ok())
         .map(i64::from_be_bytes)
         .ok_or(Error::Malformed("an id of a partition"))?;
-    connection
-        .must(&format!("ALTER TABLE d.a WITH helenus_lift = {id}"))
-        .map(|_| ())
+    let begun = clock::now();
+    loop {
+        match connection.must(&format!("ALTER TABLE d.a WITH helenus_lift = {id}")) {
+            // Its index may still be built, empty as the table is.
+            Err(Error::Refused { .. }) if begun.elapsed() < BUILD_WAIT_MAX => {
+                std::thread::sleep(Duration::from_millis(20));
+            }
+            told => return told.map(|_| ()),
+        }
+    }
 }
 
 fn write(connection: &mut Connection, round: i32) -> Outcome<()> {
