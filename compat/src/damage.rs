@@ -179,7 +179,8 @@ fn attempt(
     let before = Files::read(&data)?;
     let checked = launch.check_indexes()?;
     if let Some(told) = &checked {
-        if told.contains("panicked at") {
+        // A panic of the engine that is caught and told by name is a refusal like others.
+        if told.contains(&format!("exit status: {PANICKED}")) || told.contains("signal: ") {
             return Ok(Err(format!("check-indexes panics: {}", last(told))));
         }
         if let Some(changed) = before.changed(&Files::read(&data)?) {
@@ -192,7 +193,7 @@ fn attempt(
     let server = loop {
         if let Some(status) = starting.ended()? {
             let log = std::fs::read_to_string(place.path().join("server.log")).unwrap_or_default();
-            if status.code() == Some(PANICKED) || status.code().is_none() || log.contains("panicked at") {
+            if status.code().is_none_or(|code| code == PANICKED) {
                 return Ok(Err(format!("the start ends with {status}: {}", last(&log))));
             }
             let changed = before.changed(&Files::read(&data)?);
