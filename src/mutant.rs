@@ -51,11 +51,15 @@ pub enum Mutant {
     NoteNothing,
     /// The batch log is not read at start.
     ForgetBatchLog,
+    /// A purge that did not take place, since the row had changed, counts as done: the deletion record goes.
+    VoidedPurgeCounts,
+    /// A sweep removes tombstones and deletions before their grace is over.
+    TombstoneDroppedEarly,
 }
 
 impl Mutant {
     /// All of them.
-    pub const ALL: [Self; 22] = [
+    pub const ALL: [Self; 24] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -78,6 +82,8 @@ impl Mutant {
         Self::ScanAtManyMoments,
         Self::NoteNothing,
         Self::ForgetBatchLog,
+        Self::VoidedPurgeCounts,
+        Self::TombstoneDroppedEarly,
     ];
 }
 

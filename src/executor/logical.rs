@@ -34,13 +34,14 @@ use bytes::Bytes;
 use super::index::rows::IndexedRows;
 use super::limits::{SizeLimits, in_words};
 use super::pending::Pending;
+use super::sweep::sweep_partition;
 use super::write::clock::WriteClock;
 use super::{Error, storage_read};
 use crate::clock::Clock;
-use crate::partition::Gauges;
 use crate::partition::store::{
-    Batch, CellRef, CellStateRef, Derivation, Entries, Order, Row, RowView, Space, Store, key,
+    Batch, CellRef, CellStateRef, Derivation, Entries, Order, Row, RowView, Space, Store, Sweep, key,
 };
+use crate::partition::{Gauges, PhysicalPartition};
 use crate::planner::Threshold;
 use crate::planner::guardrails::Level;
 use crate::schema::node::LargePartition;
@@ -89,7 +90,7 @@ pub(crate) struct Weight {
     /// Its key.
     pub(crate) key: Bytes,
     /// Where it is.
-    pub(crate) store: Store,
+    pub(crate) partition: Arc<PhysicalPartition>,
     /// Keys and values of rows as they are written.
     pub(crate) row_bytes: u64,
     /// Keys and values of the index entries that follow from them.
@@ -137,6 +138,8 @@ struct Size {
     is_freed: bool,
     /// How often it was counted.
     counts: u64,
+    /// How often after a sweep.
+    swept_counts: u64,
     /// How often that was begun.
     counts_begun: u64,
     /// When it may be counted again though nothing was deleted.
@@ -166,6 +169,11 @@ impl Size {
         self.counted.saturating_add(self.added)
     }
 
+    /// How often it was counted: of counts after a sweep only those, since a count without one finds no room.
+    const fn counts_so_far(&self, sweeps: bool) -> u64 {
+        if sweeps { self.swept_counts } else { self.counts }
+    }
+
     /// Judges a write and, unless it is refused or must wait, adds it.
     fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
         // So much may be uncertain: a hundredth, or what is counted in no time.
@@ -181,10 +189,9 @@ impl Size {
         } else if next > cap {
             let may_have_room = !self.is_known || self.added > slack || self.is_freed || now >= self.again_at;
             if may_have_room && !must_decide {
-                return Verdict::CountFirst {
-                    sweeps: self.is_freed || (self.is_known && self.added <= slack),
-                    counts: self.counts,
-                };
+                let sweeps = self.is_freed || (self.is_known && self.added <= slack);
+                let counts = self.counts_so_far(sweeps);
+                return Verdict::CountFirst { sweeps, counts };
             }
             return Verdict::Refused;
         }
@@ -195,7 +202,7 @@ impl Size {
         if warns && !is_certain && !must_decide && next <= quick_bytes(Some(cap)) {
             return Verdict::CountFirst {
                 sweeps: self.is_freed,
-                counts: self.counts,
+                counts: self.counts_so_far(self.is_freed),
             };
         }
         self.added = self.added.saturating_add(weight.bytes());
@@ -510,7 +517,10 @@ impl LogicalPartitions {
 
     /// Counts the partition that has filled its gauge.
     async fn count_named(self: &Arc<Self>, weight: &Weight) {
-        let estimate = weight.store.bytes_in(&key::table_range(weight.table.storage_id));
+        let estimate = weight
+            .partition
+            .store
+            .bytes_in(&key::table_range(weight.table.storage_id));
         if estimate.bytes <= quick_bytes(self.cap) {
             return self.look_at(weight).await;
         }
@@ -538,7 +548,7 @@ impl LogicalPartitions {
             self.guarded.log(&weight.table, &weight.key, found);
             return;
         }
-        let counted = count(&weight.store, &weight.table, weight.token, &weight.key).await;
+        let counted = count(&weight.partition.store, &weight.table, weight.token, &weight.key).await;
         let found = counted.unwrap_or_else(|error| {
             tracing::warn!(%error, "could not count a logical partition");
             Counted::default()
@@ -620,7 +630,8 @@ impl LogicalPartitions {
         counts: Option<u64>,
     ) -> Result<(), Error> {
         let _one_at_a_time = watched.counting.lock().await;
-        if counts.is_some_and(|counts| lock(&watched.size).counts != counts) {
+        let sweeps = sweep_at.is_some();
+        if counts.is_some_and(|counts| lock(&watched.size).counts_so_far(sweeps) != counts) {
             return Ok(());
         }
         let began = self.clock.monotonic();
@@ -630,8 +641,10 @@ impl LogicalPartitions {
             let grace = i64::from(weight.table.options.gc_grace_seconds);
             let range = key::partition_range(&prefix);
             let gc_before_seconds = self.pending.purge_horizon_seconds(now_seconds.saturating_sub(grace));
-            let swept = weight.store.sweep(&range, now_seconds, gc_before_seconds);
-            swept.await.map_err(|error| storage_read(&error))?;
+            let sweep = Sweep::new(range, now_seconds, gc_before_seconds);
+            // Of a partition that is being moved nothing is swept: the writer waits no longer, and what is there counts.
+            let swept = sweep_partition(&weight.partition, sweep).await;
+            swept.map_err(|error| storage_read(&error))?;
         }
         let before = {
             let mut size = lock(&watched.size);
@@ -639,7 +652,7 @@ impl LogicalPartitions {
             size.counts_begun += 1;
             *size
         };
-        let found = count(&weight.store, &weight.table, weight.token, &weight.key).await?;
+        let found = count(&weight.partition.store, &weight.table, weight.token, &weight.key).await?;
         self.guarded.log(&weight.table, &weight.key, found);
         let bytes = found.bytes;
         let now = self.clock.monotonic();
@@ -652,6 +665,7 @@ impl LogicalPartitions {
         let reached = self.cap.map_or(0, |cap| percent(bytes, cap));
         size.logged_percent = size.logged_percent.min(reached);
         size.counts += 1;
+        size.swept_counts += u64::from(sweeps);
         size.again_at = now + (now.saturating_sub(began) * RECOUNT_TIMES).max(RECOUNT_AFTER);
         Ok(())
     }

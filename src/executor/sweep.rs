@@ -1,37 +1,117 @@
-//! Clean-up behind the writers: what expired or was deleted long enough ago leaves the store, table by table.
+//! Sweeps in the background: what expired or was deleted long enough ago leaves the stores, partition by partition.
+//!
+//! A sweep goes by the partition map in force: it visits in each store the ranges that the map gives it, and nothing else. For every
+//! stride it goes through the gate of the physical partition, as a writer does, so that a move waits for what it has begun. A partition
+//! that is being moved is left out: what a sweep removes is not noted for the copy. It never waits for a mover.
+
+use std::sync::Arc;
 
 use super::database::Database;
 use super::error::Error;
-use crate::partition::store::{Swept, key};
+use crate::partition::PhysicalPartition;
+use crate::partition::store::{self, Sweep, Swept, key};
+use crate::schema::Table;
+use crate::token::Token;
 
 impl Database {
     /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
-    /// `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may stop anywhere. A table dropped meanwhile is left to its own removal.
+    /// `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may stop anywhere. A table dropped
+    /// meanwhile is left to its own removal, a physical partition that is being moved to the next sweep.
     ///
     /// # Errors
-    /// When the medium fails; what was swept before stays so.
+    /// The first failure of a store; everything else was swept nevertheless.
     pub async fn sweep(&self) -> Result<Swept, Error> {
+        let tables: Vec<Arc<Table>> = {
+            let snapshot = self.snapshot();
+            let keyspaces = snapshot.schema.keyspaces.values();
+            let tables = keyspaces.flat_map(|keyspace| keyspace.tables.values());
+            tables.filter(|table| !table.is_virtual).cloned().collect()
+        };
         let mut swept = Swept::default();
-        let (snapshot, now_seconds) = (self.snapshot(), self.now_seconds());
-        let schema = &snapshot.schema;
-        let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
-        for table in tables.filter(|table| !table.is_virtual) {
-            if !self.may_purge() {
-                break;
-            }
-            let gc_before_seconds = now_seconds.saturating_sub(table.options.gc_grace_seconds.into());
-            let gc_before_seconds = self.catalog.pending.purge_horizon_seconds(gc_before_seconds);
-            let range = key::table_range(table.storage_id);
-            let stores = snapshot.partitions_of(table.storage_id);
-            for (_, store) in stores.into_iter().flat_map(|list| list.stores()) {
-                let of_store = store.sweep(&range, now_seconds, gc_before_seconds).await;
-                let of_store = of_store.map_err(|error| Error::Server(error.to_string()))?;
-                swept.rows_removed += of_store.rows_removed;
-                swept.rows_shrunk += of_store.rows_shrunk;
-                swept.deletions_removed += of_store.deletions_removed;
-                tokio::task::yield_now().await;
-            }
+        let mut failed = None;
+        for table in tables {
+            failed = failed.or(self.sweep_partitions(&table, &mut swept).await.err());
+        }
+        match failed {
+            Some(error) => Err(Error::Server(error.to_string())),
+            None => Ok(swept),
+        }
+    }
+
+    /// As [`Database::sweep`], of one table; of one that is not there, nothing.
+    ///
+    /// # Errors
+    /// As [`Database::sweep`].
+    pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
+        let table = {
+            let snapshot = self.snapshot();
+            let keyspace = snapshot.schema.keyspaces.get(keyspace);
+            let table = keyspace.and_then(|keyspace| keyspace.tables.get(table));
+            table.filter(|table| !table.is_virtual).cloned()
+        };
+        let mut swept = Swept::default();
+        if let Some(table) = table {
+            let done = self.sweep_partitions(&table, &mut swept).await;
+            done.map_err(|error| Error::Server(error.to_string()))?;
         }
         Ok(swept)
     }
+
+    /// Sweeps the physical partitions of a table, one after the other, by the map in force.
+    ///
+    /// # Errors
+    /// The first failure; the other partitions were swept nevertheless.
+    async fn sweep_partitions(&self, table: &Table, swept: &mut Swept) -> store::Result<()> {
+        let mut outcome = Ok(());
+        let mut next = Some(i64::MIN);
+        while let Some(lower) = next.filter(|_| self.may_purge()) {
+            // Looked up each time: whoever keeps a list keeps what lies where its partitions were.
+            let Some((partition, grace_seconds)) = self.place_to_sweep(table, lower) else {
+                break;
+            };
+            next = partition.upper.checked_add(1);
+            let now_seconds = self.now_seconds();
+            let range = key::token_range(table.storage_id, lower, partition.upper);
+            let pending = &self.catalog.pending;
+            let gc_before_seconds = pending.purge_horizon_seconds(now_seconds.saturating_sub(grace_seconds));
+            let sweep = Sweep::new(range, now_seconds, gc_before_seconds);
+            match sweep_partition(&partition, sweep).await {
+                Ok(of_partition) => swept.add(of_partition),
+                Err(error) => outcome = outcome.and(Err(error)),
+            }
+            tokio::task::yield_now().await;
+        }
+        outcome
+    }
+
+    /// The physical partition of a token, and the table's `gc_grace_seconds` now; `None`: the table is gone.
+    fn place_to_sweep(&self, table: &Table, token: i64) -> Option<(Arc<PhysicalPartition>, i64)> {
+        let snapshot = self.snapshot();
+        let keyspace = snapshot.schema.keyspaces.get(&table.keyspace)?;
+        let now = keyspace.tables.get(&table.name);
+        let now = now.filter(|now| now.storage_id == table.storage_id)?;
+        let partition = snapshot.partitions_of(table.storage_id)?.of(Token::bound(token));
+        Some((Arc::clone(partition), now.options.gc_grace_seconds.into()))
+    }
+}
+
+/// Sweeps a range of a physical partition, as far as it is not moved meanwhile.
+///
+/// # Errors
+/// When its store fails; what was swept before stays so.
+pub(super) async fn sweep_partition(partition: &PhysicalPartition, mut sweep: Sweep) -> store::Result<Swept> {
+    while let Some(pass) = partition.gate.enter_to_sweep() {
+        let is_done = match partition.store.sweep_stride(&mut sweep).await {
+            Ok(stride) => stride.is_break(),
+            // What was judged before need not be so any more; the next sweep begins anew.
+            Err(store::Error::OpenedAgain) => true,
+            Err(error) => return Err(error),
+        };
+        drop(pass);
+        if is_done {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(sweep.swept())
 }

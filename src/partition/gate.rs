@@ -118,6 +118,16 @@ impl WriteGate {
         }
     }
 
+    /// Goes in to sweep. `None` while the partition is moved, or when it is elsewhere: a sweep removes keys without noting them, and a
+    /// copy would bring back what was removed, or miss the deletion that hid it. Nobody begins to copy while a pass is out.
+    #[must_use]
+    pub fn enter_to_sweep(self: &Arc<Self>) -> Option<Pass> {
+        match self.enter() {
+            Entry::Passed(pass) if !self.is_copied() => Some(pass),
+            Entry::Passed(_) | Entry::Held | Entry::Superseded => None,
+        }
+    }
+
     /// Waits until it is not held, or whoever holds it has something to tell.
     pub async fn wait(&self) {
         let opened = self.opened.notified();
@@ -323,6 +333,8 @@ mod tests {
         gate.begin_notes(&range);
         drop(hold);
         assert!(gate.is_copied());
+        assert!(gate.enter_to_sweep().is_none());
+        drop(pass(&gate));
         let inside = key::partition_prefix(7, 5, b"a");
         let outside = key::partition_prefix(7, 11, b"a");
         for _ in 0..2 {
@@ -340,5 +352,10 @@ mod tests {
         assert!((0..3).all(|_| gate.take_noted().unwrap() == unsure));
         gate.end_notes();
         assert!(!gate.is_copied());
+        assert!(gate.enter_to_sweep().is_some());
+        let hold = gate.hold().await;
+        assert!(gate.enter_to_sweep().is_none());
+        hold.supersede();
+        assert!(gate.enter_to_sweep().is_none());
     }
 }

@@ -214,7 +214,7 @@ impl TablePartitions {
     /// # Panics
     /// Never: the ring is covered.
     #[must_use]
-    pub fn of(&self, token: Token) -> &PhysicalPartition {
+    pub fn of(&self, token: Token) -> &Arc<PhysicalPartition> {
         let place = self.place(token.value());
         #[expect(clippy::expect_used, reason = "a table's partitions cover the ring")]
         self.partitions.get(place).expect("the ring is covered")

@@ -2,11 +2,13 @@
 
 use std::borrow::Borrow;
 use std::ops::Bound;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use super::deletion::{self, RangeTombstone};
 use super::key::{self, KeyRange, TableId};
+use super::purge::{Purge, Watch};
 use super::row::{self, Deletion, Row};
 use super::{Error, Opening, Result};
 
@@ -50,17 +52,32 @@ pub(super) enum Change {
     Delete { space: Space, key: Vec<u8> },
     /// The key's value is merged with this one: rows as fragments, deletions by the newer.
     Merge { space: Space, key: Vec<u8>, value: Bytes },
-    /// If the key has the value `expected` still, it has this one, or is gone. Rows and deletions only.
-    Replace {
-        space: Space,
+    /// What no reader sees any more of the row at this key, as it is then, goes.
+    Purge { key: Vec<u8>, purge: Purge },
+    /// The deletion record at this key goes, if it is this one then and nothing lies under it.
+    Forget {
         key: Vec<u8>,
-        expected: Bytes,
-        value: Option<Bytes>,
+        deletion: Deletion,
+        watch: Arc<Watch>,
     },
     /// Every key in the range is gone.
     DeleteRange { space: Space, range: KeyRange },
     /// The row at this key, as it is then, has its entries in this index.
     Reindex { key: Vec<u8>, index: TableId },
+}
+
+impl Change {
+    /// The key that it changes or looks at, and its space; `None`: a range.
+    pub(super) fn place(&self) -> Option<(Space, &[u8])> {
+        Some(match self {
+            Self::Put { space, key, .. } | Self::Delete { space, key } | Self::Merge { space, key, .. } => {
+                (*space, key)
+            }
+            Self::Purge { key, .. } | Self::Reindex { key, .. } => (Space::Rows, key),
+            Self::Forget { key, .. } => (Space::Deletions, key),
+            Self::DeleteRange { .. } => return None,
+        })
+    }
 }
 
 /// Changes that take effect together or not at all, in the order in which they were added.
@@ -165,15 +182,17 @@ impl Batch {
         self.merge(Space::Deletions, key, row::encode_deletion(range.deletion));
     }
 
-    /// Replaces a value that is still as it was read, for clean-up; otherwise changes nothing. Only where commits read what is there.
-    pub(super) fn replace(&mut self, space: Space, key: Vec<u8>, expected: Bytes, value: Option<Bytes>) {
-        self.bytes += key.len() + expected.len() + value.as_ref().map_or(0, Bytes::len) + CHANGE_BYTES;
-        self.changes.push(Change::Replace {
-            space,
-            key,
-            expected,
-            value,
-        });
+    /// Removes what no reader sees any more of the row at `key`, as it is when the batch takes effect. `left_bytes`: about how much
+    /// is written anew.
+    pub(super) fn purge(&mut self, key: Vec<u8>, purge: Purge, left_bytes: usize) {
+        self.bytes += key.len() + left_bytes + CHANGE_BYTES;
+        self.changes.push(Change::Purge { key, purge });
+    }
+
+    /// Removes a deletion record, if it is still as given when the batch takes effect and the watch has seen nothing under it.
+    pub(super) fn forget(&mut self, key: Vec<u8>, deletion: Deletion, watch: Arc<Watch>) {
+        self.bytes += key.len() + CHANGE_BYTES;
+        self.changes.push(Change::Forget { key, deletion, watch });
     }
 
     /// Puts the entries that one index has of the row at `key`, as the row is when the batch takes effect; none where there is no
@@ -191,11 +210,8 @@ impl Batch {
     /// The keys that its single changes are of, each with its space; ranges are left out.
     pub fn keys(&self) -> impl Iterator<Item = (Space, &[u8])> {
         self.changes.iter().filter_map(|change| match change {
-            Change::Put { space, key, .. }
-            | Change::Delete { space, key }
-            | Change::Merge { space, key, .. }
-            | Change::Replace { space, key, .. } => Some((*space, key.as_slice())),
-            Change::Reindex { .. } | Change::DeleteRange { .. } => None,
+            Change::Reindex { .. } => None,
+            _ => change.place(),
         })
     }
 
@@ -262,7 +278,8 @@ impl Batch {
             Change::Put { key, .. }
             | Change::Delete { key, .. }
             | Change::Merge { key, .. }
-            | Change::Replace { key, .. }
+            | Change::Purge { key, .. }
+            | Change::Forget { key, .. }
             | Change::Reindex { key, .. } => key.len(),
             Change::DeleteRange { range, .. } => bound_len(&range.start).max(bound_len(&range.end)),
         });

@@ -46,6 +46,7 @@ pub mod key;
 mod location;
 mod look;
 mod options;
+mod purge;
 pub mod row;
 mod sizes;
 mod sweep;
@@ -72,7 +73,7 @@ pub use look::Look;
 pub use options::{Durability, FaultPoint, Faults, Options};
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
-pub use sweep::Swept;
+pub use sweep::{Sweep, Swept};
 pub use written::{Committed, Written};
 
 use crate::clock::Clock;
@@ -331,6 +332,17 @@ impl Store {
             Self::Slate(store) => store.set_derivations(derivations),
             #[cfg(feature = "simulation")]
             Self::Simulated(store) => store.set_derivations(derivations),
+        }
+    }
+
+    /// What its sweeps share with its committer.
+    fn sweeps(&self) -> &Arc<purge::Sweeps> {
+        match self {
+            Self::Memory(store) => store.sweeps(),
+            Self::Fjall(store) => store.sweeps(),
+            Self::Slate(store) => store.sweeps(),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(store) => store.sweeps(),
         }
     }
 

@@ -1,26 +1,41 @@
-//! Clean-up behind the writers: removes physically what no reader sees any more.
+//! Sweeps: remove physically, in the background, what no reader sees any more.
 //!
-//! A sweep passes over a range of rows at a snapshot. What a deletion from outside hides, what expired, and tombstones past their
-//! grace go; a row of which nothing is left goes as a whole; then the deletion records past their grace go. Each replacement is
-//! made only if the value is still as it was read, so writers need not wait and lose nothing. As in Cassandra, a write that arrives
-//! after the grace with a timestamp from before a deletion is not hidden by it any more.
+//! ```text
+//! rows, stride by stride ─► deletion records past their grace, some at a time: [ watch ─► rows under them ─► forget ] ─► done
+//! ```
+//! The first pass visits every row of a range: what a deletion from outside hides, what expired, and tombstones past their grace go;
+//! a row of which nothing is left goes as a whole. The second visits the deletion records past their grace, purges what still lies
+//! under them, and removes the records. The committer judges each change by what is stored then (purge.rs), so writers need not wait
+//! and lose nothing.
+//!
+//! **A stride** reads at most [`SWEEP_STRIDE_ENTRIES`] entries and about [`SWEEP_STRIDE_BYTES`], at a snapshot of its own, and has
+//! committed when it returns. Between two strides a sweep holds nothing that anyone waits for, and may stop for good: the next sweep
+//! begins anew.
+//!
+//! As in Cassandra, a write that arrives after the grace with a timestamp from before a deletion is not hidden by it any more.
 
+use std::collections::VecDeque;
 use std::ops::ControlFlow;
+use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::deletion::{self, Deletions};
+use super::deletion::Deletions;
 use super::key::{self, KeyRange, RowKind};
-use super::row::Row;
-use super::{Batch, Order, Result, Snapshot, Space, Store};
+use super::purge::{Due, Forgetting, Judged, Purge, Watch};
+use super::{Batch, Opening, Order, Result, Snapshot, Space, Store};
+use crate::mutant::{self, Mutant};
 
-/// Bytes of replacements that one commit of a sweep makes.
+/// Bytes of rows that one commit of a sweep writes anew, about: writers to the same store wait for it.
 const SWEEP_BATCH_BYTES: usize = 256 * 1024;
 
-/// Entries that a sweep reads before it writes what came of them.
+/// Entries that a stride reads. A move of the partition waits for the stride.
 const SWEEP_STRIDE_ENTRIES: usize = 2048;
 
-/// What a sweep did, as it judged at its snapshot; what was written meanwhile stayed.
+/// Bytes of keys and values that a stride reads, about.
+const SWEEP_STRIDE_BYTES: usize = 1024 * 1024;
+
+/// What a sweep did: rows as it judged them at its snapshots, deletions as they were gone afterwards.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Swept {
     /// Rows of which nothing was left.
@@ -31,100 +46,288 @@ pub struct Swept {
     pub deletions_removed: u64,
 }
 
+impl Swept {
+    /// Adds what another sweep did.
+    pub const fn add(&mut self, other: Self) {
+        self.rows_removed += other.rows_removed;
+        self.rows_shrunk += other.rows_shrunk;
+        self.deletions_removed += other.deletions_removed;
+    }
+}
+
+/// A sweep of a range of one store, to be done stride by stride ([`Store::sweep_stride`]).
+#[derive(Debug)]
+pub struct Sweep {
+    range: KeyRange,
+    now_seconds: i64,
+    gc_before_seconds: i64,
+    stage: Stage,
+    swept: Swept,
+}
+
+#[derive(Debug)]
+enum Stage {
+    /// Every row; what is left of the range.
+    Rows(KeyRange),
+    /// The records past their grace; what is left of the range.
+    Records(KeyRange, Forgetting),
+    /// What lies under some of them.
+    Under(Box<Under>),
+    Done,
+}
+
+/// Some records past their grace, and what is still to be visited under them.
+#[derive(Debug)]
+struct Under {
+    records: Vec<Due>,
+    watch: Arc<Watch>,
+    /// Parts of partitions not yet visited.
+    rest: VecDeque<KeyRange>,
+    /// Where the next records begin; `None`: there are no more.
+    next: Option<KeyRange>,
+    forgetting: Forgetting,
+}
+
+impl Sweep {
+    /// Of a range of row keys that begins and ends between partitions: removes what expired by `now_seconds`, what deletions hide, and
+    /// tombstones and deletions written before `gc_before_seconds` (both seconds since 1970 UTC).
+    #[must_use]
+    pub fn new(range: KeyRange, now_seconds: i64, gc_before_seconds: i64) -> Self {
+        let gc_before_seconds = if mutant::is_on(Mutant::TombstoneDroppedEarly) {
+            i64::MAX
+        } else {
+            gc_before_seconds
+        };
+        Self {
+            stage: Stage::Rows(range.clone()),
+            range,
+            now_seconds,
+            gc_before_seconds,
+            swept: Swept::default(),
+        }
+    }
+
+    /// What it did so far.
+    #[must_use]
+    pub const fn swept(&self) -> Swept {
+        self.swept
+    }
+
+    const fn purge(&self, covered_up_to: Option<i64>) -> Purge {
+        Purge {
+            covered_up_to,
+            now_seconds: self.now_seconds,
+            gc_before_seconds: self.gc_before_seconds,
+        }
+    }
+}
+
 impl Store {
-    /// Removes physically what no reader sees any more in a range of row keys that begins and ends between partitions: what expired
-    /// by `now_seconds`, what deletions hide, and tombstones and deletions written before `gc_before_seconds`.
+    /// Sweeps a range to its end; see [`Sweep::new`].
     ///
     /// # Errors
-    /// As [`Store::scan`] and [`Store::commit`]; what was swept before stays so.
+    /// As [`Store::sweep_stride`].
     pub async fn sweep(&self, range: &KeyRange, now_seconds: i64, gc_before_seconds: i64) -> Result<Swept> {
-        let at = self.snapshot();
-        let mut swept = Swept::default();
-        let mut rest = Some(range.clone());
+        let mut sweep = Sweep::new(range.clone(), now_seconds, gc_before_seconds);
+        while self.sweep_stride(&mut sweep).await?.is_continue() {}
+        Ok(sweep.swept())
+    }
+
+    /// Does one stride of a sweep; breaks when the range is swept.
+    ///
+    /// # Errors
+    /// As [`Store::scan`] and [`Store::commit`]; what was swept before stays so. The sweep is over then.
+    pub async fn sweep_stride(&self, sweep: &mut Sweep) -> Result<ControlFlow<()>> {
+        let sweeps = Arc::clone(self.sweeps());
+        let _turn = sweeps.stride.lock().await;
+        let opening = self.opening();
+        // What was handed over before is in the snapshot, and so is what other sweeps have removed.
+        self.commit(Batch::new()).await?;
+        let mut stride = Stride {
+            opening,
+            at: self.snapshot(),
+            entries_left: SWEEP_STRIDE_ENTRIES,
+            bytes_left: SWEEP_STRIDE_BYTES,
+        };
+        let stage = std::mem::replace(&mut sweep.stage, Stage::Done);
+        sweep.stage = match stage {
+            Stage::Rows(rest) => match self.sweep_rows(sweep, &rest, &mut stride).await? {
+                Some(rest) => Stage::Rows(rest),
+                // What another sweep is about to remove is left to it.
+                None => match sweeps.begin_to_forget() {
+                    Some(forgetting) => Stage::Records(sweep.range.clone(), forgetting),
+                    None => Stage::Done,
+                },
+            },
+            Stage::Records(rest, forgetting) => self.find_records(sweep, &rest, forgetting, &mut stride).await?,
+            Stage::Under(under) => self.sweep_under(sweep, under, &mut stride).await?,
+            Stage::Done => Stage::Done,
+        };
+        Ok(match sweep.stage {
+            Stage::Done => ControlFlow::Break(()),
+            _ => ControlFlow::Continue(()),
+        })
+    }
+
+    /// Purges rows as far as the stride goes; what is left of the range.
+    async fn sweep_rows(&self, sweep: &mut Sweep, range: &KeyRange, stride: &mut Stride) -> Result<Option<KeyRange>> {
+        let (entries, rest) = self.read_stride(Space::Rows, range, stride).await?;
         let mut partition = Partition::default();
-        while let Some(left) = rest.take() {
-            let entries = self.stride(Space::Rows, &left, &at).await?;
-            if entries.len() >= SWEEP_STRIDE_ENTRIES {
-                rest = entries
-                    .last()
-                    .map(|(last, _)| super::engine::rest_of_range(&left, Order::Forward, last.clone()));
+        let mut purges = Vec::new();
+        for (key, value) in entries {
+            let parsed = key::parse(&key)?;
+            let prefix = key.get(..parsed.prefix_len).unwrap_or_default();
+            if partition.prefix != prefix {
+                let deletions = self.deletions(parsed.table, parsed.token, &parsed.partition_key, &stride.at);
+                partition = Partition {
+                    deletions: deletions.await?,
+                    prefix: prefix.to_vec(),
+                };
             }
-            let mut batch = Batch::new();
-            for (key, value) in entries {
-                let parsed = key::parse(&key)?;
-                let prefix = key.get(..parsed.prefix_len).unwrap_or_default();
-                if partition.prefix != prefix {
-                    let deletions = self
-                        .deletions(parsed.table, parsed.token, &parsed.partition_key, &at)
-                        .await?;
-                    partition = Partition {
-                        prefix: prefix.to_vec(),
-                        deletions,
-                    };
+            let purge = sweep.purge(partition.covering(parsed.kind, parsed.clustering));
+            let left_bytes = match purge.judge(&value)? {
+                Judged::Stays => continue,
+                Judged::Goes => {
+                    sweep.swept.rows_removed += 1;
+                    0
                 }
-                let mut row = Row::decode(&value)?;
-                if let Some(timestamp) = partition.covering(parsed.kind, parsed.clustering) {
-                    row.shadow(timestamp);
+                Judged::Shrinks(left) => {
+                    sweep.swept.rows_shrunk += 1;
+                    left.len()
                 }
-                row.purge(now_seconds, gc_before_seconds);
-                let kept = row.encode();
-                if row.is_empty() {
-                    swept.rows_removed += 1;
-                    batch.replace(Space::Rows, key, value, None);
-                } else if kept != value {
-                    swept.rows_shrunk += 1;
-                    batch.replace(Space::Rows, key, value, Some(kept));
-                }
-                if batch.bytes() >= SWEEP_BATCH_BYTES {
-                    self.commit(std::mem::take(&mut batch)).await?;
-                }
-            }
-            self.commit(batch).await?;
+            };
+            purges.push((key, value, purge, left_bytes));
         }
-        swept.deletions_removed = self.sweep_deletions(range, gc_before_seconds, &at).await?;
-        Ok(swept)
+        let mut batch = Batch::new();
+        for (key, value, purge, left_bytes) in purges {
+            if mutant::is_on(Mutant::VoidedPurgeCounts)
+                && self.get(Space::Rows, &key, &self.snapshot()).await?.as_ref() != Some(&value)
+            {
+                continue;
+            }
+            batch.purge(key, purge, left_bytes);
+            if batch.bytes() >= SWEEP_BATCH_BYTES {
+                self.commit_stride(std::mem::take(&mut batch), stride).await?;
+            }
+        }
+        self.commit_stride(batch, stride).await?;
+        Ok(rest)
     }
 
-    /// Removes the deletion records of a range past their grace; what they hid is gone by now.
-    async fn sweep_deletions(&self, range: &KeyRange, gc_before_seconds: i64, at: &Snapshot) -> Result<u64> {
-        let mut removed = 0;
-        let mut rest = Some(range.clone());
-        while let Some(left) = rest.take() {
-            let entries = self.stride(Space::Deletions, &left, at).await?;
-            if entries.len() >= SWEEP_STRIDE_ENTRIES {
-                rest = entries
-                    .last()
-                    .map(|(last, _)| super::engine::rest_of_range(&left, Order::Forward, last.clone()));
-            }
-            let mut batch = Batch::new();
-            for (key, value) in entries {
-                if deletion::parse(&key, &value)?.deletion.at_seconds < gc_before_seconds {
-                    removed += 1;
-                    batch.replace(Space::Deletions, key, value, None);
-                }
-            }
-            self.commit(batch).await?;
+    /// Looks for records past their grace, and begins to watch their partitions.
+    async fn find_records(
+        &self,
+        sweep: &Sweep,
+        range: &KeyRange,
+        mut forgetting: Forgetting,
+        stride: &mut Stride,
+    ) -> Result<Stage> {
+        let (entries, next) = self.read_stride(Space::Deletions, range, stride).await?;
+        let mut records = Vec::new();
+        for (key, value) in entries {
+            records.extend(Due::of(key, &value, sweep.gc_before_seconds)?);
         }
-        Ok(removed)
+        if records.is_empty() {
+            return Ok(next.map_or(Stage::Done, |next| Stage::Records(next, forgetting)));
+        }
+        let watch = forgetting.watch(Watch::new(records.iter().map(|due| (due.prefix(), due.deletion))));
+        let rest = watch.prefixes().map(key::partition_range);
+        Ok(Stage::Under(Box::new(Under {
+            rest: rest.filter(|_| !mutant::is_on(Mutant::VoidedPurgeCounts)).collect(),
+            records,
+            watch,
+            next,
+            forgetting,
+        })))
     }
 
-    /// The first entries of a range.
-    async fn stride(&self, space: Space, range: &KeyRange, at: &Snapshot) -> Result<Vec<(Vec<u8>, Bytes)>> {
+    /// Purges what lies under records as far as the stride goes, and removes them when nothing is left.
+    async fn sweep_under(&self, sweep: &mut Sweep, mut under: Box<Under>, stride: &mut Stride) -> Result<Stage> {
+        while let Some(part) = under.rest.pop_front() {
+            if !stride.has_room() {
+                under.rest.push_front(part);
+                return Ok(Stage::Under(under));
+            }
+            // A partition without rows costs its search.
+            stride.entries_left = stride.entries_left.saturating_sub(1);
+            if let Some(rest) = self.sweep_rows(sweep, &part, stride).await? {
+                under.rest.push_front(rest);
+            }
+        }
+        let mut batch = Batch::new();
+        for due in &under.records {
+            batch.forget(due.key.clone(), due.deletion, Arc::clone(&under.watch));
+        }
+        self.commit_stride(batch, stride).await?;
+        sweep.swept.deletions_removed += self.count_gone(&under.records).await?;
+        let Under {
+            next, mut forgetting, ..
+        } = *under;
+        forgetting.end_watch();
+        Ok(next.map_or(Stage::Done, |next| Stage::Records(next, forgetting)))
+    }
+
+    /// How many of these records are not there any more.
+    async fn count_gone(&self, records: &[Due]) -> Result<u64> {
+        let at = self.snapshot();
+        let mut gone = 0;
+        for due in records {
+            gone += u64::from(self.get(Space::Deletions, &due.key, &at).await?.is_none());
+        }
+        Ok(gone)
+    }
+
+    /// Commits what follows from a stride's snapshot; refused if the store was opened again since.
+    async fn commit_stride(&self, mut batch: Batch, stride: &Stride) -> Result<()> {
+        if batch.is_empty() {
+            return Ok(());
+        }
+        batch.only_in(stride.opening);
+        self.commit(batch).await.map(drop)
+    }
+
+    /// The entries of a range as far as the stride goes, and what is left of the range.
+    async fn read_stride(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        stride: &mut Stride,
+    ) -> Result<(Vec<(Vec<u8>, Bytes)>, Option<KeyRange>)> {
         let mut entries = Vec::new();
+        let (mut entries_left, mut bytes_left) = (stride.entries_left, stride.bytes_left);
         let visit = |key: &[u8], value: &[u8]| {
             entries.push((key.to_vec(), Bytes::copy_from_slice(value)));
-            if entries.len() < SWEEP_STRIDE_ENTRIES {
+            entries_left = entries_left.saturating_sub(1);
+            bytes_left = bytes_left.saturating_sub(key.len() + value.len());
+            if entries_left > 0 && bytes_left > 0 {
                 ControlFlow::Continue(())
             } else {
                 ControlFlow::Break(())
             }
         };
-        self.scan(space, range, Order::Forward, at, visit).await?;
-        Ok(entries)
+        self.scan(space, range, Order::Forward, &stride.at, visit).await?;
+        (stride.entries_left, stride.bytes_left) = (entries_left, bytes_left);
+        let last = entries.last().filter(|_| !stride.has_room());
+        let rest = last.map(|(last, _)| super::engine::rest_of_range(range, Order::Forward, last.clone()));
+        Ok((entries, rest))
     }
 }
 
-/// The partition that a sweep is in, and its deletions.
+/// One stride: what it sees, and how far it may still go.
+struct Stride {
+    opening: Opening,
+    at: Snapshot,
+    entries_left: usize,
+    bytes_left: usize,
+}
+
+impl Stride {
+    const fn has_room(&self) -> bool {
+        self.entries_left > 0 && self.bytes_left > 0
+    }
+}
+
+/// The partition that a stride is in, and its deletions.
 #[derive(Default)]
 struct Partition {
     prefix: Vec<u8>,

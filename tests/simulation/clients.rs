@@ -3,6 +3,7 @@
 mod at_rest;
 mod changes;
 mod scans;
+mod sweeps;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
@@ -19,9 +20,10 @@ use super::world::{
 };
 
 pub(crate) use at_rest::check_at_rest;
-use changes::{create_or_drop, lift_or_lower, repartition, split_or_merge};
+use changes::{create_or_drop, lift_or_lower, lift_or_lower_any, repartition, split_or_merge};
 pub(crate) use scans::finish_scans;
 use scans::next_page;
+use sweeps::{ask_wide, check_wide};
 
 /// Most operations of one register's history between two rests.
 const HISTORY_MAX: usize = 90;
@@ -58,6 +60,10 @@ pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server
             "CREATE TABLE ks.r (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 2".to_owned(),
             "CREATE TABLE ks.w (k int PRIMARY KEY, v bigint) WITH helenus_partitions = 2".to_owned(),
             "CREATE TABLE ks.n (k int PRIMARY KEY, n counter)".to_owned(),
+            format!(
+                "CREATE TABLE ks.y (k int, c int, a bigint, b bigint, PRIMARY KEY (k, c)) WITH helenus_partitions = 2{}",
+                if of_world.is_graceless { " AND gc_grace_seconds = 0" } else { "" }
+            ),
             "CREATE TABLE ks.x (k bigint PRIMARY KEY) WITH helenus_partitions = 2".to_owned(),
         ];
         if of_world.is_indexed {
@@ -94,7 +100,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
     if world.is_narrow && world.chance(700) {
         return ask_register(world, server).await;
     }
-    match world.below(132) {
+    match world.below(148) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
         29..31 => delete(world, server, Extent::Partition).await,
@@ -113,8 +119,9 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
         107..108 => truncate(world, server).await,
         108..114 => split_or_merge(world, server).await,
         114..116 => repartition(world, server).await,
-        116..122 => lift_or_lower(world, server).await,
+        116..122 => lift_or_lower_any(world, server).await,
         122..130 => ask_plain(world, server).await,
+        130..146 => ask_wide(world, server).await,
         _ => create_or_drop(world, server).await,
     }
 }

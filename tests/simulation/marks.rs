@@ -36,10 +36,15 @@ pub(crate) enum Mark {
     CrashInLift,
     BatchWhileApart,
     DatedByServer,
+    RowsSwept,
+    DeletionsSwept,
+    SweptDuringLift,
+    CameLate,
+    Expired,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 31] = [
+    pub(crate) const ALL: [Self; 36] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -71,6 +76,11 @@ impl Mark {
         Self::CrashInLift,
         Self::BatchWhileApart,
         Self::DatedByServer,
+        Self::RowsSwept,
+        Self::DeletionsSwept,
+        Self::SweptDuringLift,
+        Self::CameLate,
+        Self::Expired,
     ];
 }
 

@@ -20,7 +20,17 @@ pub(crate) enum State {
 struct Version {
     /// Whether it is a deletion.
     deletes: bool,
+    /// Whether it was written with a time to live: from some moment on it is a deletion.
+    expires: bool,
+    /// Whether it may have come after what hides it was removed, so that it is seen.
+    is_late: bool,
     state: State,
+}
+
+impl Version {
+    const fn may_hide(&self) -> bool {
+        self.deletes || self.expires
+    }
 }
 
 /// All that was ever written to one row, by number.
@@ -29,13 +39,33 @@ pub(crate) struct RowVersions(BTreeMap<i64, Version>);
 
 impl RowVersions {
     pub(crate) fn begin(&mut self, number: i64, deletes: bool) {
-        self.0.insert(
-            number,
-            Version {
-                deletes,
-                state: State::Open,
-            },
-        );
+        let version = Version {
+            deletes,
+            expires: false,
+            is_late: false,
+            state: State::Open,
+        };
+        self.0.insert(number, version);
+    }
+
+    /// Begins a write with a time to live.
+    pub(crate) fn begin_expiring(&mut self, number: i64) {
+        self.begin(number, false);
+        if let Some(version) = self.0.get_mut(&number) {
+            version.expires = true;
+        }
+    }
+
+    /// What is not answered now may come after what hides it was removed.
+    pub(crate) fn may_come_late(&mut self) {
+        for version in self.0.values_mut().filter(|version| version.state == State::Open) {
+            version.is_late = true;
+        }
+    }
+
+    /// Whether this one was written with a time to live.
+    pub(crate) fn is_expiring(&self, number: i64) -> bool {
+        self.0.get(&number).is_some_and(|version| version.expires)
     }
 
     pub(crate) fn set(&mut self, number: i64, state: State) {
@@ -74,13 +104,15 @@ impl RowVersions {
 
     /// Judges what a read found that began when `floor` was certain. What it saw is certain from then on.
     pub(crate) fn judge(&mut self, floor: i64, seen: Option<i64>) -> Result<(), String> {
-        let is_deletion = |number: &i64| self.0.get(number).is_none_or(|version| version.deletes);
+        let may_hide = |number: &i64| self.0.get(number).is_none_or(Version::may_hide);
         match seen {
             Some(number) => {
+                let mut newer = self.0.iter().filter(|(of, _)| **of > number && **of <= floor);
+                let is_hidden = newer.any(|(_, version)| version.state == State::Done && !version.may_hide());
                 let Some(version) = self.0.get_mut(&number) else {
                     return Err(format!("write {number} was never asked for"));
                 };
-                if version.deletes || number < floor {
+                if version.deletes || (number < floor && (is_hidden || !version.is_late)) {
                     return Err(format!("write {number} is seen, though {floor} was certain"));
                 }
                 if version.state == State::Never {
@@ -90,9 +122,9 @@ impl RowVersions {
                 Ok(())
             }
             None => {
-                let may_be_gone = floor == 0 || is_deletion(&floor);
+                let may_be_gone = floor == 0 || may_hide(&floor);
                 let mut later = self.0.range(floor + 1..);
-                if may_be_gone || later.any(|(_, version)| version.deletes && version.state != State::Never) {
+                if may_be_gone || later.any(|(_, version)| version.may_hide() && version.state != State::Never) {
                     Ok(())
                 } else {
                     Err(format!("write {floor} was certain and is gone"))
@@ -110,17 +142,17 @@ impl RowVersions {
                 version.state = State::Never;
                 never += 1;
             }
-            if version.state == State::Open && seen.is_none() && !version.deletes {
+            if version.state == State::Open && seen.is_none() && !version.may_hide() {
                 // Hidden by a deletion, or not there; a deletion that is open may be what hides it.
                 version.state = State::Never;
                 never += 1;
             }
         }
         let floor = self.floor();
-        if seen.is_none() && self.0.get(&floor).is_some_and(|version| !version.deletes) {
+        if seen.is_none() && self.0.get(&floor).is_some_and(|version| !version.may_hide()) {
             // What hides it stays.
             let mut hiding = self.0.range_mut(floor + 1..).rev();
-            if let Some((_, version)) = hiding.find(|(_, version)| version.deletes && version.state == State::Open) {
+            if let Some((_, version)) = hiding.find(|(_, version)| version.may_hide() && version.state == State::Open) {
                 version.state = State::Done;
             }
         }
@@ -327,5 +359,20 @@ mod tests {
         row.set(3, State::Never);
         assert!(row.judge(row.floor(), None).is_err());
         assert!(row.judge(row.floor(), Some(4)).is_err());
+    }
+
+    #[test]
+    fn versions_that_expire_or_come_late_are_judged() {
+        let mut row = RowVersions::default();
+        row.begin(1, false);
+        row.begin_expiring(2);
+        row.set(2, State::Done);
+        assert!(row.judge(2, None).is_ok() && row.judge(2, Some(2)).is_ok());
+        assert!(row.judge(2, Some(1)).is_err());
+        row.may_come_late();
+        assert!(row.judge(2, Some(1)).is_ok());
+        row.begin(3, false);
+        row.set(3, State::Done);
+        assert!(row.judge(3, Some(1)).is_err() && row.judge(3, None).is_err());
     }
 }

@@ -82,8 +82,12 @@ pub(crate) struct World {
     pub(crate) is_indexed: bool,
     /// Most of what is asked is asked of one register, and more requests are dropped.
     pub(crate) is_narrow: bool,
+    /// Table `y` has no grace: what is deleted or expired there is forgotten by the next sweep.
+    pub(crate) is_graceless: bool,
 
     pub(crate) rows: RefCell<BTreeMap<(i32, i32), RowVersions>>,
+    /// Cells of table `y`, by key, row and column.
+    pub(crate) wide: RefCell<BTreeMap<(i32, i32, usize), RowVersions>>,
     pub(crate) pairs: RefCell<Vec<RowVersions>>,
     pub(crate) registers: RefCell<Vec<Register>>,
     pub(crate) counters: RefCell<Vec<Counter>>,
@@ -144,6 +148,7 @@ impl World {
         Rc::new(Self {
             is_indexed: random.bool(),
             is_narrow: random.u8(..4) == 0,
+            is_graceless: random.bool(),
             random: RefCell::new(random),
             log: Rc::new(RefCell::new(Log::new(is_loud))),
             marks: RefCell::default(),
@@ -155,6 +160,7 @@ impl World {
             failure: RefCell::default(),
             numbers: Cell::new(0),
             rows: RefCell::default(),
+            wide: RefCell::default(),
             pairs: RefCell::new(vec![RowVersions::default(); PAIRS]),
             registers: RefCell::new(vec![Register::default(); REGISTERS + PLAIN_REGISTERS]),
             counters: RefCell::new(vec![Counter::default(); COUNTERS]),

@@ -49,7 +49,7 @@ pub(crate) fn concerned<'a>(
         (BoundPartitions::Keys(keys), _) => (Default::default(), keys),
         (BoundPartitions::Ring { lower, upper }, _) => (partitions.overlapping(*lower, *upper), &[]),
     };
-    let of_keys = keys.iter().map(|key| partitions.of(Token::of(key)));
+    let of_keys = keys.iter().map(|key| partitions.of(Token::of(key)).as_ref());
     ring.iter().map(AsRef::as_ref).chain(of_keys)
 }
 

@@ -1,5 +1,7 @@
 //! One modification of one logical partition: what it adds to the batch of its store.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 
 use super::fragment::{FragmentWriter, Stamp, reads_before};
@@ -20,7 +22,7 @@ use crate::token::Token;
 pub(super) struct OnePartition<'a> {
     pub(super) room: &'a WriteRoom,
     pub(super) routed: &'a Routed<'a>,
-    pub(super) partition: &'a PhysicalPartition,
+    pub(super) partition: &'a Arc<PhysicalPartition>,
     pub(super) partition_key: &'a Bytes,
     pub(super) token: Token,
     pub(super) stamp: Stamp,

@@ -138,7 +138,7 @@ impl Staged {
             table: Arc::clone(&modification.table),
             token: one.token.value(),
             key: one.partition_key.clone(),
-            store: one.partition.store.clone(),
+            partition: Arc::clone(one.partition),
             row_bytes,
             entry_bytes,
             deletes,

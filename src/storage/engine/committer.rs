@@ -119,6 +119,7 @@ impl Committer {
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
+            sweeps: Arc::default(),
             openings: AtomicU64::default(),
             lost: ArcSwapOption::empty(),
         });
@@ -265,6 +266,9 @@ impl Committer {
             return;
         }
         let began = self.clock.monotonic();
+        if let Some(watch) = self.shared.sweeps.watch() {
+            watch.note(requests.iter().flat_map(|request| &request.changes));
+        }
         let (group, refusals) = self.stage(&requests);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
         let mut told = std::mem::take(&mut group.told).into_iter();

@@ -47,6 +47,7 @@ use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
 use crate::storage::key::KeyRange;
 use crate::storage::options::Options;
+use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Sizes;
 use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
 
@@ -84,6 +85,7 @@ pub(in crate::storage) struct Shared {
     pub(in crate::storage) cache: RowCache,
     /// What the next groups derive.
     pub(super) derivations: ArcSwap<Derivations>,
+    pub(super) sweeps: Arc<Sweeps>,
     /// How often the engine was opened again, raised before what it found is published.
     pub(super) openings: AtomicU64,
     /// Why nothing can be read or written any more until the server starts again.
@@ -166,6 +168,10 @@ impl Store {
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
+    }
+
+    pub(in crate::storage) fn sweeps(&self) -> &Arc<Sweeps> {
+        &self.0.shared.sweeps
     }
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {

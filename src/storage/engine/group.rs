@@ -9,6 +9,7 @@ use super::request::Request;
 use crate::storage::batch::{Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
+use crate::storage::purge::{self, Judged};
 use crate::storage::written::is_there;
 use crate::storage::{Committed, Error, Result, Written};
 
@@ -51,14 +52,7 @@ pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) ->
         .filter(|(_, (_, no))| no.is_none())
     {
         for (number, change) in of.changes.iter().enumerate() {
-            let (space, key) = match change {
-                Change::Put { space, key, .. }
-                | Change::Delete { space, key }
-                | Change::Merge { space, key, .. }
-                | Change::Replace { space, key, .. } => (*space, key),
-                Change::Reindex { key, .. } => (Space::Rows, key),
-                Change::DeleteRange { .. } => continue,
-            };
+            let Some((space, key)) = change.place() else { continue };
             placed.push(Placed {
                 start: start_of(space, key),
                 space,
@@ -151,14 +145,18 @@ impl<'a> Group<'a> {
                     }
                     None => Cow::Borrowed(value),
                 }),
-                Change::Replace { expected, value, .. } if current == Some(expected) => {
-                    value.as_ref().map(Cow::Borrowed)
+                Change::Purge { .. } | Change::Forget { .. } => {
+                    match purge::judge(placed.change, current).map_err(|error| (placed.request, error))? {
+                        Judged::Stays => continue,
+                        Judged::Goes => None,
+                        Judged::Shrinks(value) => Some(Cow::Owned(value)),
+                    }
                 }
                 Change::Reindex { index, .. } => {
                     reindexed.push(*index);
                     continue;
                 }
-                Change::Replace { .. } | Change::DeleteRange { .. } => continue,
+                Change::DeleteRange { .. } => continue,
             };
             if space == Space::Rows
                 && let Some(told) = self.told.get_mut(placed.request)

@@ -14,6 +14,7 @@ use crate::clock::TimeMark;
 use crate::storage::batch::{Batch, Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
+use crate::storage::purge::{self, Judged, Sweeps};
 use crate::storage::sizes::Sizes;
 use crate::storage::written::is_there;
 use crate::storage::{CommitSeq, Committed, Result, Written};
@@ -42,6 +43,7 @@ struct Inner {
     /// Held by the one writer at a time.
     writer: Mutex<()>,
     derivations: ArcSwap<Derivations>,
+    sweeps: Arc<Sweeps>,
 }
 
 impl Store {
@@ -54,13 +56,21 @@ impl Store {
         let mut next = State::clone(&self.0.state.load());
         let derivations = self.0.derivations.load();
         let mut committed = Committed::default();
-        for (number, change) in batch.into_changes().into_iter().enumerate() {
+        let changes = batch.into_changes();
+        if let Some(watch) = self.0.sweeps.watch() {
+            watch.note(&changes);
+        }
+        for (number, change) in changes.into_iter().enumerate() {
             next.apply(number, change, &derivations, &mut committed)?;
         }
         next.seq = CommitSeq(next.seq.0 + 1);
         let seq = next.seq;
         self.0.state.store(Arc::new(next));
         Ok(committed.at(seq))
+    }
+
+    pub(in crate::storage) fn sweeps(&self) -> &Arc<Sweeps> {
+        &self.0.sweeps
     }
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
@@ -151,15 +161,16 @@ impl State {
                 }
                 self.set(space, key, Some(value), derivations);
             }
-            Change::Replace {
-                space,
-                key,
-                expected,
-                value,
-            } => {
-                if self.map(space).get(key.as_slice()) == Some(&expected) {
-                    self.set(space, key, value, derivations);
-                }
+            Change::Purge { .. } | Change::Forget { .. } => {
+                let Some((space, key)) = change.place() else {
+                    return Ok(());
+                };
+                let left = match purge::judge(&change, self.map(space).get(key))? {
+                    Judged::Stays => return Ok(()),
+                    Judged::Goes => None,
+                    Judged::Shrinks(value) => Some(value),
+                };
+                self.set(space, key.to_vec(), left, derivations);
             }
             Change::DeleteRange { space, range } => {
                 if range.is_empty() {

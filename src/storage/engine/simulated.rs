@@ -28,6 +28,7 @@ use crate::clock::TimeMark;
 use crate::mutant::{self, Mutant};
 use crate::storage::batch::{Batch, Change};
 use crate::storage::derivation::Derivations;
+use crate::storage::purge::Sweeps;
 use crate::storage::{CommitSeq, Committed, Durability, Error, Opening, Options, Result};
 
 /// What may go wrong, each as a chance in a thousand.
@@ -60,6 +61,7 @@ struct Inner {
     /// Answers that are due.
     answers: Vec<(Answer, Result<Committed>)>,
     derivations: Derivations,
+    sweeps: Arc<Sweeps>,
     /// What the next group, or the next crash, brings to light.
     late: Option<Arc<State>>,
     /// Set when nothing is written any more until the next crash; then what is to be seen after it.
@@ -99,6 +101,7 @@ pub struct Store {
     life: u64,
     /// For the time marks alone.
     options: Options,
+    sweeps: Arc<Sweeps>,
 }
 
 impl Medium {
@@ -115,6 +118,7 @@ impl Medium {
             queue: VecDeque::new(),
             answers: Vec::new(),
             derivations: Derivations::default(),
+            sweeps: Arc::default(),
             late: None,
             dead: None,
             openings: 0,
@@ -136,12 +140,14 @@ impl Medium {
     pub(in crate::storage) fn open(&self, options: &Options) -> Store {
         let mut inner = self.inner();
         inner.derivations = Derivations::default();
+        inner.sweeps = Arc::default();
         options.found_time(inner.durable.time);
         inner.is_relaxed = options.durability != Durability::Group;
         Store {
             medium: self.clone(),
             life: inner.life,
             options: options.clone(),
+            sweeps: Arc::clone(&inner.sweeps),
         }
     }
 
@@ -270,6 +276,9 @@ impl Inner {
         changes: Vec<Change>,
         time: Option<TimeMark>,
     ) -> Result<(Arc<State>, Committed)> {
+        if let Some(watch) = self.sweeps.watch() {
+            watch.note(&changes);
+        }
         let mut next = State::clone(state);
         next.time = match (next.time, time) {
             (Some(before), Some(time)) => Some(before.max(time)),
@@ -403,6 +412,10 @@ impl Store {
 
     pub(in crate::storage) fn opening(&self) -> Opening {
         Opening(self.medium.inner().openings)
+    }
+
+    pub(in crate::storage) fn sweeps(&self) -> &Arc<Sweeps> {
+        &self.sweeps
     }
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {

@@ -50,6 +50,7 @@ use crate::storage::derivation::Derivations;
 use crate::storage::key::KeyRange;
 use crate::storage::location::Url;
 use crate::storage::options::Options;
+use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Estimate;
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
@@ -71,6 +72,7 @@ struct Shared {
     cache: RowCache,
     /// What the next groups derive.
     derivations: ArcSwap<Derivations>,
+    sweeps: Arc<Sweeps>,
     /// Where it lies; `None` after closing.
     home: ArcSwapOption<Home>,
     /// How often the database was opened, raised before what it found is published.
@@ -181,6 +183,7 @@ impl Store {
             published: ArcSwapOption::empty(),
             cache: RowCache::new(options.row_cache_bytes_max),
             derivations: ArcSwap::default(),
+            sweeps: Arc::default(),
             openings: AtomicU64::default(),
             lost: ArcSwapOption::empty(),
             home: ArcSwapOption::new(Some(Arc::clone(&home))),
@@ -223,6 +226,10 @@ impl Store {
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
         &self.0.shared.cache
+    }
+
+    pub(in crate::storage) fn sweeps(&self) -> &Arc<Sweeps> {
+        &self.0.shared.sweeps
     }
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {

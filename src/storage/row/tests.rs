@@ -99,6 +99,38 @@ proptest! {
     }
 }
 
+/// What Cassandra 5.0.9 keeps when it compacts a row of which everything expires at second 100, having been written at second 60, where
+/// tombstones stay 30 seconds: cells go at once, since their tombstones are as old as their write; the marker stays until second 130.
+#[test]
+fn what_expired_is_forgotten_as_cassandra_forgets_it() {
+    let expiry = Expiry {
+        at_seconds: 100,
+        ttl_seconds: 40,
+    };
+    let marker = Marker {
+        timestamp: 5,
+        expiry: Some(expiry),
+    };
+    let row = Row {
+        marker: Some(marker),
+        cells: vec![expiring(5, b"v", 100, 40)],
+        ..Row::default()
+    };
+    let purged = |now_seconds: i64, grace_seconds: i64| {
+        let mut purged = row.clone();
+        purged.purge(now_seconds, now_seconds - grace_seconds);
+        (purged.marker.is_some(), purged.cells)
+    };
+    assert_eq!(purged(99, 30), (true, row.cells.clone()));
+    assert_eq!(purged(100, 30), (true, vec![]));
+    assert_eq!(purged(130, 30), (true, vec![]));
+    assert_eq!(purged(131, 30), (false, vec![]));
+    // With a longer grace a tombstone takes the cell's place.
+    assert_eq!(purged(100, 41), (true, vec![tombstone(5, 60)]));
+    assert_eq!(purged(100, 0), (true, vec![]));
+    assert_eq!(purged(101, 0), (false, vec![]));
+}
+
 fn live(timestamp: i64, value: &'static [u8]) -> Cell {
     Cell {
         column: ColumnId(1),

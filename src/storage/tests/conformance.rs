@@ -39,6 +39,11 @@ on_each_engine!(
     sizes_are_kept,
     what_nobody_sees_is_swept,
     a_sweep_spares_what_was_written_meanwhile,
+    a_sweep_beside_updates_brings_nothing_back,
+    a_deletion_stays_while_older_writes_come,
+    a_deletion_that_is_written_anew_stays,
+    one_sweep_at_a_time_removes_deletions,
+    a_sweep_goes_on_stride_by_stride,
     refused_batches_change_nothing,
     many_writers_lose_nothing,
     reads_follow_writes,
@@ -48,6 +53,11 @@ on_each_engine!(
 );
 
 use super::derived::{a_new_index_fills_behind_the_writers, an_index_that_goes_leaves_the_others};
+use super::sweeps::{
+    a_deletion_stays_while_older_writes_come, a_deletion_that_is_written_anew_stays,
+    a_sweep_beside_updates_brings_nothing_back, a_sweep_goes_on_stride_by_stride,
+    one_sweep_at_a_time_removes_deletions,
+};
 
 async fn puts_and_deletes(store: &Store) {
     put(store, Space::Catalog, &[("a", "1"), ("b", "2")]).await;

@@ -6,6 +6,7 @@ mod derived;
 mod files;
 mod fixtures;
 mod mirror;
+mod sweeps;
 
 use std::ops::ControlFlow;
 

@@ -288,6 +288,9 @@ impl Committer {
             Ok(current) => current,
             Err(error) => return answer_all(requests, &Err(error)),
         };
+        if let Some(watch) = self.shared.sweeps.watch() {
+            watch.note(requests.iter().flat_map(|request| &request.changes));
+        }
         let (mut group, refusals) = stage(&requests, &current);
         derive(&mut group, &requests, &refusals, &current, &derivations);
         let mut ranges = Vec::new();
@@ -321,7 +324,8 @@ impl Committer {
         let mut current = Current::default();
         for change in requests.iter().flat_map(|request| &request.changes) {
             let (space, key) = match change {
-                Change::Replace { space, key, .. } => (*space, key),
+                Change::Purge { key, .. } => (Space::Rows, key),
+                Change::Forget { key, .. } => (Space::Deletions, key),
                 Change::Put { space, key, .. } | Change::Delete { space, key } | Change::Merge { space, key, .. }
                     if is_derived(*space, key, derivations) =>
                 {

@@ -10,6 +10,7 @@ use super::merge_or_keep_damage;
 use crate::storage::batch::{Change, Space, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::full_key;
+use crate::storage::purge::{self, Judged};
 use crate::storage::{Error, Result};
 
 /// What a group does to one key, its changes folded into one.
@@ -52,18 +53,8 @@ fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Resu
             Change::Put { space, key, value } => (*space, key, Fold::Put(value.clone())),
             Change::Delete { space, key } => (*space, key, Fold::Delete),
             Change::Merge { space, key, value } => (*space, key, Fold::Merge(value.clone())),
-            Change::Replace {
-                space,
-                key,
-                expected,
-                value,
-            } => {
-                let full = full_key(*space, key);
-                if !group.folds.contains_key(&full) && current.get(&full) == Some(expected) {
-                    group
-                        .folds
-                        .insert(full, (*space, value.clone().map_or(Fold::Delete, Fold::Put)));
-                }
+            Change::Purge { .. } | Change::Forget { .. } => {
+                stage_judged(group, change, current)?;
                 continue;
             }
             Change::DeleteRange { .. } | Change::Reindex { .. } => continue,
@@ -77,6 +68,30 @@ fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Resu
         };
         group.folds.insert(full, (space, fold));
     }
+    Ok(())
+}
+
+/// Stages a change of a sweep, whose value is known ([`super::committer::Committer`] reads it for such changes).
+fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result<()> {
+    let Some((space, key)) = change.place() else {
+        return Ok(());
+    };
+    let full = full_key(space, key);
+    let value = match group.folds.get(&full) {
+        None => current.get(&full).cloned(),
+        Some((_, Fold::Put(value))) => Some(value.clone()),
+        Some((_, Fold::Delete)) => None,
+        Some((_, Fold::Merge(fragment))) => Some(match current.get(&full) {
+            Some(before) => merge_values(space, before, fragment)?,
+            None => fragment.clone(),
+        }),
+    };
+    let fold = match purge::judge(change, value.as_ref())? {
+        Judged::Stays => return Ok(()),
+        Judged::Goes => Fold::Delete,
+        Judged::Shrinks(value) => Fold::Put(value),
+    };
+    group.folds.insert(full, (space, fold));
     Ok(())
 }
 

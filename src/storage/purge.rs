@@ -1,0 +1,277 @@
+//! What a sweep asks of the committer, judged on what is stored when the batch takes effect.
+//!
+//! A sweep ([`super::Sweep`]) reads at a snapshot and commits later, while others write. So its changes say what to remove, never what
+//! is to stand there in the end, and a write that comes between is purged like any other:
+//! - `Change::Purge` of a row: what deletions from outside hide, what expired, and tombstones past their grace go.
+//! - `Change::Forget` of a deletion record: it goes if it is still the one that the sweep has carried out, and nothing lies under it.
+//!
+//! ```text
+//! watch begins ─► an empty commit ─► snapshots, and purges of all rows under the records ─► forget ─► watch ends
+//! ```
+//! **Nothing lies under a record that goes.** What was written before the empty commit is in the snapshots, and purged. What is
+//! written after it with a timestamp that a record covers is noted by the committer ([`Watch::note`]), in the order of commits; the
+//! records of that partition stay until the next sweep. What is written after the record is gone is not covered by it, as in
+//! Cassandra once a tombstone is older than `gc_grace_seconds`.
+//!
+//! **Sweeps of one store** take turns, stride by stride ([`Sweeps::stride`]): a sweep must not purge by a record that another has
+//! removed since. One at a time removes deletion records.
+//!
+//! Sources: Cassandra 5.0 `db.partitions.PurgeFunction`, `db.compaction.CompactionController#getPurgeEvaluator` (a tombstone stays as
+//! long as a memtable or another table has older data of its partition).
+
+use std::collections::BTreeMap;
+use std::ops::Bound;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use arc_swap::ArcSwapOption;
+use bytes::Bytes;
+
+use super::batch::{Change, Space};
+use super::row::{self, Deletion, Row, RowView};
+use super::{Result, deletion};
+use crate::mutant::{self, Mutant};
+
+/// What becomes of a value.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Judged {
+    /// It stays as it is.
+    Stays,
+    /// It goes.
+    Goes,
+    /// This is left of it.
+    Shrinks(Bytes),
+}
+
+/// What a sweep removes from a row.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Purge {
+    /// The newest timestamp (µs) that a deletion from outside the row covers; `None`: there is no such deletion.
+    pub(super) covered_up_to: Option<i64>,
+    /// Seconds since 1970 UTC; what expires up to it is expired.
+    pub(super) now_seconds: i64,
+    /// Tombstones and deletions written before it (seconds since 1970 UTC) are past their grace.
+    pub(super) gc_before_seconds: i64,
+}
+
+impl Purge {
+    /// What becomes of an encoded row.
+    ///
+    /// # Errors
+    /// [`super::Error::MalformedRow`].
+    pub(super) fn judge(&self, value: &[u8]) -> Result<Judged> {
+        let mut row = Row::decode(value)?;
+        if let Some(timestamp) = self.covered_up_to {
+            row.shadow(timestamp);
+        }
+        row.purge(self.now_seconds, self.gc_before_seconds);
+        if row.is_empty() {
+            return Ok(Judged::Goes);
+        }
+        let left = row.encode();
+        Ok(if left == value {
+            Judged::Stays
+        } else {
+            Judged::Shrinks(left)
+        })
+    }
+}
+
+/// What a change of a sweep makes of the value that is there; other changes leave it.
+///
+/// # Errors
+/// [`super::Error::MalformedRow`] when the value is damaged.
+pub(super) fn judge(change: &Change, current: Option<&Bytes>) -> Result<Judged> {
+    let Some(current) = current else {
+        return Ok(Judged::Stays);
+    };
+    match change {
+        Change::Purge { purge, .. } => purge.judge(current),
+        Change::Forget { key, deletion, watch } => {
+            let is_same = row::decode_deletion(current)? == *deletion;
+            Ok(if is_same && watch.is_clean(key) {
+                Judged::Goes
+            } else {
+                Judged::Stays
+            })
+        }
+        _ => Ok(Judged::Stays),
+    }
+}
+
+/// The partitions whose deletion records a sweep is about to remove.
+#[derive(Debug)]
+pub(super) struct Watch {
+    /// By partition prefix; none is the beginning of another.
+    partitions: BTreeMap<Vec<u8>, Watched>,
+    is_over: AtomicBool,
+}
+
+#[derive(Debug)]
+struct Watched {
+    /// The newest timestamp of the records that are to go.
+    up_to: i64,
+    /// Something was written that they cover, since the watch began.
+    is_written: AtomicBool,
+}
+
+impl Watch {
+    /// Watches the partitions of records: prefix, and what is deleted.
+    pub(super) fn new<'a>(records: impl IntoIterator<Item = (&'a [u8], Deletion)>) -> Self {
+        let mut partitions = BTreeMap::<Vec<u8>, Watched>::new();
+        for (prefix, deletion) in records {
+            let watched = partitions.entry(prefix.to_vec()).or_insert(Watched {
+                up_to: deletion.timestamp,
+                is_written: AtomicBool::new(false),
+            });
+            watched.up_to = watched.up_to.max(deletion.timestamp);
+        }
+        Self {
+            partitions,
+            is_over: AtomicBool::new(false),
+        }
+    }
+
+    /// The partition prefixes.
+    pub(super) fn prefixes(&self) -> impl Iterator<Item = &[u8]> {
+        self.partitions.keys().map(Vec::as_slice)
+    }
+
+    fn find(&self, key: &[u8]) -> Option<&Watched> {
+        let up_to_key = (Bound::Unbounded, Bound::Included(key));
+        let (prefix, watched) = self.partitions.range::<[u8], _>(up_to_key).next_back()?;
+        key.starts_with(prefix).then_some(watched)
+    }
+
+    /// Notes what a group of commits writes under the records. Before any change of the group is judged.
+    pub(super) fn note<'a>(&self, changes: impl IntoIterator<Item = &'a Change>) {
+        for change in changes {
+            let (Change::Put { space, key, value } | Change::Merge { space, key, value }) = change else {
+                continue;
+            };
+            if *space == Space::Rows
+                && let Some(watched) = self.find(key)
+                // Damaged: whoever reads it refuses it, and the records stay.
+                && oldest(value).is_none_or(|timestamp| timestamp <= watched.up_to)
+            {
+                watched.is_written.store(true, Ordering::SeqCst);
+            }
+        }
+    }
+
+    /// Whether nothing was written under the records of the partition that this key is of, up to now.
+    fn is_clean(&self, key: &[u8]) -> bool {
+        if mutant::is_on(Mutant::VoidedPurgeCounts) {
+            return true;
+        }
+        let is_clean = |watched: &Watched| !watched.is_written.load(Ordering::SeqCst);
+        !self.is_over.load(Ordering::SeqCst) && self.find(key).is_some_and(is_clean)
+    }
+}
+
+/// The least timestamp in an encoded row; `None` when it has none or is damaged.
+fn oldest(value: &[u8]) -> Option<i64> {
+    let row = RowView::parse(value).ok()?;
+    let mut oldest = row.marker().map(|marker| marker.timestamp);
+    let mut add = |timestamp: i64| oldest = Some(oldest.map_or(timestamp, |oldest| oldest.min(timestamp)));
+    if let Some(deletion) = row.deletion() {
+        add(deletion.timestamp);
+    }
+    for complex in row.complex() {
+        add(complex.ok()?.1.timestamp);
+    }
+    for cell in row.cells() {
+        add(cell.ok()?.timestamp);
+    }
+    oldest
+}
+
+/// What the sweeps of one store share with its committer.
+#[derive(Debug, Default)]
+pub(super) struct Sweeps {
+    /// Held for a stride, from its snapshot until its commits are answered.
+    pub(super) stride: tokio::sync::Mutex<()>,
+    /// Held by the sweep that removes deletion records.
+    forgetting: Arc<tokio::sync::Mutex<()>>,
+    watch: ArcSwapOption<Watch>,
+}
+
+impl Sweeps {
+    /// What each group of commits is shown to ([`Watch::note`]); `None`, which is usual: no record is about to go.
+    pub(super) fn watch(&self) -> Option<Arc<Watch>> {
+        self.watch.load_full()
+    }
+
+    /// Has the one sweep that may remove deletion records; `None`: another has it.
+    pub(super) fn begin_to_forget(self: &Arc<Self>) -> Option<Forgetting> {
+        let held = Arc::clone(&self.forgetting).try_lock_owned().ok()?;
+        Some(Forgetting {
+            sweeps: Arc::clone(self),
+            watch: None,
+            _held: held,
+        })
+    }
+}
+
+/// A sweep that removes deletion records; dropping it ends its watch.
+#[derive(Debug)]
+pub(super) struct Forgetting {
+    sweeps: Arc<Sweeps>,
+    watch: Option<Arc<Watch>>,
+    _held: tokio::sync::OwnedMutexGuard<()>,
+}
+
+impl Forgetting {
+    /// Begins a watch in place of the one before. It holds for what is committed behind the next commit.
+    pub(super) fn watch(&mut self, watch: Watch) -> Arc<Watch> {
+        self.end_watch();
+        let watch = Arc::new(watch);
+        self.sweeps.watch.store(Some(Arc::clone(&watch)));
+        self.watch = Some(Arc::clone(&watch));
+        watch
+    }
+
+    /// Ends the watch. What is in the committer's queue by it removes nothing any more.
+    pub(super) fn end_watch(&mut self) {
+        if let Some(watch) = self.watch.take() {
+            watch.is_over.store(true, Ordering::SeqCst);
+            self.sweeps.watch.store(None);
+        }
+    }
+}
+
+impl Drop for Forgetting {
+    fn drop(&mut self) {
+        self.end_watch();
+    }
+}
+
+/// A deletion record that is past its grace.
+#[derive(Clone, Debug)]
+pub(super) struct Due {
+    pub(super) key: Vec<u8>,
+    pub(super) prefix_len: usize,
+    pub(super) deletion: Deletion,
+}
+
+impl Due {
+    /// The record, if it was written before `gc_before_seconds`.
+    ///
+    /// # Errors
+    /// [`super::Error::MalformedKey`], [`super::Error::MalformedRow`].
+    pub(super) fn of(key: Vec<u8>, value: &[u8], gc_before_seconds: i64) -> Result<Option<Self>> {
+        let record = deletion::parse(&key, value)?;
+        let (prefix_len, deletion) = (record.prefix_len, record.deletion);
+        drop(record);
+        Ok((deletion.at_seconds < gc_before_seconds).then_some(Self {
+            key,
+            prefix_len,
+            deletion,
+        }))
+    }
+
+    /// The prefix of its partition.
+    pub(super) fn prefix(&self) -> &[u8] {
+        self.key.get(..self.prefix_len).unwrap_or_default()
+    }
+}
