@@ -361,7 +361,7 @@ impl Server {
                     Error::ReadFailure { .. } | Error::ReadTimeout { .. } | Error::Throttled { .. } => {
                         Outcome::Refused(text)
                     }
-                    Error::Invalid(_) | Error::AlreadyExists { .. } => Outcome::Refused(text),
+                    Error::Invalid(_) | Error::Partitions(_) | Error::AlreadyExists { .. } => Outcome::Refused(text),
                     other => {
                         world.fail("answers", format!("{text}: {other:?}"));
                         Outcome::Refused(other.to_string())
