@@ -10,6 +10,10 @@
 //! Pressure: while more than `queued_bytes_max` wait for the client, nothing is taken from the requests in work and nothing is
 //! read; while too much is in work, requests wait in a bounded queue (OPTIONS is answered past it) and, when that is full, in
 //! the socket. A client that takes nothing for `slow_client` is closed.
+//!
+//! When the server stops, nothing more is begun, what is in work is answered, and what the client still sends is read into nothing.
+//! Then the end is said (FIN), and reading goes on until the client closes too or `drain` is over: a socket closed over unread bytes
+//! resets the connection, and a reset takes the answers along that are still on their way.
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -18,7 +22,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
 
@@ -60,6 +64,9 @@ const BEGUN_PER_TURN: usize = 1024;
 /// How long the end of a connection waits for the client to stop sending.
 const LINGER: Duration = Duration::from_secs(1);
 
+/// The same when the server stops, where the client has sent nothing since: that it is about to is not likely.
+const LINGER_QUIET: Duration = Duration::from_millis(250);
+
 /// How often a connection looks whether its client still reads and writes.
 const TICK: Duration = Duration::from_secs(5);
 
@@ -80,8 +87,10 @@ pub(super) enum End {
     Slow,
     /// The client did not write.
     Idle,
-    /// The server stops, or needs the place for a client that says something.
+    /// The server stops.
     Drained,
+    /// The server needs the place for a client that says something.
+    Evicted,
     /// Its virtual node has gone down.
     Cut,
 }
@@ -113,6 +122,8 @@ where
         throw_on_overload: false,
         login: None,
         reading: Reading::Open,
+        sends_still: false,
+        half_closed: false,
         read_bytes: READ_BYTES_MIN,
         unflushed: false,
         pages: 0,
@@ -125,8 +136,8 @@ where
         let mut drain = drain;
         tokio::select! {
             // An error means that the server is gone, which ends the connection as well.
-            _ = drain.wait_for(|drain| *drain) => {}
-            () = leaving.evicted() => {}
+            _ = drain.wait_for(|drain| *drain) => End::Drained,
+            () = leaving.evicted() => End::Evicted,
         }
     };
     let mut drained = pin!(drained);
@@ -136,10 +147,16 @@ where
         in_flight,
         shared,
         mut socket,
+        sends_still,
         ..
     } = connection;
-    if matches!(end, End::Lost | End::Refused) {
-        let _ = timeout(LINGER, linger(&mut socket)).await;
+    match end {
+        End::Lost | End::Refused => drop(timeout(LINGER, linger(&mut socket, LINGER)).await),
+        End::Drained => {
+            let quiet = if sends_still { shared.limits.drain } else { LINGER_QUIET };
+            drop(timeout(shared.limits.drain, linger(&mut socket, quiet)).await);
+        }
+        _ => {}
     }
     drop(socket);
     finish(in_flight, &shared).await;
@@ -147,11 +164,15 @@ where
 }
 
 /// Says that nothing more is written and reads what the client is still sending, into nothing: were the socket closed over
-/// unread bytes, the answer that says why would be lost on its way.
-async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin)) -> std::io::Result<()> {
+/// unread bytes, the answers before would be lost on their way. Ends when the client closes, or sends nothing for `quiet` from the
+/// beginning; one that sends may take its time afterwards.
+async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Duration) -> std::io::Result<()> {
     socket.shutdown().await?;
     let mut sink = [0; 4096];
-    while socket.read(&mut sink).await? > 0 {}
+    match timeout(quiet, socket.read(&mut sink)).await {
+        Ok(Ok(1..)) => while socket.read(&mut sink).await? > 0 {},
+        _ => return Ok(()),
+    }
     Ok(())
 }
 
@@ -198,6 +219,10 @@ struct Connection<S, F> {
     /// A login that is judged and waits for the turn of its answer.
     login: Option<(Pin<Box<Sleep>>, Header, Step)>,
     reading: Reading,
+    /// The server stops, and the client has sent something since, or before what was not begun any more.
+    sends_still: bool,
+    /// The client has said that it sends nothing more.
+    half_closed: bool,
     read_bytes: usize,
     unflushed: bool,
     /// Answered and not counted yet.
@@ -215,13 +240,16 @@ where
         &mut self,
         context: &mut Context<'_>,
         work: &impl Fn(Header, Bytes) -> F,
-        drained: Pin<&mut impl Future<Output = ()>>,
+        drained: Pin<&mut impl Future<Output = End>>,
         timer: Pin<&mut Sleep>,
     ) -> Poll<End> {
         let clock = self.shared.clock.clone();
         let measured = Turn::enter(|| clock.monotonic());
-        if self.reading == Reading::Open && drained.poll(context).is_ready() {
-            self.reading = Reading::Ending(End::Drained);
+        if self.reading == Reading::Open
+            && let Poll::Ready(end) = drained.poll(context)
+        {
+            self.reading = Reading::Ending(end);
+            self.sends_still = self.decoder.has_more();
         }
         if self.session.is_cut() {
             return Poll::Ready(End::Cut);
@@ -595,8 +623,32 @@ where
             && self.waiting_bytes < self.shared.limits.waiting_bytes_max
     }
 
+    /// Reads what has come into nothing: a client that still writes may not read before it has written all.
+    fn discard_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
+        if self.half_closed {
+            return Ok(false);
+        }
+        let mut sink = [0; READ_BYTES_MIN];
+        let mut sink = ReadBuf::new(&mut sink);
+        match Pin::new(&mut self.socket).poll_read(context, &mut sink) {
+            Poll::Pending => Ok(false),
+            Poll::Ready(Ok(())) if sink.filled().is_empty() => {
+                self.half_closed = true;
+                Ok(false)
+            }
+            Poll::Ready(Ok(())) => {
+                self.sends_still = true;
+                Ok(true)
+            }
+            Poll::Ready(Err(error)) => Err(error),
+        }
+    }
+
     /// Reads what has come.
     fn read_some(&mut self, context: &mut Context<'_>) -> std::io::Result<bool> {
+        if self.reading == Reading::Ending(End::Drained) {
+            return self.discard_some(context);
+        }
         if !self.may_read() {
             return Ok(false);
         }

@@ -529,7 +529,7 @@ impl<H: Handler> Acceptor<H> {
                         Some(Ok(Ok(socket))) => connection::serve(socket, session, shared, drain, deadline, work).await,
                         Some(Ok(Err(_))) => End::Broken,
                         Some(Err(_)) => End::LoginDeadline,
-                        None => End::Drained,
+                        None => End::Evicted,
                     }
                 }
             };

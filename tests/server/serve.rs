@@ -1,9 +1,12 @@
 //! Requests from outside, in each version: what is asked with raw frames, what comes back.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use crate::raw::{Client, Frame};
+use std::time::Duration;
+
+use crate::raw::{self, Client, Frame};
 use bytes::Bytes;
 use helenus::TestServer;
+use helenus::executor::{AnswerKind, QueryParams, SessionState};
 use helenus::wire::request::{Batch, BatchStatement, Execute, Params, Prepare, Query, Request, Subject, Values};
 use helenus::wire::{BatchType, Consistency, Value, Version};
 
@@ -276,4 +279,73 @@ async fn time_is_the_tests() {
     server.advance(std::time::Duration::from_secs(61));
     let (_, found) = rows(&execute(&mut client, &select, bound(vec![int(1)])).await);
     assert!(found.is_empty());
+}
+
+/// Connects with a receive buffer of a few kilobytes, so that answers soon wait in the server.
+async fn with_small_buffer(address: std::net::SocketAddr) -> Client {
+    let socket = tokio::net::TcpSocket::new_v4().unwrap();
+    socket.set_recv_buffer_size(4096).unwrap();
+    let mut client = Client::over(socket.connect(address).await.unwrap(), Version::V4);
+    client.start().await;
+    client
+}
+
+#[tokio::test]
+async fn a_stop_loses_no_answer_to_what_was_carried_out() {
+    const REQUESTS: i32 = 20_000;
+    let directory = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", directory.path().display());
+    let server = TestServer::over(&data).await.unwrap();
+    let mut client = with_small_buffer(server.address()).await;
+    run(
+        &mut client,
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+    )
+    .await;
+    run(&mut client, "CREATE TABLE ks.t (k int PRIMARY KEY)").await;
+    let (mut reading, mut writing) = client.socket.into_split();
+    let sender = tokio::spawn(async move {
+        for number in 0..REQUESTS {
+            let text = format!("INSERT INTO ks.t (k) VALUES ({number})");
+            let mut body = (text.len() as u32).to_be_bytes().to_vec();
+            body.extend(text.as_bytes());
+            body.extend([0, 1, 0]);
+            let frame = raw::envelope(Version::V4, 0, (number % 30_000) as i16, 7, &body);
+            // Once the server has closed there is nobody to write to.
+            if tokio::io::AsyncWriteExt::write_all(&mut writing, &frame).await.is_err() {
+                break;
+            }
+        }
+        writing
+    });
+    tokio::time::sleep(Duration::from_millis(400)).await;
+    let stopped = tokio::spawn(server.stop());
+    // The client is slow to read, and goes on writing.
+    tokio::time::sleep(Duration::from_secs(1)).await;
+    let mut answers = Vec::new();
+    tokio::io::AsyncReadExt::read_to_end(&mut reading, &mut answers)
+        .await
+        .expect("the connection ends in order, not by a reset");
+    drop((sender.await.unwrap(), reading));
+    stopped.await.unwrap().unwrap();
+    let (mut rest, mut answered) = (answers.as_slice(), 0);
+    while !rest.is_empty() {
+        let (head, behind) = rest.split_at_checked(9).expect("a frame is whole");
+        let length = u32::from_be_bytes(head[5..9].try_into().unwrap()) as usize;
+        assert_eq!((head[0], head[4]), (0x84, 8));
+        rest = behind.get(length..).expect("a frame is whole");
+        answered += 1;
+    }
+    let server = TestServer::over(&data).await.unwrap();
+    let (session, params) = (SessionState::default(), QueryParams::default());
+    let count = server.database().query(&session, "SELECT count(*) FROM ks.t", &params);
+    let AnswerKind::Rows(count) = count.await.unwrap().kind else {
+        panic!("a count is a row");
+    };
+    let stored = i64::from_be_bytes(count.content[4..].try_into().unwrap());
+    assert!(
+        stored > 0 && stored < i64::from(REQUESTS),
+        "the stop came in between: {stored}"
+    );
+    assert_eq!(stored, answered, "each write that was carried out is answered");
 }

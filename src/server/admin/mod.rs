@@ -15,8 +15,9 @@
 //! tells; but for faults nothing can be changed through it, no user's value or text is told, and no key. Nobody logs in, so an address
 //! that other machines reach must be allowed by name.
 //!
-//! The life of a connection: accepted if fewer than [`CONNECTIONS_MAX`] are open, read into a buffer of at most
-//! [`REQUEST_BYTES_MAX`], answered once, closed; all of that within [`CONNECTION_WITHIN`].
+//! The life of a connection: accepted, in the place of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed if nothing comes
+//! within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once, closed; all of that within
+//! [`CONNECTION_WITHIN`].
 //!
 //! On an address of this machine's own, a request that names another host is refused: a page in a browser can have its own name resolve
 //! to 127.0.0.1, and would otherwise read all this.
@@ -26,6 +27,7 @@
 pub mod client;
 mod faults;
 mod gather;
+mod places;
 pub mod print;
 mod prometheus;
 pub mod report;
@@ -35,31 +37,36 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use axum::Router;
 use axum::body::Body;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::get;
+use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
 use tokio::net::{TcpListener, TcpStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
 use gather::Gatherer;
 pub use gather::Source;
+use places::{Places, Stage};
 
 use super::StartError;
 use crate::executor::Probe;
 use crate::metrics;
 use crate::metrics::exposition;
 
-/// Connections at once: a scraper, a probe, a few people. Above it a connection is closed at once.
+/// Connections at once: a scraper, a probe, a few people. Above it a new connection takes the place of one that says nothing; it is
+/// closed at once where all of them have asked.
 pub const CONNECTIONS_MAX: usize = 32;
+
+/// From accepting a connection to the first byte of its request.
+pub const FIRST_BYTE_WITHIN: Duration = Duration::from_secs(3);
 
 /// Bytes of a request's head; a longer one is refused by closing. Only a fault plan's body is read.
 pub const REQUEST_BYTES_MAX: usize = 16 * 1024;
@@ -150,23 +157,21 @@ struct Shared {
 
 async fn accept(listener: TcpListener, router: Router, mut ended: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let places = Arc::new(Semaphore::new(CONNECTIONS_MAX));
+    let mut places = Places::default();
     let ended = async move { ended.wait_for(|ended| *ended).await.map(drop) };
     let mut ended = std::pin::pin!(ended);
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
                 Ok((socket, _)) => {
-                    // Closed at once rather than kept waiting: whoever holds all places must not fill the queue as well.
-                    let Ok(place) = Arc::clone(&places).try_acquire_owned() else {
+                    // Closed at once rather than kept waiting: requests that take long must not fill the queue as well.
+                    if !places.make_room(CONNECTIONS_MAX) {
                         metrics::ADMIN_REFUSED.increment();
                         continue;
-                    };
-                    let router = router.clone();
-                    connections.spawn(async move {
-                        serve(socket, router).await;
-                        drop(place);
-                    });
+                    }
+                    let stage = Arc::new(Stage::default());
+                    let router = router.clone().layer(Extension(Arc::clone(&stage)));
+                    places.take(stage, connections.spawn(serve(socket, router)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the admin port");
@@ -181,10 +186,18 @@ async fn accept(listener: TcpListener, router: Router, mut ended: watch::Receive
 
 /// One connection: one request and its answer.
 async fn serve(socket: TcpStream, router: Router) {
-    let served = http1::Builder::new()
-        .keep_alive(false)
-        .max_buf_size(REQUEST_BYTES_MAX)
-        .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router));
+    let served = async {
+        // Only looked at: a socket may also be called readable when it is not.
+        if !matches!(timeout(FIRST_BYTE_WITHIN, socket.peek(&mut [0])).await, Ok(Ok(1..))) {
+            metrics::ADMIN_REFUSED.increment();
+            return Ok(());
+        }
+        http1::Builder::new()
+            .keep_alive(false)
+            .max_buf_size(REQUEST_BYTES_MAX)
+            .serve_connection(TokioIo::new(socket), TowerToHyperService::new(router))
+            .await
+    };
     match timeout(CONNECTION_WITHIN, served).await {
         Ok(Ok(())) => {}
         Ok(Err(error)) => tracing::debug!(%error, "a connection to the admin port failed"),
@@ -225,8 +238,15 @@ fn router(shared: Arc<Shared>) -> Router {
 type Shape = State<Arc<Shared>>;
 
 /// Counts the request, and refuses those for a host of another name.
-async fn guard(State(shared): Shape, request: Request, next: Next) -> Response {
+async fn guard(State(shared): Shape, stage: Extension<Arc<Stage>>, request: Request, next: Next) -> Response {
     metrics::ADMIN_REQUESTS.increment();
+    stage.asks();
+    let response = guarded(&shared, request, next).await;
+    stage.is_answered();
+    response
+}
+
+async fn guarded(shared: &Shared, request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     if shared.own_hosts_only && !host.is_some_and(is_own_host) {
         return answer(

@@ -91,6 +91,21 @@ fn server(text: &mut Text, gatherer: &Gatherer) {
         "Bytes of the bodies of requests in work that wait for something.",
         load.in_flight_bytes,
     );
+    text.gauge(
+        "connections_memory_bytes",
+        "Memory of answers, buffers and requests of all connections.",
+        load.memory_bytes,
+    );
+    text.gauge(
+        "connections_memory_bytes_max",
+        "Most that answers of connections may take; see the setting connections-memory-bytes-max.",
+        load.memory_bytes_max,
+    );
+    text.gauge(
+        "connections_memory_waiting",
+        "Answers that wait for memory now.",
+        load.memory_waiting,
+    );
 }
 
 fn store(text: &mut Text, gatherer: &Gatherer) {

@@ -95,6 +95,12 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Whether bytes have come that belong to no envelope given out yet.
+    #[must_use]
+    pub fn has_more(&self) -> bool {
+        !(self.buffer.is_empty() && self.payload.is_empty() && self.assembled.is_empty())
+    }
+
     /// Bytes kept here that belong to no envelope given out yet.
     #[cfg(test)]
     pub(super) fn buffered(&self) -> usize {

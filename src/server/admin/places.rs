@@ -1,0 +1,65 @@
+//! Places of connections: how many there may be, and which of them gives way to a probe.
+//!
+//! ```text
+//! Silent ─► Asking ─► Answered ─► gone
+//! ```
+//! When all places are taken, a new connection takes that of the oldest silent one, else that of the oldest whose answer is made and
+//! whose client does not read it. A request that is being answered keeps its place. So connections that say nothing, however many,
+//! never keep a probe out: a probe speaks as soon as it is connected.
+
+use std::collections::VecDeque;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+
+use tokio::task::AbortHandle;
+
+const SILENT: u8 = 0;
+const ASKING: u8 = 1;
+const ANSWERED: u8 = 2;
+
+/// How far a connection has come; shared with its requests.
+#[derive(Debug, Default)]
+pub(super) struct Stage(AtomicU8);
+
+impl Stage {
+    /// A whole request head has come.
+    pub(super) fn asks(&self) {
+        self.0.store(ASKING, Ordering::Relaxed);
+    }
+
+    /// The answer is made.
+    pub(super) fn is_answered(&self) {
+        self.0.store(ANSWERED, Ordering::Relaxed);
+    }
+
+    fn is(&self, stage: u8) -> bool {
+        self.0.load(Ordering::Relaxed) == stage
+    }
+}
+
+/// The connections open now, oldest first.
+#[derive(Debug, Default)]
+pub(super) struct Places(VecDeque<(Arc<Stage>, AbortHandle)>);
+
+impl Places {
+    /// Makes room for one connection more than there are, up to `places_max`. `false`: each place belongs to a request in work.
+    pub(super) fn make_room(&mut self, places_max: usize) -> bool {
+        self.0.retain(|(_, connection)| !connection.is_finished());
+        if self.0.len() < places_max {
+            return true;
+        }
+        let oldest = |stage| self.0.iter().position(|(at, _)| at.is(stage));
+        let Some(place) = oldest(SILENT).or_else(|| oldest(ANSWERED)) else {
+            return false;
+        };
+        if let Some((_, connection)) = self.0.remove(place) {
+            connection.abort();
+        }
+        true
+    }
+
+    /// Notes a new connection.
+    pub(super) fn take(&mut self, stage: Arc<Stage>, connection: AbortHandle) {
+        self.0.push_back((stage, connection));
+    }
+}
