@@ -335,6 +335,7 @@ mod tests {
     fn limits_follow_the_profile_and_are_scaled() {
         let cosmos = Config::new(&gather(&[("profile", "cosmos"), ("listen", "127.0.0.1:0")], &[])).unwrap();
         assert_eq!(cosmos.limits.row_bytes_max, Some(2 << 20));
+        assert_eq!(cosmos.limits.merged_row_bytes_max, None);
         assert_eq!(cosmos.limits.batch_operations_max, Some(100));
         assert_eq!(cosmos.page_bytes_max, 4 << 20);
         let given = [
@@ -346,7 +347,7 @@ mod tests {
         ];
         let scaled = Config::new(&gather(&given, &[])).unwrap();
         assert_eq!(scaled.limits.logical_partition_bytes_max, None);
-        assert_eq!(scaled.limits.row_bytes_max, Some(1024));
+        assert_eq!(scaled.limits.merged_row_bytes_max, Some(1024));
         assert_eq!(scaled.limits.partition_key_bytes_max, Some(7));
         assert_eq!(scaled.limits.ttl_seconds_max, Some(60));
         assert_eq!((scaled.partitions.bytes_max, scaled.page_bytes_max), (30 << 20, 1024));

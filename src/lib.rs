@@ -36,6 +36,7 @@
 //! put together in [`server::run`]; [`TestServer`] does so inside a test.
 
 pub mod advice;
+pub mod budget;
 pub mod clock;
 pub mod config;
 pub mod consistency;

@@ -28,6 +28,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("consistency", &[]),
     ("profile", &[]),
     ("metrics", &[]),
+    ("budget", &["metrics"]),
     ("mutant", &[]),
     ("permissions", &[]),
     ("types", &[]),
@@ -68,6 +69,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "throughput",
             "profile",
             "consistency",
+            "budget",
         ],
     ),
 ];

@@ -57,9 +57,16 @@ pub(super) fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
         Some("off") => None,
         _ => Some(values.parsed("logical-partition-bytes-max")?),
     };
+    let is_cosmos = values.parsed::<Profile>("profile")?.is_cosmos();
+    let row_bytes = match values.text("row-bytes-max") {
+        // Not scaled: it keeps the server's memory within bounds, and is nothing that Cosmos has.
+        Some("auto") | None if !is_cosmos => Some(SizeLimits::MERGED_ROW_BYTES_MAX),
+        _ => scaled(limit(values, "row-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
+    };
     Ok(SizeLimits {
         logical_partition_bytes_max: scaled(logical),
-        row_bytes_max: scaled(limit(values, "row-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
+        row_bytes_max: row_bytes.filter(|_| is_cosmos),
+        merged_row_bytes_max: row_bytes.filter(|_| !is_cosmos),
         request_bytes_max: scaled(limit(values, "request-bytes-max", SizeLimits::ROW_BYTES_MAX)?),
         batch_operations_max: limit(values, "batch-operations-max", SizeLimits::BATCH_OPERATIONS_MAX)?,
         partition_key_bytes_max: limit(values, "partition-key-bytes-max", SizeLimits::PARTITION_KEY_BYTES_MAX)?,
@@ -93,8 +100,17 @@ pub(super) fn throughput(values: &Values) -> Result<ThroughputRules, ConfigError
     })
 }
 
+/// With less, one answer could not hold a page of the default size.
+const MEMORY_BYTES_LEAST: usize = 8 << 20;
+
 pub(super) fn limits(values: &Values) -> Result<Limits, ConfigError> {
+    let memory_bytes_max: usize = values.parsed("connections-memory-bytes-max")?;
+    if memory_bytes_max < MEMORY_BYTES_LEAST {
+        let given = memory_bytes_max.to_string();
+        return Err(values.wrong("connections-memory-bytes-max", &given, "a number of at least 8388608"));
+    }
     Ok(Limits {
+        memory_bytes_max,
         body_bytes_max: values.parsed("body-bytes-max")?,
         login_deadline: values.seconds("login-seconds")?,
         slow_client: values.seconds("slow-client-seconds")?,

@@ -268,7 +268,7 @@ pub const SETTINGS: &[Setting] = &[
         "row-bytes-max",
         "BYTES",
         Some("auto"),
-        "Most bytes of a row; off: any; auto: 2097152 in the cosmos profile, off otherwise",
+        "Most bytes of a row; off: any; auto: 2097152 in the cosmos profile, 16777216 otherwise (not scaled)",
     ),
     setting(
         "request-bytes-max",
@@ -386,6 +386,13 @@ pub const SETTINGS: &[Setting] = &[
         "BYTES",
         Some("201326592"),
         "Bytes of requests in work at once, over all connections",
+    ),
+    setting(
+        "connections-memory-bytes-max",
+        "BYTES",
+        Some("268435456"),
+        "Memory for answers, buffers and requests of all connections together, at least 8388608: a quarter for large requests while they \
+         are read, three for the rest, of which one answer may take a quarter. What is large waits for it, then is refused as overloaded",
     ),
     setting(
         "login-seconds",

@@ -8,6 +8,7 @@ pub use grammar::ast::BatchKind;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
+use crate::budget::Share;
 use crate::partition::Consistency;
 use crate::planner::bound::{ResultColumn, Value};
 pub use crate::planner::ddl::{ChangeKind, ChangeTarget, SchemaChange};
@@ -24,6 +25,8 @@ pub struct SessionState {
     pub client: Option<SocketAddr>,
     /// The virtual node that the client is connected to, from 0.
     pub node: usize,
+    /// The connection's part in the memory of all; `None`: its answers are not bounded.
+    pub share: Option<Arc<Share>>,
 }
 
 /// The values of a statement's markers.

@@ -100,6 +100,18 @@ pub enum Error {
         /// When a budget has request units again.
         retry_after: std::time::Duration,
     },
+    /// The memory for answers did not come in time.
+    #[error(
+        "The memory for answers is in use by other connections, whose clients do not read: try again later, ask for smaller pages, or raise \
+         connections-memory-bytes-max"
+    )]
+    MemoryInUse,
+    /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients never see it.
+    #[error("there is no memory for an answer of {bytes} bytes now")]
+    NoRoom {
+        /// How many.
+        bytes: usize,
+    },
     /// A function failed on these values.
     #[error("{message}")]
     FunctionFailure {
@@ -136,7 +148,7 @@ impl Error {
             Self::WriteFailure { .. } => 0x1500,
             Self::ReadTimeout { .. } => 0x1200,
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
-            Self::Throttled { .. } => 0x1001,
+            Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
             Self::Server(_) | Self::NotOffered(_) => 0x0000,
         }
@@ -233,6 +245,11 @@ pub(crate) fn storage_write(
     consistency: Consistency,
     write_type: &'static str,
 ) -> Error {
+    if let crate::partition::store::Error::RowTooLarge { bytes, bytes_max } = error {
+        return Error::Invalid(format!(
+            "A row would be {bytes} bytes long, and may be {bytes_max}: spread its data over several rows, or raise row-bytes-max"
+        ));
+    }
     Error::WriteFailure {
         consistency,
         write_type,

@@ -17,6 +17,7 @@ use super::error::{Error, storage_read};
 use super::index::{self, Indexes};
 use super::ledger::Ledger;
 use super::plans::PlannedAt;
+use super::read::room::Room;
 use super::read::sink::{Limits, Shape, Sink, looks_up};
 use super::read::source;
 use super::request::Request;
@@ -136,7 +137,8 @@ impl Explainer<'_> {
             };
             let mut unused = self.ledger.estimated(request.consistency());
             let now = request.now_seconds;
-            let sink = Sink::new(select, &shape, &request.context, now, limits, &mut unused);
+            let room = Room::of(None);
+            let sink = Sink::new(select, &shape, &request.context, now, limits, &mut unused, room);
             index::read::explain(self.indexes, partitions, select, &sink).await?
         };
         let mut stages = explain::select(select, &used);

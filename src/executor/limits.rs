@@ -15,8 +15,10 @@ use crate::partition::Consistency;
 pub struct SizeLimits {
     /// Bytes of a logical partition: keys and values of its rows as they are stored, and of their index entries.
     pub logical_partition_bytes_max: Option<u64>,
-    /// Bytes of a row as it is stored, without its key.
+    /// Bytes of a row as it is stored, without its key, judged before a write by reading the row, as Cosmos words it.
     pub row_bytes_max: Option<u64>,
+    /// The same, judged by the store where the write meets the row, so that writers read nothing first.
+    pub merged_row_bytes_max: Option<u64>,
     /// Bytes that one request writes.
     pub request_bytes_max: Option<u64>,
     /// Statements of a batch.
@@ -33,6 +35,7 @@ impl Default for SizeLimits {
         Self {
             logical_partition_bytes_max: Some(Self::LOGICAL_PARTITION_BYTES_MAX),
             row_bytes_max: None,
+            merged_row_bytes_max: Some(Self::MERGED_ROW_BYTES_MAX),
             request_bytes_max: None,
             batch_operations_max: None,
             partition_key_bytes_max: None,
@@ -46,6 +49,9 @@ impl SizeLimits {
     pub const LOGICAL_PARTITION_BYTES_MAX: u64 = 20 << 30;
     /// Bytes of a row and of a request in the `cosmos` profile: 2 MB.
     pub const ROW_BYTES_MAX: u64 = 2 << 20;
+    /// Bytes of a row in the `cassandra` profile: 16 MiB, as of a request. Longer ones stall the one writer, which writes a row whole,
+    /// and in the end no frame holds them.
+    pub const MERGED_ROW_BYTES_MAX: u64 = 16 << 20;
     /// Statements of a batch in the `cosmos` profile.
     pub const BATCH_OPERATIONS_MAX: usize = 100;
     /// Bytes of a partition key in the `cosmos` profile.

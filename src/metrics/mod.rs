@@ -97,6 +97,10 @@ counters! {
     THROTTLED = "throttled_total";
     /// Statements that waited in the server for their request units until they timed out.
     THROTTLED_TIMEOUTS = "throttled_timeouts_total";
+    /// Answers that waited for memory.
+    BUDGET_WAITS = "connections_memory_waits_total";
+    /// Requests refused because the memory for answers was in use.
+    BUDGET_REFUSALS = "connections_memory_refusals_total";
     /// Requests refused because too much was in flight.
     REQUESTS_OVERLOADED = "requests_overloaded_total";
     /// Bodies and envelopes that broke the protocol.

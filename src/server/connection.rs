@@ -7,13 +7,12 @@
 //! Each turn of the task takes what is done, begins what has come, writes what there is to write and reads what there is to
 //! read, until nothing moves. So everything that is ready together is answered with one write, and nothing is locked.
 //!
-//! Pressure: while more than `queued_bytes_max` wait for the client, nothing is taken from the requests in work and nothing is
-//! read; while too much is in work, requests wait in a bounded queue (OPTIONS is answered past it) and, when that is full, in
+//! Pressure: while more than `queued_bytes_max` wait for the client, nothing is begun and nothing is read; while memory is short
+//! ([`crate::budget`]), while anything waits for it. Requests in work go on: one that is not polled would keep its locks. While too much
+//! is in work, requests wait in a bounded queue (OPTIONS is answered past it) and, when that is full, in
 //! the socket. A client that takes nothing for `slow_client` is closed.
 //!
-//! When the server stops, nothing more is begun, what is in work is answered, and what the client still sends is read into nothing.
-//! Then the end is said (FIN), and reading goes on until the client closes too or `drain` is over: a socket closed over unread bytes
-//! resets the connection, and a reset takes the answers along that are still on their way.
+//! When the server stops, what is in work is answered, what the client still sends is read into nothing, and FIN is said (closing.rs).
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -22,17 +21,21 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
-use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt, ReadBuf};
+use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
-use tokio::time::{Instant, Sleep, sleep, sleep_until, timeout};
+use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
 use super::admission::Admission;
 use super::auth::Authenticator;
+use super::closing;
 use super::events::Subscription;
 use super::handshake::{self, Phase, Step};
+use super::held::Held;
+use super::incoming::{self, Incoming};
 use super::inflight::InFlight;
 use super::limits::Limits;
 use super::session::{Session, Startup};
+use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::metrics;
 use crate::metrics::turn::Turn;
@@ -48,6 +51,9 @@ pub(super) struct Shared {
     pub(super) authenticator: Authenticator,
     pub(super) profile: Profile,
     pub(super) admission: Arc<Admission>,
+    pub(super) budget: Arc<Budget>,
+    /// For large requests while they are read.
+    pub(super) requests_pool: Arc<Budget>,
     pub(super) clock: Clock,
 }
 
@@ -60,12 +66,6 @@ const BEGUN_PER_WRITE: usize = 128;
 
 /// Requests begun before other connections get their turn.
 const BEGUN_PER_TURN: usize = 1024;
-
-/// How long the end of a connection waits for the client to stop sending.
-const LINGER: Duration = Duration::from_secs(1);
-
-/// The same when the server stops, where the client has sent nothing since: that it is about to is not likely.
-const LINGER_QUIET: Duration = Duration::from_millis(250);
 
 /// How often a connection looks whether its client still reads and writes.
 const TICK: Duration = Duration::from_secs(5);
@@ -99,6 +99,7 @@ pub(super) enum End {
 pub(super) async fn serve<S, F>(
     socket: S,
     session: Arc<Session>,
+    share: Arc<Share>,
     shared: Arc<Shared>,
     drain: watch::Receiver<bool>,
     login_deadline: Instant,
@@ -129,6 +130,8 @@ where
         pages: 0,
         rows: 0,
         watch: Watch::default(),
+        incoming: Incoming::None,
+        held: Held::new(share),
         shared,
     };
     let leaving = Arc::clone(&connection.session);
@@ -146,41 +149,17 @@ where
     let Connection {
         in_flight,
         shared,
-        mut socket,
+        socket,
         sends_still,
+        encoder,
+        decoder,
+        held,
         ..
     } = connection;
-    match end {
-        End::Lost | End::Refused => drop(timeout(LINGER, linger(&mut socket, LINGER)).await),
-        End::Drained => {
-            let quiet = if sends_still { shared.limits.drain } else { LINGER_QUIET };
-            drop(timeout(shared.limits.drain, linger(&mut socket, quiet)).await);
-        }
-        _ => {}
-    }
-    drop(socket);
-    finish(in_flight, &shared).await;
+    drop((encoder, decoder, held));
+    closing::close(socket, end, sends_still, shared.limits.drain).await;
+    closing::finish(in_flight, &shared).await;
     end
-}
-
-/// Says that nothing more is written and reads what the client is still sending, into nothing: were the socket closed over
-/// unread bytes, the answers before would be lost on their way. Ends when the client closes, or sends nothing for `quiet` from the
-/// beginning; one that sends may take its time afterwards.
-async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Duration) -> std::io::Result<()> {
-    socket.shutdown().await?;
-    let mut sink = [0; 4096];
-    match timeout(quiet, socket.read(&mut sink)).await {
-        Ok(Ok(1..)) => while socket.read(&mut sink).await? > 0 {},
-        _ => return Ok(()),
-    }
-    Ok(())
-}
-
-/// What has been begun is carried through, even if nobody hears the answer: half a schema change would be worse.
-async fn finish<F: Future<Output = Response> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
-    while let Some(done) = std::future::poll_fn(|context| in_flight.poll_done(context)).await {
-        shared.admission.end(done.bytes);
-    }
 }
 
 /// Whether more requests are wanted.
@@ -229,6 +208,9 @@ struct Connection<S, F> {
     pages: u64,
     rows: u64,
     watch: Watch,
+    held: Held,
+    /// Memory for the large request of which a part has come.
+    incoming: Incoming,
 }
 
 impl<S, F> Connection<S, F>
@@ -285,6 +267,7 @@ where
                 Ok(read) => moved |= read,
                 Err(_) => return Poll::Ready(End::Broken),
             }
+            self.note_held();
             if !moved {
                 return Poll::Pending;
             }
@@ -310,6 +293,12 @@ where
             } else {
                 Duration::ZERO
             };
+            if quiet && self.encoder.queued() == 0 {
+                self.encoder.shrink();
+                self.decoder.shrink();
+                self.in_flight.shrink();
+                self.read_bytes = READ_BYTES_MIN;
+            }
             let stuck = watch.sent == watch.seen.1 && self.encoder.queued() > 0;
             watch.still_writing = if stuck {
                 watch.still_writing + TICK
@@ -321,6 +310,10 @@ where
                 metrics::CONNECTIONS_SLOW.increment();
                 return Some(End::Slow);
             }
+            if self.incoming.is_slow(self.shared.limits.slow_client) {
+                metrics::CONNECTIONS_SLOW.increment();
+                return Some(End::Slow);
+            }
             if watch.still_reading >= self.shared.limits.idle {
                 return Some(End::Idle);
             }
@@ -328,8 +321,20 @@ where
         None
     }
 
+    /// Whether so much waits for the client that nothing more is begun or read: anything, while memory is short.
     fn is_full(&self) -> bool {
-        self.encoder.queued() >= self.shared.limits.queued_bytes_max
+        let queued = self.encoder.queued();
+        queued >= self.shared.limits.queued_bytes_max || (queued > 0 && self.shared.budget.is_short())
+    }
+
+    fn note_held(&mut self) {
+        let reading = if self.incoming.is_none() {
+            self.decoder.capacity()
+        } else {
+            0
+        };
+        let buffers = self.encoder.capacity() + reading + self.waiting_bytes;
+        self.held.note(buffers + self.in_flight.holds(), self.encoder.queued());
     }
 
     fn take_events(&mut self, context: &mut Context<'_>) -> bool {
@@ -359,10 +364,8 @@ where
 
     fn take_done(&mut self, context: &mut Context<'_>) -> bool {
         let mut moved = false;
-        while !self.is_full() {
-            let Poll::Ready(Some(done)) = self.in_flight.poll_done(context) else {
-                break;
-            };
+        // However much waits for the client: a request that is not polled would keep its locks and its snapshot.
+        while let Poll::Ready(Some(done)) = self.in_flight.poll_done(context) {
             moved = true;
             self.shared.admission.end(done.bytes);
             self.answer(context, done.stream, &done.response);
@@ -406,6 +409,8 @@ where
             _ => {}
         }
         self.encoder.write(self.version, stream, response);
+        // Before the answer goes, and what is reserved for it.
+        self.note_held();
     }
 
     /// Begins requests that have come, as many as may be; gives how many have moved.
@@ -615,6 +620,14 @@ where
         Ok(moved)
     }
 
+    /// Refuses the large request of which a part has come: there was no memory for it in time.
+    fn refuse_incoming(&mut self, context: &mut Context<'_>) {
+        if let Some(header) = self.decoder.give_up_awaited() {
+            metrics::REQUESTS_OVERLOADED.increment();
+            self.answer(context, header.stream, &ErrorBody::overloaded(incoming::REFUSAL).into());
+        }
+    }
+
     fn may_read(&self) -> bool {
         // While a login waits nothing is taken from the decoder, so nothing may be put in.
         self.reading == Reading::Open
@@ -651,6 +664,17 @@ where
         }
         if !self.may_read() {
             return Ok(false);
+        }
+        match self
+            .incoming
+            .poll(context, &self.shared.requests_pool, self.decoder.awaited_bytes())
+        {
+            Poll::Pending => return Ok(false),
+            Poll::Ready(Ok(())) => {}
+            Poll::Ready(Err(_)) => {
+                self.refuse_incoming(context);
+                return Ok(true);
+            }
         }
         self.decoder.buffer().reserve(self.read_bytes);
         let room = self.read_bytes;

@@ -159,6 +159,16 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
         self.bytes
     }
 
+    /// Memory that they take: their bodies and their places, those kept for requests to come included.
+    pub(super) fn holds(&self) -> usize {
+        self.bytes + (self.running.len() + self.spare.len()) * size_of::<F>()
+    }
+
+    /// Lets go of what is kept for requests to come.
+    pub(super) fn shrink(&mut self) {
+        self.spare = Vec::new();
+    }
+
     /// Whether a request on this stream is in work.
     pub(super) fn is_busy(&self, stream: i16) -> bool {
         let (word, bit) = bit(stream);

@@ -13,6 +13,10 @@ pub struct Limits {
     pub login_deadline: Duration,
     /// Answers that wait for a client to read them, per connection; above it nothing more is read or begun.
     pub queued_bytes_max: usize,
+    /// Bytes of answers, buffers and requests of all connections together; see [`crate::budget`].
+    pub memory_bytes_max: usize,
+    /// How long an answer waits for them before its request is refused.
+    pub memory_wait: Duration,
     /// How long answers may wait without the client taking a byte before the connection is closed.
     pub slow_client: Duration,
     /// Requests in work at once, per connection; more wait.
@@ -46,7 +50,9 @@ impl Default for Limits {
             body_bytes_max: 16 * MIB,
             body_bytes_max_before_login: 64 * 1024,
             login_deadline: Duration::from_secs(10),
-            queued_bytes_max: 4 * MIB,
+            queued_bytes_max: 256 * 1024,
+            memory_bytes_max: 256 * MIB,
+            memory_wait: Duration::from_secs(5),
             slow_client: Duration::from_secs(30),
             in_flight_max: 1024,
             in_flight_bytes_max: 32 * MIB,

@@ -19,9 +19,11 @@ use super::admission::{Admission, Admitted};
 use super::auth::{Authenticator, Credentials};
 use super::connection::{self, End, Shared};
 use super::events::Events;
+use super::incoming::POOL_PART;
 use super::limits::Limits;
 use super::session::Session;
 use super::tls::{self, Certificates, TlsError};
+use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::metrics;
 use crate::partition::nodes::{NODES, Up};
@@ -219,11 +221,16 @@ impl Bound {
         let admission = Arc::new(Admission::default());
         let drain = watch::Sender::new(false);
         let drain_limit = self.options.limits.drain;
+        let limits = &self.options.limits;
+        let pool = Budget::new(limits.memory_bytes_max / POOL_PART, limits.memory_wait);
+        let budget = Budget::new(limits.memory_bytes_max - pool.bytes_max(), limits.memory_wait);
         let shared = Arc::new(Shared {
             limits: self.options.limits,
             authenticator: Authenticator::new(self.options.credentials, clock.clone(), self.options.login_key),
             admission: Arc::clone(&admission),
             profile: self.options.profile,
+            requests_pool: Arc::clone(&pool),
+            budget: Arc::clone(&budget),
             clock,
         });
         let mut listeners = JoinSet::new();
@@ -254,6 +261,7 @@ impl Bound {
             listeners,
             events,
             admission,
+            budgets: [budget, pool],
             drain_limit,
         }
     }
@@ -316,6 +324,12 @@ pub struct Load {
     pub in_flight: usize,
     /// Bytes of their bodies.
     pub in_flight_bytes: usize,
+    /// Bytes of answers, buffers and requests of all connections.
+    pub memory_bytes: usize,
+    /// The most that answers may make of them.
+    pub memory_bytes_max: usize,
+    /// Answers and large requests that wait for such bytes.
+    pub memory_waiting: usize,
 }
 
 /// A server that listens. [`Server::drain`] stops it; dropping it stops it at once.
@@ -327,6 +341,8 @@ pub struct Server {
     listeners: JoinSet<JoinSet<()>>,
     events: Arc<Events>,
     admission: Arc<Admission>,
+    /// Of answers and buffers, and of large requests while they are read.
+    budgets: [Arc<Budget>; 2],
     drain_limit: Duration,
 }
 
@@ -351,8 +367,11 @@ impl Server {
 
     /// How much there is to do at a moment; may outlive the server.
     pub fn load(&self) -> impl Fn() -> Load + Send + Sync + 'static {
-        let admission = Arc::clone(&self.admission);
+        let (admission, budgets) = (Arc::clone(&self.admission), self.budgets.clone());
         move || Load {
+            memory_bytes: budgets.iter().map(|budget| budget.used()).sum(),
+            memory_bytes_max: budgets.iter().map(|budget| budget.bytes_max()).sum(),
+            memory_waiting: budgets.iter().map(|budget| budget.waiting()).sum(),
             connections: admission.connections(),
             in_flight: admission.in_flight(),
             in_flight_bytes: admission.in_flight_bytes(),
@@ -486,7 +505,8 @@ impl<H: Handler> Acceptor<H> {
     fn accepted(&self, socket: TcpStream, from: SocketAddr, connections: &mut JoinSet<()>) {
         let limits = &self.shared.limits;
         let session = Session::new(from, self.tls.is_some(), Arc::clone(&self.events));
-        let session = Arc::new(session.come_to(self.address, self.node));
+        let share = Share::new(&self.shared.budget);
+        let session = Arc::new(session.come_to(self.address, self.node).with_share(&share));
         let admitted =
             self.shared
                 .admission
@@ -501,13 +521,14 @@ impl<H: Handler> Acceptor<H> {
             return;
         }
         let deadline = Instant::now() + limits.login_deadline;
-        connections.spawn(self.serve(socket, session, deadline, admitted));
+        connections.spawn(self.serve(socket, session, share, deadline, admitted));
     }
 
     fn serve(
         &self,
         socket: TcpStream,
         session: Arc<Session>,
+        share: Arc<Share>,
         deadline: Instant,
         admitted: Admitted,
     ) -> impl Future<Output = ()> + Send + 'static {
@@ -519,14 +540,16 @@ impl<H: Handler> Acceptor<H> {
             let work_session = Arc::clone(&session);
             let work = move |header, body| H::handle(Arc::clone(&handler), Arc::clone(&work_session), header, body);
             let end = match tls {
-                None => connection::serve(socket, session, shared, drain, deadline, work).await,
+                None => connection::serve(socket, session, share, shared, drain, deadline, work).await,
                 Some(acceptor) => {
                     let accepted = tokio::select! {
                         accepted = timeout_at(deadline, acceptor.accept(socket)) => Some(accepted),
                         () = session.evicted() => None,
                     };
                     match accepted {
-                        Some(Ok(Ok(socket))) => connection::serve(socket, session, shared, drain, deadline, work).await,
+                        Some(Ok(Ok(socket))) => {
+                            connection::serve(socket, session, share, shared, drain, deadline, work).await
+                        }
                         Some(Ok(Err(_))) => End::Broken,
                         Some(Err(_)) => End::LoginDeadline,
                         None => End::Evicted,

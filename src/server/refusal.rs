@@ -42,7 +42,9 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         Error::Config(_) => ErrorBody::new(ErrorCode::Config, text),
         Error::Unauthorized(_) => ErrorBody::new(ErrorCode::Unauthorized, text),
         Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
-        Error::Throttled { .. } => ErrorBody::new(ErrorCode::Overloaded, text),
+        Error::Throttled { .. } | Error::MemoryInUse | Error::NoRoom { .. } => {
+            ErrorBody::new(ErrorCode::Overloaded, text)
+        }
         Error::NotOffered(_) => ErrorBody::new(ErrorCode::Server, text),
         Error::Server(_) => {
             metrics::SERVER_ERRORS.increment();

@@ -11,7 +11,7 @@ use uuid::Uuid;
 use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
-use super::{Bound, Certificates, Events, Looked, Requests, Server, Session, StartError};
+use super::{Bound, Certificates, Events, Looked, Requests, Server, Session, StartError, memory};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
@@ -130,6 +130,7 @@ impl Running {
             })
         });
         let mut behind = Vec::new();
+        behind.push(memory::giver_back());
         let its_nodes = Arc::clone(database.nodes());
         behind.push(tokio::spawn(async move { its_nodes.keep_time().await }));
         if !config.sweep_interval.is_zero() {

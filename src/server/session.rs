@@ -8,6 +8,7 @@ use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
 use super::events::Events;
+use crate::budget::Share;
 use crate::executor::SessionState;
 use crate::wire::Version;
 
@@ -71,6 +72,16 @@ impl Session {
             local: Some(local),
             ..self
         }
+    }
+
+    /// The same, with a part in the memory of all connections.
+    #[must_use]
+    pub fn with_share(self, share: &Arc<Share>) -> Self {
+        self.state.rcu(|state| SessionState {
+            share: Some(Arc::clone(share)),
+            ..SessionState::clone(state)
+        });
+        self
     }
 
     /// Where the client is.

@@ -86,6 +86,7 @@ pub struct Batch {
     changes: Vec<Change>,
     bytes: usize,
     only_in: Option<Opening>,
+    row_bytes_max: Option<usize>,
 }
 
 /// Longest key in bytes: fjall's log counts them in sixteen bits, and one byte names the space.
@@ -128,6 +129,32 @@ impl Batch {
     /// failed has done nevertheless cannot come between the reading and the writing.
     pub fn only_in(&mut self, opening: Opening) {
         self.only_in = Some(opening);
+    }
+
+    /// Has it refused with [`Error::RowTooLarge`] if one of its fragments makes a row longer than this, in bytes of its value. A row
+    /// that is longer already may shrink, and be deleted in whole or in part.
+    ///
+    /// Judged where the fragment meets the row, so that writers read nothing first. SlateDB writes most fragments without looking
+    /// at the row: there a fragment alone is judged, and the row where it is read anyway or the fragment is large.
+    pub fn limit_rows(&mut self, bytes_max: usize) {
+        self.row_bytes_max = Some(bytes_max);
+    }
+
+    /// The limit of its rows.
+    pub(super) fn row_bytes_max(&self) -> Option<usize> {
+        self.row_bytes_max
+    }
+
+    /// What it says about rows: keys and encoded fragments.
+    pub fn fragments(&self) -> impl Iterator<Item = (&[u8], &Bytes)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Merge {
+                space: Space::Rows,
+                key,
+                value,
+            } => Some((key.as_slice(), value)),
+            _ => None,
+        })
     }
 
     /// The opening that it is for.
@@ -298,6 +325,20 @@ fn bound_len(bound: &Bound<Vec<u8>>) -> usize {
         Bound::Included(bytes) | Bound::Excluded(bytes) => bytes.len(),
         Bound::Unbounded => 0,
     }
+}
+
+/// Judges a row of `after` bytes that a fragment makes of one of `before`; see [`Batch::limit_rows`].
+///
+/// # Errors
+/// [`Error::RowTooLarge`]; what cannot be read of the fragment.
+pub fn judge_row(before: Option<usize>, fragment: &[u8], after: usize, bytes_max: usize) -> Result<()> {
+    if after <= bytes_max || before.is_some_and(|before| after <= before) || row::only_deletes(fragment)? {
+        return Ok(());
+    }
+    Err(Error::RowTooLarge {
+        bytes: after,
+        bytes_max,
+    })
 }
 
 /// Merges two values of one key, by the rules of its space.

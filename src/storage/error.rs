@@ -161,6 +161,14 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
+    /// A row would be larger than the batch allows ([`super::Batch::limit_rows`]); the batch did not take effect.
+    #[error("a row of {bytes} bytes is over the limit of {bytes_max}")]
+    RowTooLarge {
+        /// The bytes of the row as it would be stored.
+        bytes: usize,
+        /// The limit.
+        bytes_max: usize,
+    },
     /// A snapshot of one store was handed to another.
     #[error("the snapshot is another store's")]
     ForeignSnapshot,

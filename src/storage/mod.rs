@@ -57,7 +57,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use batch::{Batch, KEY_BYTES_MAX, Space};
+pub use batch::{Batch, KEY_BYTES_MAX, Space, judge_row};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, split_entry};
 pub use engine::Order;
@@ -303,7 +303,7 @@ impl Store {
     ///
     /// # Errors
     /// When the medium takes no writes: the batch may or may not take effect. It did not with [`Error::BatchTooLarge`],
-    /// [`Error::KeyTooLarge`], [`Error::OpenedAgain`] and [`Error::WritesRefused`].
+    /// [`Error::KeyTooLarge`], [`Error::RowTooLarge`], [`Error::OpenedAgain`] and [`Error::WritesRefused`].
     pub async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         self.commit_rows(batch).await.map(|committed| committed.seq)
     }

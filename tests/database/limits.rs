@@ -338,3 +338,112 @@ async fn rows_requests_batches_and_keys_are_limited_where_that_is_wanted() {
     let error = refused(&many.replace('#', &"x".repeat(900))).await;
     assert_eq!(error.to_string(), "Request size is too large");
 }
+
+/// The limit of rows in these tests, and what is written at once: five of it are too much.
+const ROW: u64 = 500_000;
+const PART: usize = 110_000;
+
+async fn with_row_limit(url: &str, bytes: u64) -> Client {
+    let limits = SizeLimits {
+        merged_row_bytes_max: Some(bytes),
+        ..SizeLimits::default()
+    };
+    open(url, limits).await
+}
+
+fn assert_row_too_long(outcome: &Result<Answer, Error>) {
+    match outcome {
+        Err(Error::Invalid(text)) => {
+            assert!(
+                text.starts_with("A row would be ") && text.contains("row-bytes-max"),
+                "{text}"
+            );
+        }
+        other => panic!("{other:?}"),
+    }
+}
+
+async fn rows_are_judged_where_writes_meet_them(url: &str) {
+    let client = with_row_limit(url, ROW).await;
+    client
+        .ok("CREATE TABLE t (k int, c int, l list<text>, v text, PRIMARY KEY (k, c))")
+        .await;
+    let run = async |text: &str| client.run(text, QueryParams::default()).await;
+    let part = "x".repeat(PART);
+    let append = |c: u32| format!("UPDATE t SET l = l + ['{part}'] WHERE k = 1 AND c = {c}");
+    for _ in 0..4 {
+        client.ok(&append(1)).await;
+    }
+    // In a group with others only the one is refused.
+    let (long, other, more) = (append(1), append(2), append(3));
+    let (long, other, more) = tokio::join!(run(&long), run(&other), run(&more));
+    assert_row_too_long(&long);
+    assert!(other.is_ok() && more.is_ok());
+    // A batch is refused as a whole, wherever the row that is too long stands in it.
+    let batch = format!(
+        "BEGIN BATCH INSERT INTO t (k, c) VALUES (1, 4); {}; INSERT INTO t (k, c) VALUES (1, 5); APPLY BATCH",
+        append(1)
+    );
+    assert_row_too_long(&run(&batch).await);
+    let rows = client.ok("SELECT c FROM t WHERE k = 1 AND c IN (4, 5)").await;
+    assert_eq!(printed(&rows).len(), 0);
+    // What is there can be read and taken away, and then there is room.
+    let rows = client.ok("SELECT l FROM t WHERE k = 1 AND c = 1").await;
+    assert_eq!(printed(&rows)[0].matches('x').count(), 4 * PART);
+    client.ok("DELETE l FROM t WHERE k = 1 AND c = 1").await;
+    client.clock.advance(Duration::from_secs(1));
+    client.ok(&append(1)).await;
+    // As much at once is refused, too.
+    let all = format!("INSERT INTO t (k, c, v) VALUES (1, 6, '{}')", "x".repeat(5 * PART));
+    assert_row_too_long(&run(&all).await);
+}
+
+#[tokio::test]
+async fn rows_in_memory_are_judged_where_writes_meet_them() {
+    rows_are_judged_where_writes_meet_them("memory:").await;
+}
+
+#[tokio::test]
+async fn rows_in_slatedb_are_judged_where_writes_meet_them() {
+    rows_are_judged_where_writes_meet_them("slate+memory:").await;
+}
+
+#[tokio::test]
+async fn rows_in_files_are_judged_where_writes_meet_them() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().display());
+    rows_are_judged_where_writes_meet_them(&url).await;
+}
+
+/// A row of a directory that was written when rows might be longer.
+#[tokio::test]
+async fn a_row_over_the_limit_can_shrink_and_go() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().display());
+    let client = with_row_limit(&url, 100 * ROW).await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY, l list<text>, v text)")
+        .await;
+    let long = "x".repeat(2 * usize::try_from(ROW).unwrap());
+    client
+        .ok(&format!("INSERT INTO t (k, v, l) VALUES (1, '{long}', ['a', 'b'])"))
+        .await;
+    client.database.close().await.unwrap();
+    drop(client);
+    let client = with_row_limit(&url, ROW).await;
+    client.clock.advance(Duration::from_secs(1));
+    let run = async |text: &str| client.run(text, QueryParams::default()).await;
+    assert_eq!(printed(&client.ok("SELECT v FROM t WHERE k = 1").await).len(), 1);
+    assert_row_too_long(&run("UPDATE t SET l = l + ['c'] WHERE k = 1").await);
+    client.clock.advance(Duration::from_secs(1));
+    // A tombstone makes it a little longer still.
+    client.ok("DELETE FROM t WHERE k = 2").await;
+    client.ok("DELETE l[0] FROM t WHERE k = 1").await;
+    client
+        .ok(&format!("UPDATE t SET v = '{}' WHERE k = 1", &long[1000..]))
+        .await;
+    client.ok("UPDATE t SET v = 'short' WHERE k = 1").await;
+    client.ok("UPDATE t SET l = l + ['c'] WHERE k = 1").await;
+    client.ok("DELETE FROM t WHERE k = 1").await;
+    assert_eq!(printed(&client.ok("SELECT v FROM t WHERE k = 1").await).len(), 0);
+}

@@ -5,6 +5,7 @@ mod cosmos;
 mod handshake;
 mod hostile_cql;
 mod malformed;
+mod memory;
 mod program;
 #[path = "../raw/mod.rs"]
 mod raw;

@@ -292,7 +292,7 @@ async fn with_small_buffer(address: std::net::SocketAddr) -> Client {
 
 #[tokio::test]
 async fn a_stop_loses_no_answer_to_what_was_carried_out() {
-    const REQUESTS: i32 = 20_000;
+    const REQUESTS: i32 = 300_000;
     let directory = tempfile::tempdir().unwrap();
     let data = format!("file:{}", directory.path().display());
     let server = TestServer::over(&data).await.unwrap();
@@ -307,10 +307,10 @@ async fn a_stop_loses_no_answer_to_what_was_carried_out() {
     let sender = tokio::spawn(async move {
         for number in 0..REQUESTS {
             let text = format!("INSERT INTO ks.t (k) VALUES ({number})");
-            let mut body = (text.len() as u32).to_be_bytes().to_vec();
+            let mut body = u32::try_from(text.len()).unwrap().to_be_bytes().to_vec();
             body.extend(text.as_bytes());
             body.extend([0, 1, 0]);
-            let frame = raw::envelope(Version::V4, 0, (number % 30_000) as i16, 7, &body);
+            let frame = raw::envelope(Version::V4, 0, i16::try_from(number % 30_000).unwrap(), 7, &body);
             // Once the server has closed there is nobody to write to.
             if tokio::io::AsyncWriteExt::write_all(&mut writing, &frame).await.is_err() {
                 break;

@@ -13,6 +13,7 @@ use super::super::levels;
 use super::super::paging::{self, StatementDigest};
 use super::super::plans::PlannedAt;
 use super::super::read::nearest;
+use super::super::read::room::Room;
 use super::super::read::sink::{Limits, Page, Sink};
 use super::super::read::{source, virtual_rows};
 use super::super::value;
@@ -32,6 +33,35 @@ impl Database {
         select: &BoundSelect,
         values: &[Value],
         charges: &mut Charges,
+    ) -> Result<Answer, Error> {
+        let share = request.session.share.as_ref();
+        let mut room = Room::of(share);
+        let mark = charges.mark();
+        loop {
+            match self
+                .select_within(request, planned, select, values, charges, room)
+                .await
+            {
+                // Nothing of the read is held any more. Boxed, since it is rare.
+                Err(Error::NoRoom { bytes }) => {
+                    charges.restore(mark);
+                    let page_bytes = request.params.page_size_rows.map_or(0, |_| self.page_bytes_max);
+                    room = Box::pin(Room::of_waiting(share, 2 * bytes.max(page_bytes))).await?;
+                }
+                outcome => return outcome,
+            }
+        }
+    }
+
+    /// As [`Database::select`], with no more memory than there is.
+    async fn select_within(
+        &self,
+        request: &Request<'_>,
+        planned: &PlannedAt,
+        select: &BoundSelect,
+        values: &[Value],
+        charges: &mut Charges,
+        mut room: Room<'_>,
     ) -> Result<Answer, Error> {
         let params = request.params;
         let is_system = system::is_local(&select.table.keyspace);
@@ -78,7 +108,17 @@ impl Database {
         if is_system {
             charges.metadata();
         }
-        let mut sink = Sink::new(select, shape, &request.context, request.now_seconds, limits, charges);
+        // Before anything is read, where it is known that the answer will be large.
+        room.need(limits.content_bytes_ahead, 0)?;
+        let mut sink = Sink::new(
+            select,
+            shape,
+            &request.context,
+            request.now_seconds,
+            limits,
+            charges,
+            room,
+        );
         if is_system {
             if views::show_sizes(&select.table) {
                 // Boxed, since it is rare, as below.

@@ -85,17 +85,18 @@ impl<'a> Nearest<'a> {
         farthest.is_none_or(|farthest| score > farthest).then_some(score)
     }
 
-    /// Keeps a row that was found near enough.
-    pub(crate) fn keep(&mut self, score: f32, row: Vec<u8>) {
+    /// Keeps a row that was found near enough. Gives the one that it pushes out.
+    pub(crate) fn keep(&mut self, score: f32, row: Vec<u8>) -> Option<Vec<u8>> {
         self.kept += 1;
         self.heap.push(Entry {
             score,
             number: self.kept,
             row,
         });
-        if self.heap.len() > self.rows_max {
-            self.heap.pop();
+        if self.heap.len() <= self.rows_max {
+            return None;
         }
+        self.heap.pop().map(|entry| entry.row)
     }
 
     /// The rows, the nearest first.

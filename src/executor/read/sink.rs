@@ -3,8 +3,6 @@
 //! The source walks partitions and rows; the sink says after each whether it wants more ([`Step`]). When a page is full it notes
 //! the [`Position`] behind the last row that it has taken in.
 
-use std::cmp::Ordering;
-
 use bytes::Bytes;
 
 use crate::executor::paging::Position;
@@ -22,6 +20,8 @@ use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
 use super::layout::Layout;
 use super::nearest::Nearest;
+use super::order::{self, Sortable};
+use super::room::Room;
 use super::tombstones::{self, Walked};
 
 /// What the source does next.
@@ -82,6 +82,9 @@ impl Shape {
     }
 }
 
+/// Memory of a row that is put aside, besides its bytes: its place, and the heads of its allocations.
+const ASIDE_BYTES: usize = 96;
+
 /// Rows of one group being aggregated.
 struct Group {
     key: Vec<Option<Bytes>>,
@@ -119,13 +122,17 @@ pub(crate) struct Sink<'a> {
     group: Option<Group>,
     last_partition_key: Vec<u8>,
     last_clustering: Option<Vec<u8>>,
-    sorted: Vec<(Vec<Option<Bytes>>, Vec<u8>)>,
+    sorted: Vec<Sortable>,
     /// The rows nearest to a vector, where those are asked for.
     nearest: Option<Nearest<'a>>,
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
     charges: &'a mut Charges,
+    /// What it may hold.
+    room: Room<'a>,
+    /// Bytes of rows in `sorted` or `nearest`.
+    aside_bytes: usize,
     /// Rows are looked up by their whole keys.
     looks_up: bool,
     /// The partition was begun by a page before.
@@ -154,6 +161,7 @@ impl<'a> Sink<'a> {
         now_seconds: i64,
         limits: Limits,
         charges: &'a mut Charges,
+        room: Room<'a>,
     ) -> Self {
         let table = select.table.as_ref();
         let restricts_rows =
@@ -188,6 +196,8 @@ impl<'a> Sink<'a> {
             charged_in_group: (select.group_by.is_some() || !select.selection.aggregates.is_empty())
                 .then(|| charges.mark()),
             charges,
+            room,
+            aside_bytes: 0,
         }
     }
 
@@ -409,7 +419,7 @@ impl<'a> Sink<'a> {
         }
         self.report_tombstones();
         Ok(Page {
-            content: self.out.into(),
+            content: self.room.hold(self.out),
             row_count: self.rows,
             position: self.position,
             warnings: self.warnings,
@@ -536,12 +546,13 @@ impl<'a> Sink<'a> {
             self.put_values(&values)?;
         }
         if let (Some(nearest), Some(score)) = (&mut self.nearest, score) {
-            nearest.keep(score, self.out.split_off(started));
-            return Ok(());
+            let row = self.out.split_off(started);
+            self.aside_bytes += ASIDE_BYTES + 2 * row.len();
+            self.aside_bytes -= nearest.keep(score, row).map_or(0, |row| ASIDE_BYTES + 2 * row.len());
+            return self.need_room();
         }
         let keys = self.sort_keys(&self.buffer);
-        self.keep(started, keys);
-        Ok(())
+        self.keep(started, keys)
     }
 
     /// What the row is sorted by.
@@ -551,12 +562,25 @@ impl<'a> Sink<'a> {
     }
 
     /// Counts the row encoded since `started`, and puts it aside where it has to be sorted.
-    fn keep(&mut self, started: usize, keys: Vec<Option<Bytes>>) {
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    fn keep(&mut self, started: usize, keys: Vec<Option<Bytes>>) -> Result<(), Error> {
         if !self.select.sort.is_empty() {
             let row = self.out.split_off(started);
+            let keys_bytes: usize = keys.iter().flatten().map(Bytes::len).sum();
+            // It is there once more when all are put together.
+            self.aside_bytes += ASIDE_BYTES + keys_bytes + 2 * row.len();
             self.sorted.push((keys, row));
         }
         self.count_row();
+        self.need_room()
+    }
+
+    /// Asks for what is held now.
+    fn need_room(&mut self) -> Result<(), Error> {
+        let aside = self.aside_bytes;
+        self.room.need(self.out.capacity() + aside, self.out.len() + aside)
     }
 
     fn put_values(&mut self, values: &[Option<Bytes>]) -> Result<(), Error> {
@@ -680,8 +704,7 @@ impl<'a> Sink<'a> {
         let keys = self.sort_keys(&group.first);
         let started = self.out.len();
         self.put_values(&values)?;
-        self.keep(started, keys);
-        Ok(())
+        self.keep(started, keys)
     }
 
     // ORDER BY over several partitions.
@@ -690,30 +713,7 @@ impl<'a> Sink<'a> {
         if self.select.sort.is_empty() {
             return;
         }
-        let columns: Vec<_> = self
-            .select
-            .sort
-            .iter()
-            .map(|(place, descending)| (self.table.columns.get(*place), *descending))
-            .collect();
-        self.sorted.sort_by(|(a, _), (b, _)| {
-            let orders = columns
-                .iter()
-                .zip(a.iter().zip(b))
-                .map(|((column, descending), (a, b))| {
-                    let (order, is_reversed) = match (column, a, b) {
-                        (Some(column), Some(a), Some(b)) => (column.ty.compare(a, b), *descending),
-                        // Null comes before all values in the table's own order.
-                        (Some(column), a, b) => (a.is_some().cmp(&b.is_some()), *descending != column.descending),
-                        (None, a, b) => (a.is_some().cmp(&b.is_some()), *descending),
-                    };
-                    if is_reversed { order.reverse() } else { order }
-                });
-            orders
-                .into_iter()
-                .find(|order| *order != Ordering::Equal)
-                .unwrap_or(Ordering::Equal)
-        });
+        order::sort(&mut self.sorted, self.table, &self.select.sort);
         let wanted = self
             .limits
             .rows

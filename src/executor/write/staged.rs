@@ -11,9 +11,9 @@ use super::{Routed, WriteRequest, WriteRoom};
 use crate::executor::batch_log;
 use crate::executor::catalog::Catalog;
 use crate::executor::logical::{Admitted, Weight};
-use crate::executor::{Error, storage_write};
+use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store};
+use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
 use crate::partition::{Held, Nodes, PhysicalPartition, StoreId};
 use crate::planner::bound::ModificationKind;
 use crate::throughput::{Charges, PartitionRef, RowWrite};
@@ -99,6 +99,8 @@ pub(crate) struct Staged {
     pub(super) weights: Vec<Weight>,
     /// Kept until all is committed.
     pub(super) passes: Passes,
+    /// What the stores are to allow a row; `None`: any length, or it is judged already.
+    pub(super) row_bytes_max: Option<usize>,
 }
 
 impl Staged {
@@ -171,6 +173,15 @@ impl Staged {
         let warnings = std::mem::take(&mut admitted.warnings);
         let is_apart = self.stores.iter().zip(self.stores.iter().skip(1));
         let is_logged = request.write_type == "BATCH" && is_apart.into_iter().any(|(one, next)| one.id != next.id);
+        let row_bytes_max = room
+            .limits
+            .merged_row_bytes_max
+            .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
+        match row_bytes_max {
+            // Once its record is written all of it has to come, so no store may refuse its part.
+            Some(max) if is_logged => self.refuse_long_rows(max, request).await?,
+            max => self.row_bytes_max = max,
+        }
         // What is copied meanwhile is noted after the commit, so that has to come, too, when the request goes.
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
@@ -208,6 +219,30 @@ impl Staged {
             }
         }
         Ok(Outcome::Written(warnings))
+    }
+
+    /// Refuses rows that would become longer than they may be, by reading them.
+    async fn refuse_long_rows(&self, bytes_max: usize, request: &WriteRequest) -> Result<(), Error> {
+        for StagedStore { store, batch, .. } in &self.stores {
+            let at = store.snapshot();
+            for (key, fragment) in batch.fragments() {
+                let stored = store.get(Space::Rows, key, &at).await;
+                let stored = stored.map_err(|error| storage_read(&error))?;
+                let before = stored.as_ref().map(Bytes::len);
+                let after = match &stored {
+                    Some(stored) if stored.len() + fragment.len() > bytes_max => {
+                        let [stored, fragment] = [stored, fragment].map(|row| Row::decode(row));
+                        let stored = stored.map_err(|error| storage_read(&error))?;
+                        let fragment = fragment.map_err(|error| storage_read(&error))?;
+                        Row::merge(stored, fragment).encode().len()
+                    }
+                    _ => fragment.len(),
+                };
+                judge_row(before, fragment, after, bytes_max)
+                    .map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+            }
+        }
+        Ok(())
     }
 
     /// What goes to the store that has the catalog.
@@ -291,6 +326,9 @@ impl Staged {
         {
             if let Some(opening) = self.judged.of(id) {
                 batch.only_in(opening);
+            }
+            if let Some(bytes_max) = self.row_bytes_max {
+                batch.limit_rows(bytes_max);
             }
             if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
                 tokio::spawn(async move { store.commit(batch).await });

@@ -184,6 +184,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         let request = Request {
             only_in: batch.opening(),
+            row_bytes_max: batch.row_bytes_max().unwrap_or(usize::MAX),
             changes: batch.into_changes(),
             bytes,
             answer,

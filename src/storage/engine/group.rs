@@ -6,7 +6,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::request::Request;
-use crate::storage::batch::{Change, Space, merge_values};
+use crate::storage::batch::{Change, Space, judge_row, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
 use crate::storage::purge::{self, Judged};
@@ -29,6 +29,8 @@ pub(super) struct Placed<'a> {
     request: usize,
     /// Its place in its batch.
     number: usize,
+    /// What its batch allows a row.
+    row_bytes_max: usize,
     change: &'a Change,
 }
 
@@ -60,6 +62,7 @@ pub(super) fn placed<'a>(requests: &'a [Request], refusals: &[Option<Error>]) ->
                 order: placed.len(),
                 request,
                 number,
+                row_bytes_max: of.row_bytes_max,
                 change,
             });
         }
@@ -141,9 +144,14 @@ impl<'a> Group<'a> {
                 Change::Delete { .. } => None,
                 Change::Merge { value, .. } => Some(match current {
                     Some(current) => {
-                        Cow::Owned(merge_values(space, current, value).map_err(|error| (placed.request, error))?)
+                        Cow::Owned(placed.merged(current, value).map_err(|error| (placed.request, error))?)
                     }
-                    None => Cow::Borrowed(value),
+                    None => {
+                        placed
+                            .judge(None, value, value)
+                            .map_err(|error| (placed.request, error))?;
+                        Cow::Borrowed(value)
+                    }
                 }),
                 Change::Purge { .. } | Change::Forget { .. } => {
                     match purge::judge(placed.change, current).map_err(|error| (placed.request, error))? {
@@ -280,6 +288,20 @@ pub(super) fn runs<'p, 'a>(placed: &'p [Placed<'a>]) -> impl Iterator<Item = &'p
 }
 
 impl Placed<'_> {
+    /// A value merged with the one that is there, unless that makes too long a row.
+    fn merged(&self, current: &Bytes, value: &Bytes) -> Result<Bytes> {
+        let merged = merge_values(self.space, current, value)?;
+        self.judge(Some(current.len()), value, &merged)?;
+        Ok(merged)
+    }
+
+    fn judge(&self, before: Option<usize>, fragment: &[u8], after: &[u8]) -> Result<()> {
+        if after.len() <= self.row_bytes_max || self.space != Space::Rows {
+            return Ok(());
+        }
+        judge_row(before, fragment, after.len(), self.row_bytes_max)
+    }
+
     /// Whose change it is among the requests.
     pub(super) const fn request(&self) -> usize {
         self.request

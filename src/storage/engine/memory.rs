@@ -11,7 +11,7 @@ use imbl::OrdMap;
 use super::{DeletionTables, Order, Stride, add_table, bounds, is_counted, remove_tables, walk_stride};
 #[cfg(feature = "simulation")]
 use crate::clock::TimeMark;
-use crate::storage::batch::{Batch, Change, Space, merge_values};
+use crate::storage::batch::{Batch, Change, Space, judge_row, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::KeyRange;
 use crate::storage::purge::{self, Judged, Sweeps};
@@ -56,11 +56,15 @@ impl Store {
         let mut next = State::clone(&self.0.state.load());
         let derivations = self.0.derivations.load();
         let mut committed = Committed::default();
+        let row_bytes_max = batch.row_bytes_max();
         let changes = batch.into_changes();
         if let Some(watch) = self.0.sweeps.watch() {
             watch.note(&changes);
         }
         for (number, change) in changes.into_iter().enumerate() {
+            if let Some(bytes_max) = row_bytes_max {
+                next.judge(&change, bytes_max)?;
+            }
             next.apply(number, change, &derivations, &mut committed)?;
         }
         next.seq = CommitSeq(next.seq.0 + 1);
@@ -132,6 +136,29 @@ impl State {
             Order::Forward => walk_stride(entries, visit),
             Order::Reverse => walk_stride(entries.rev(), visit),
         }
+    }
+
+    /// Refuses a fragment that makes a row longer than it may be.
+    fn judge(&self, change: &Change, bytes_max: usize) -> Result<()> {
+        let Change::Merge {
+            space: Space::Rows,
+            key,
+            value,
+        } = change
+        else {
+            return Ok(());
+        };
+        let old = self.map(Space::Rows).get(key.as_slice());
+        // Merged they are hardly longer than one behind the other; only what comes near the limit is merged to see.
+        let together = old.map_or(0, Bytes::len) + value.len();
+        if together <= bytes_max {
+            return Ok(());
+        }
+        let after = match old {
+            Some(old) => merge_values(Space::Rows, old, value)?.len(),
+            None => value.len(),
+        };
+        judge_row(old.map(Bytes::len), value, after, bytes_max)
     }
 
     /// `number` is the change's place in its batch.

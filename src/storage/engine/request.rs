@@ -18,6 +18,8 @@ pub(super) enum Command {
 pub(super) struct Request {
     /// It is refused in any other opening.
     pub(super) only_in: Option<Opening>,
+    /// It is refused where it makes a row longer.
+    pub(super) row_bytes_max: usize,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<Committed>>,

@@ -242,6 +242,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Commit(Request {
             only_in: batch.opening(),
+            row_bytes_max: batch.row_bytes_max(),
             changes: batch.into_changes(),
             bytes,
             answer,

@@ -220,5 +220,19 @@ pub fn merge_encoded(a: &[u8], b: &[u8]) -> Result<Bytes> {
     }
 }
 
+/// Whether an encoded fragment only takes away: no marker and no value.
+///
+/// # Errors
+/// [`super::Error::MalformedRow`] when it is damaged.
+pub fn only_deletes(fragment: &[u8]) -> Result<bool> {
+    let view = RowView::parse(fragment)?;
+    for cell in view.cells() {
+        if matches!(cell?.state, CellStateRef::Live { .. }) {
+            return Ok(false);
+        }
+    }
+    Ok(view.marker().is_none())
+}
+
 #[cfg(test)]
 mod tests;

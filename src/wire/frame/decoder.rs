@@ -95,6 +95,47 @@ impl Decoder {
         &mut self.buffer
     }
 
+    /// Memory that it takes, in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.buffer.capacity() + self.payload.len() + self.assembled.capacity()
+    }
+
+    /// Lets go of memory that it does not need now.
+    pub fn shrink(&mut self) {
+        if !self.has_more() {
+            self.buffer = BytesMut::new();
+            self.assembled = BytesMut::new();
+        }
+    }
+
+    /// The bytes of the envelope of which only a part has come, header included; `None` until its header has.
+    #[must_use]
+    pub fn awaited_bytes(&self) -> Option<usize> {
+        let begun = if self.segments.is_some() {
+            &self.assembled
+        } else {
+            &self.buffer
+        };
+        let [.., l0, l1, l2, l3] = begun.first_chunk::<HEADER_BYTES>().filter(|_| self.skip.is_none())?;
+        let length = usize::try_from(u32::from_be_bytes([*l0, *l1, *l2, *l3])).ok()?;
+        Some(HEADER_BYTES + length).filter(|whole| *whole > begun.len())
+    }
+
+    /// Reads the rest of that envelope into nothing; gives its header.
+    pub fn give_up_awaited(&mut self) -> Option<Header> {
+        let whole = self.awaited_bytes()?;
+        let begun = if self.segments.is_some() {
+            &mut self.assembled
+        } else {
+            &mut self.buffer
+        };
+        let header = header(begun, &mut self.version).ok()??;
+        self.skip = Some(Skip(whole - begun.len()));
+        *begun = BytesMut::new();
+        Some(header)
+    }
+
     /// Whether bytes have come that belong to no envelope given out yet.
     #[must_use]
     pub fn has_more(&self) -> bool {

@@ -36,6 +36,26 @@ fn plain_segment(payload: &[u8], self_contained: bool) -> Vec<u8> {
 }
 
 #[test]
+fn a_large_envelope_can_be_given_up_on_the_way() {
+    let mut decoder = Decoder::new(1 << 20);
+    let large = [0x04, 0, 0, 7, 0x05, 0, 0, 0x40, 0];
+    decoder.buffer().extend_from_slice(&large[..5]);
+    assert_eq!(decoder.awaited_bytes(), None);
+    decoder.buffer().extend_from_slice(&large[5..]);
+    decoder.buffer().extend_from_slice(&[0; 100]);
+    assert!(decoder.next_inbound().unwrap().is_none());
+    assert_eq!(decoder.awaited_bytes(), Some(9 + 0x4000));
+    assert_eq!(decoder.give_up_awaited().unwrap().stream, 7);
+    assert_eq!(decoder.awaited_bytes(), None);
+    decoder.buffer().extend_from_slice(&[0; 0x4000 - 100]);
+    decoder.buffer().extend_from_slice(&[0x04, 0, 0, 8, 0x05, 0, 0, 0, 0]);
+    let Some(Inbound::Envelope(next, _)) = decoder.next_inbound().unwrap() else {
+        panic!("what follows is read");
+    };
+    assert_eq!(next.stream, 8);
+}
+
+#[test]
 fn golden_segments() {
     let plain = [
         &[0x09, 0, 2, 0xA4, 0xC8, 0xC1],

@@ -52,6 +52,21 @@ impl Encoder {
         self.out.len() - self.sent
     }
 
+    /// Memory that it takes, in bytes.
+    #[must_use]
+    pub fn capacity(&self) -> usize {
+        self.out.capacity() + self.scratch.capacity()
+    }
+
+    /// Lets go of memory that it does not need now.
+    pub fn shrink(&mut self) {
+        if self.queued() == 0 && self.open.is_none() {
+            self.out = Vec::new();
+            self.sent = 0;
+            self.scratch = Vec::new();
+        }
+    }
+
     /// Closes what is open and gives the bytes to send.
     pub fn flush(&mut self) -> &[u8] {
         self.close();

@@ -68,11 +68,16 @@ pub(super) enum Command {
 pub(super) struct Request {
     /// It is refused in any other opening.
     pub(super) only_in: Option<Opening>,
+    /// It is refused where it makes a row longer, as far as that is seen here.
+    pub(super) row_bytes_max: Option<usize>,
     pub(super) changes: Vec<Change>,
     pub(super) bytes: usize,
     pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
     pub(super) room: OwnedSemaphorePermit,
 }
+
+/// Fragments from this length on have the committer look at their row, so that it stays within its limit.
+const LOOKED_AT_BYTES_MIN: usize = 64 * 1024;
 
 /// Where the database is, so that it can be opened again.
 pub(super) struct Home {
@@ -318,8 +323,8 @@ impl Committer {
         }
     }
 
-    /// Reads the values that changes of the group depend on: of clean-up, and of rows from which something follows. Other writes read
-    /// nothing.
+    /// Reads the values that changes of the group depend on: of clean-up, of rows from which something follows, and of rows that have
+    /// a limit and get a large fragment, which costs more than the look. Other writes read nothing.
     async fn current(&self, requests: &[Request], derivations: &Derivations) -> Result<Current> {
         let mut current = Current::default();
         for change in requests.iter().flat_map(|request| &request.changes) {
@@ -332,6 +337,11 @@ impl Committer {
                     (*space, key)
                 }
                 Change::Reindex { key, .. } if is_derived(Space::Rows, key, derivations) => (Space::Rows, key),
+                Change::Merge {
+                    space: Space::Rows,
+                    key,
+                    value,
+                } if value.len() >= LOOKED_AT_BYTES_MIN => (Space::Rows, key),
                 _ => continue,
             };
             let full = full_key(space, key);

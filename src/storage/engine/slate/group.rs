@@ -7,7 +7,7 @@ use foldhash::quality::RandomState;
 
 use super::committer::Request;
 use super::merge_or_keep_damage;
-use crate::storage::batch::{Change, Space, merge_values};
+use crate::storage::batch::{Change, Space, judge_row, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::full_key;
 use crate::storage::purge::{self, Judged};
@@ -37,7 +37,7 @@ pub(super) fn stage(requests: &[Request], current: &Current) -> (Group, Vec<Opti
         let mut group = Group::default();
         for (request, refusal) in requests.iter().zip(&mut refusals) {
             if refusal.is_none()
-                && let Err(error) = stage_batch(&mut group, &request.changes, current)
+                && let Err(error) = stage_batch(&mut group, request, current)
             {
                 *refusal = Some(error);
                 continue 'again;
@@ -47,8 +47,8 @@ pub(super) fn stage(requests: &[Request], current: &Current) -> (Group, Vec<Opti
     }
 }
 
-fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Result<()> {
-    for change in changes {
+fn stage_batch(group: &mut Group, request: &Request, current: &Current) -> Result<()> {
+    for change in &request.changes {
         let (space, key, fold) = match change {
             Change::Put { space, key, value } => (*space, key, Fold::Put(value.clone())),
             Change::Delete { space, key } => (*space, key, Fold::Delete),
@@ -60,6 +60,9 @@ fn stage_batch(group: &mut Group, changes: &[Change], current: &Current) -> Resu
             Change::DeleteRange { .. } | Change::Reindex { .. } => continue,
         };
         let full = full_key(space, key);
+        if let (Some(bytes_max), Space::Rows, Fold::Merge(fragment)) = (request.row_bytes_max, space, &fold) {
+            judge(group.folds.get(&full), current.get(&full), fragment, bytes_max)?;
+        }
         let fold = match (group.folds.get(&full), fold) {
             (Some((_, Fold::Put(old))), Fold::Merge(new)) => Fold::Put(merge_values(space, old, &new)?),
             (Some((_, Fold::Merge(old))), Fold::Merge(new)) => Fold::Merge(merge_values(space, old, &new)?),
@@ -93,6 +96,28 @@ fn stage_judged(group: &mut Group, change: &Change, current: &Current) -> Result
     };
     group.folds.insert(full, (space, fold));
     Ok(())
+}
+
+/// Refuses a fragment that makes a row longer than it may be, by what is known of the row here: what was read of it, and what the
+/// group does to it.
+fn judge(folded: Option<&(Space, Fold)>, read: Option<&Bytes>, fragment: &Bytes, bytes_max: usize) -> Result<()> {
+    let folded = folded.map(|(_, fold)| fold);
+    let in_group = match folded {
+        Some(Fold::Put(value) | Fold::Merge(value)) => value.len(),
+        Some(Fold::Delete) | None => 0,
+    };
+    if fragment.len() + in_group + read.map_or(0, Bytes::len) <= bytes_max {
+        return Ok(());
+    }
+    let before = match folded {
+        Some(fold) => after_fold(read, fold),
+        None => read.cloned(),
+    };
+    let after = match &before {
+        Some(before) => merge_values(Space::Rows, before, fragment)?.len(),
+        None => fragment.len(),
+    };
+    judge_row(before.as_ref().map(Bytes::len), fragment, after, bytes_max)
 }
 
 /// Whether something follows from what is stored at this key.

@@ -1,0 +1,115 @@
+//! What an answer may take in memory while it is built.
+//!
+//! A connection's read begins with what is free for each, and asks its connection's share for more whenever what it holds has outgrown
+//! that. Where there is no more it ends with [`Error::NoRoom`]: its caller lets go of everything, waits, and reads again.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::budget::{Reservation, SMALL_ANSWER_BYTES, Share};
+use crate::executor::Error;
+
+/// What an answer may take.
+#[derive(Debug)]
+pub(crate) struct Room<'a> {
+    /// `None`: no connection asks, and nothing is bounded.
+    share: Option<&'a Arc<Share>>,
+    reservations: Vec<Reservation>,
+    /// Bytes that it may take now.
+    bytes: usize,
+}
+
+/// What is encoded, with the bytes that are reserved for it as long as it lives.
+struct Held {
+    content: Vec<u8>,
+    _reservations: Vec<Reservation>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.content
+    }
+}
+
+impl<'a> Room<'a> {
+    /// What is free for an answer of this connection.
+    pub(crate) fn of(share: Option<&'a Arc<Share>>) -> Self {
+        Self {
+            bytes: if share.is_some() {
+                SMALL_ANSWER_BYTES
+            } else {
+                usize::MAX
+            },
+            share,
+            reservations: Vec::new(),
+        }
+    }
+
+    /// Sees to it that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for growing.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`]; [`Error::Invalid`] where no answer may be so large.
+    pub(crate) fn need(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
+        if capacity <= self.bytes {
+            Ok(())
+        } else {
+            self.grow(capacity, bytes)
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
+        let Some(share) = self.share else { return Ok(()) };
+        let bytes_max = share.answer_bytes_max();
+        if bytes > bytes_max {
+            return Err(Error::Invalid(format!(
+                "The answer is larger than {bytes_max} bytes, the most that one may take in memory: ask for pages of fewer rows, or \
+                 raise connections-memory-bytes-max"
+            )));
+        }
+        // By a quarter at least, so that many rows ask seldom.
+        let wanted = capacity.max(self.bytes + self.bytes / 4).min(bytes_max);
+        if wanted <= self.bytes {
+            return Ok(());
+        }
+        let reserved = share
+            .try_reserve(wanted - self.bytes)
+            .ok_or(Error::NoRoom { bytes: wanted })?;
+        self.reservations.push(reserved);
+        self.bytes = wanted;
+        Ok(())
+    }
+
+    /// Waits until there are so many bytes. Nothing else may be held meanwhile.
+    ///
+    /// # Errors
+    /// [`Error::MemoryInUse`] where they did not come in time.
+    pub(crate) async fn of_waiting(share: Option<&'a Arc<Share>>, bytes: usize) -> Result<Self, Error> {
+        let mut room = Self::of(share);
+        let Some(share) = share else { return Ok(room) };
+        let reserved = share.reserve(bytes.min(share.answer_bytes_max())).await;
+        let reserved = reserved.map_err(|_| Error::MemoryInUse)?;
+        room.bytes += reserved.bytes();
+        room.reservations.push(reserved);
+        Ok(room)
+    }
+
+    /// The encoded rows, which keep what is reserved for them until they are dropped.
+    pub(crate) fn hold(self, content: Vec<u8>) -> Bytes {
+        let mut reservations = self.reservations;
+        if reservations.is_empty() {
+            return content.into();
+        }
+        let mut left = content.capacity();
+        reservations.retain_mut(|reservation| {
+            reservation.shrink_to(left);
+            left -= reservation.bytes();
+            reservation.bytes() > 0
+        });
+        Bytes::from_owner(Held {
+            content,
+            _reservations: reservations,
+        })
+    }
+}
