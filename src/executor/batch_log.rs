@@ -3,9 +3,9 @@
 //! ```text
 //! main: !batch record ─► each other store its part ─► main: its part, and the record goes      answered
 //! ```
-//! The record is durable before any part is, and each part before the record goes, whatever the durability. Where a part fails, and where the server ended in between, all parts are written again from
-//! the record: behind, or before the next start answers anybody. Writing a part twice changes nothing, since versions of rows merge; the
-//! parts go where their rows are by then. What goes to one store is one commit and needs no record.
+//! The record is durable before any part is, and each part before the record goes, whatever the durability. Where a part fails, a task
+//! writes all parts again from the record; where the server ended in between, the next start does so before it answers a request.
+//! Writing a part twice changes nothing, since versions of rows merge; the parts go where their rows are by then. What goes to one store is one commit and needs no record.
 //!
 //! **Deletions.** A part that is written again has the timestamps of the batch, so it must meet the deletions that came after it. As long
 //! as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
@@ -18,29 +18,18 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use bytes::Bytes;
-
 use super::catalog::Catalog;
+use super::pending::Logged;
 use super::write::passes::Passes;
 use super::{Error, storage_write};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, Space, Store};
 use crate::partition::{Consistency, StoreId};
 use crate::token::Token;
 
-/// What the records begin with, in the catalog space.
-pub(super) const RECORD: &[u8] = b"!batch";
-
 /// Pauses between tries to write a batch again: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
-
-/// A record.
-pub(super) type Logged = (Vec<u8>, Bytes);
-
-/// The key of a record.
-pub(super) fn key(number: u64) -> Vec<u8> {
-    [RECORD, &number.to_be_bytes()].concat()
-}
 
 /// Makes the record of a batch durable, before any part of it is written.
 pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::Result<()> {
@@ -51,11 +40,22 @@ pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::
     stores.make_durable(main).await
 }
 
+/// Writes all logged batches again that a server which ended has left.
+///
+/// # Errors
+/// When a store fails; the records stay.
+pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<(), Error> {
+    for logged in batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
+        Box::pin(replay(catalog, logged)).await?;
+    }
+    Ok(())
+}
+
 /// Writes all parts of a logged batch to where their rows are now, and removes its record.
 ///
 /// # Errors
 /// When a store fails; the record stays.
-pub(super) async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
+async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
     let damaged = || Error::Server("a record of the batch log is damaged".to_owned());
     let changes = Batch::decode_merges(record).ok_or_else(damaged)?;
     let (parts, passes) = Passes::wait(|| {

@@ -49,7 +49,6 @@ use self::leftovers::{GARBAGE, Leftovers, Moved, garbage_key};
 use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::publication::Publication;
 use crate::clock::Clock;
-use crate::executor::batch_log::{self, Logged};
 use crate::executor::growth::{Growth, needed};
 use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
@@ -57,7 +56,7 @@ use crate::executor::index::{self, Indexes, Progress, Record};
 use crate::executor::logical::{self, Recorded};
 use crate::executor::offers::Offers;
 use crate::executor::paging::PagingKey;
-use crate::executor::pending::Pending;
+use crate::executor::pending::{self, Logged, Pending};
 use crate::executor::probe::PROBE;
 use crate::executor::write::clock::{LAST_BALLOT, WriteClock};
 use crate::executor::{Error, storage_read, storage_write};
@@ -219,7 +218,7 @@ impl Found {
                 // Read before, to open them.
             } else if let Some(place) = key.strip_prefix(leftovers::MOVED) {
                 found.moved.extend(Moved::decode(place));
-            } else if key.starts_with(batch_log::RECORD) {
+            } else if key.starts_with(pending::RECORD) {
                 found.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
             } else if let Some(place) = key.strip_prefix(logical::RECORD) {
                 found.logical.extend(logical::decode(place, value));
@@ -248,8 +247,17 @@ fn partitions_key(id: StorageId) -> Vec<u8> {
     [PARTITIONS, &id.to_be_bytes()].concat()
 }
 
+/// What a server that ended left to be done, in this order, before the next one answers a request.
+pub(crate) struct Unfinished {
+    /// Logged batches to write again (batch_log.rs).
+    pub(super) batches: Vec<Logged>,
+    moved: Vec<Moved>,
+    garbage: Vec<StorageId>,
+}
+
 impl Catalog {
-    /// Reads the catalog of a store; makes one in an empty store.
+    /// Reads the catalog of a store; makes one in an empty store. Logged batches are written again next, then
+    /// [`Catalog::remove_leftovers`] is due.
     ///
     /// # Errors
     /// When the store fails, or a record cannot be read.
@@ -261,7 +269,7 @@ impl Catalog {
         offers: Offers,
         rules: Rules,
         timestamps: WriteClock,
-    ) -> Result<Self, Error> {
+    ) -> Result<(Self, Unfinished), Error> {
         let recorded = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
         let found = Found::read(store).await?;
@@ -344,18 +352,28 @@ impl Catalog {
             leftovers,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
-        for logged in found.batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
-            Box::pin(batch_log::replay(&catalog, logged)).await?;
+        let unfinished = Unfinished {
+            batches: found.batches,
+            moved: found.moved,
+            garbage: found.garbage,
+        };
+        Ok((catalog, unfinished))
+    }
+
+    /// Begins to remove what finished moves and dropped tables left in stores.
+    ///
+    /// # Errors
+    /// When a store cannot be read.
+    pub(crate) async fn remove_leftovers(&self, unfinished: Unfinished) -> Result<(), Error> {
+        for moved in unfinished.moved {
+            self.leftovers.remove_moved(moved, Vec::new());
         }
-        for moved in found.moved {
-            catalog.leftovers.remove_moved(moved, Vec::new());
+        let lists = self.current.load_full();
+        Box::pin(self.leftovers.remove_outside(&lists.partitions)).await?;
+        for id in unfinished.garbage {
+            self.leftovers.remove_number(id, None);
         }
-        let lists = catalog.current.load_full();
-        Box::pin(catalog.leftovers.remove_outside(&lists.partitions)).await?;
-        for id in found.garbage {
-            catalog.leftovers.remove_number(id, None);
-        }
-        Ok(catalog)
+        Ok(())
     }
 
     /// Registers the indexes of the schema, and goes on with the builds of those that are not complete.
@@ -692,7 +710,7 @@ impl Catalog {
 
     /// The key of a new record of the batch log.
     pub(crate) fn new_batch(&self) -> Vec<u8> {
-        batch_log::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
+        pending::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
     }
 
     /// Finds out what became of a change that failed, as soon as the store takes writes again.

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::admission::{Admission, Work};
 use super::answer::{Answer, AnswerKind, BatchKind, ChangeKind, QueryParams, SessionState, Values};
+use super::batch_log;
 use super::catalog::{Catalog, Snapshot};
 use super::counts::Counts;
 use super::disturb::Disturbance;
@@ -183,7 +184,7 @@ impl Database {
             profile: options.profile,
             account: options.account,
         };
-        let catalog = Catalog::open(
+        let (catalog, unfinished) = Catalog::open(
             stores.clone(),
             options.clock.clone(),
             random,
@@ -193,6 +194,8 @@ impl Database {
             write_clock.clone(),
         )
         .await?;
+        batch_log::replay_all(&catalog, &unfinished.batches).await?;
+        catalog.remove_leftovers(unfinished).await?;
         if options.clock_rules.is_confirmed {
             timestamps.confirm();
         }

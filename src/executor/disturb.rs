@@ -17,7 +17,7 @@ use super::error::Error;
 use super::levels;
 use super::read::{nearest, source};
 use super::request::Request;
-use super::write::{Routed, WriteRequest};
+use super::write::request::{Routed, WriteRequest};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::{Consistency, MapError, Nodes, PhysicalPartition, Shortage, TablePartitions};

@@ -3,9 +3,22 @@
 use std::collections::BTreeMap;
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
+use bytes::Bytes;
+
 /// Seconds before a batch was logged from which deletions are kept while it is on its way: requests that had begun by then may have taken
 /// their time before it and hide parts of it. Longer than any request waits for its commit.
 const IN_FLIGHT_SECONDS: i64 = 60;
+
+/// What the keys of batch records begin with, in the catalog space.
+pub(crate) const RECORD: &[u8] = b"!batch";
+
+/// A record of the batch log: its key and its value.
+pub(crate) type Logged = (Vec<u8>, Bytes);
+
+/// The key of the record with a number.
+pub(crate) fn key(number: u64) -> Vec<u8> {
+    [RECORD, &number.to_be_bytes()].concat()
+}
 
 /// The logged batches of which a part may still be written: by the key of the record, when each was logged, s since 1970-01-01 UTC; `None`:
 /// a part of it failed, and it waits to be written again. As many as there are requests and tasks at work on one.

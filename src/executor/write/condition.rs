@@ -30,7 +30,10 @@ use crate::token::Token;
 use crate::types::{CqlType, Native};
 
 use super::passes::by_lists;
-use super::{JUDGEMENTS_MAX, Judged, Outcome, Routed, Staged, WriteRequest, WriteRoom, forms, newest};
+use super::request::{Routed, WriteRequest};
+use super::room::WriteRoom;
+use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
+use super::{forms, newest};
 
 /// The rows that conditions look at, as they are now.
 struct Current<'a> {

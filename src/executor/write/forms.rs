@@ -16,7 +16,7 @@ use crate::schema::Table;
 use crate::token::Token;
 use crate::types::{CqlType, Native};
 
-use super::Routed;
+use super::request::Routed;
 
 /// Whether values of this type may be equal in several forms. Not so many as to make each write of a `double` look first: of
 /// those only NaN has several.

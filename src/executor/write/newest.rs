@@ -11,8 +11,8 @@ use crate::partition::store::{Deletions, Order, RangeTombstone, RowView, Snapsho
 use crate::planner::bound::{BoundModification, BoundTarget, ClusteringRange};
 use crate::token::Token;
 
-use super::Routed;
 use super::condition::rows_asked;
+use super::request::Routed;
 
 /// What is read and written of one logical partition.
 #[derive(Default)]

@@ -6,8 +6,10 @@ use bytes::Bytes;
 
 use super::fragment::{FragmentWriter, Stamp, reads_before};
 use super::prices::{all_indexes, how, indexed};
+use super::request::{Routed, WriteRequest};
+use super::room::WriteRoom;
 use super::staged::{Marked, Staged};
-use super::{Routed, WriteRequest, WriteRoom, whole_row};
+use super::whole_row;
 use crate::executor::limits::too_large;
 use crate::executor::{Error, logical, storage_read};
 use crate::partition::PhysicalPartition;

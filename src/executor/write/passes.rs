@@ -5,10 +5,10 @@
 
 use std::sync::Arc;
 
-use super::{Routed, WriteRoom};
+use super::request::Routed;
 use crate::executor::Error;
 use crate::partition::store::{Batch, Space};
-use crate::partition::{Consistency, Entry, Pass, TablePartitions, WriteGate};
+use crate::partition::{Entry, Pass, TablePartitions, WriteGate};
 use crate::token::Token;
 
 /// Being inside the gates of all partitions that a request writes to.
@@ -20,7 +20,7 @@ pub(crate) struct Passes {
 }
 
 /// A gate that is not open.
-enum Closed {
+pub(super) enum Closed {
     Held(Arc<WriteGate>),
     Superseded,
 }
@@ -41,7 +41,9 @@ impl Passes {
         Ok(())
     }
 
-    fn of<'a>(routed: impl Iterator<Item = (&'a TablePartitions, &'a [bytes::Bytes])>) -> Result<Self, Closed> {
+    pub(super) fn of<'a>(
+        routed: impl Iterator<Item = (&'a TablePartitions, &'a [bytes::Bytes])>,
+    ) -> Result<Self, Closed> {
         let mut passes = Self::default();
         for (partitions, keys) in routed {
             for key in keys {
@@ -101,40 +103,6 @@ impl Passes {
                 }
             }
         }
-    }
-}
-
-impl WriteRoom {
-    /// Goes through the gates of all partitions that are written to. Where one has been moved since the request began: the lists to go
-    /// by, one for each modification.
-    ///
-    /// # Errors
-    /// When a table is gone meanwhile, or nobody knows where its rows are.
-    pub(crate) async fn pass(
-        &self,
-        modifications: &[Routed<'_>],
-        consistency: Consistency,
-    ) -> Result<(Passes, Option<Vec<Arc<TablePartitions>>>), Error> {
-        let routed = modifications.iter();
-        let routed = routed.map(|routed| (routed.partitions, routed.modification.partition_keys.as_slice()));
-        if let Ok(passes) = Passes::of(routed) {
-            return Ok((passes, None));
-        }
-        // Boxed, since it is rare: every write's future would be as large.
-        let (lists, passes) = Box::pin(Passes::wait(|| {
-            self.catalog.refuse_unsure(consistency)?;
-            let snapshot = self.catalog.load();
-            let (mut lists, mut gates) = (Vec::with_capacity(modifications.len()), Vec::new());
-            for routed in modifications {
-                let list = snapshot.partitions(routed.table())?;
-                let keys = routed.modification.partition_keys.iter();
-                gates.extend(keys.map(|key| Arc::clone(&list.of(Token::of(key)).gate)));
-                lists.push(Arc::clone(list));
-            }
-            Ok((lists, gates))
-        }))
-        .await?;
-        Ok((passes, Some(lists)))
     }
 }
 

@@ -6,8 +6,9 @@ use bytes::Bytes;
 
 use super::one_partition::OnePartition;
 use super::passes::Passes;
+use super::request::{Routed, WriteRequest};
+use super::room::WriteRoom;
 use super::size::BatchSize;
-use super::{Routed, WriteRequest, WriteRoom};
 use crate::executor::batch_log;
 use crate::executor::catalog::Catalog;
 use crate::executor::logical::{Admitted, Weight};

@@ -1,0 +1,200 @@
+//! Carrying out modifications without conditions: lock where the outcome depends on stored rows, pass the gates, stage, commit.
+
+use std::sync::Arc;
+
+use super::fragment::Stamp;
+use super::one_partition::OnePartition;
+use super::passes::{Passes, by_lists};
+use super::request::{Routed, WriteRequest};
+use super::room::WriteRoom;
+use super::size::BatchSize;
+use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
+use super::{forms, whole_row};
+use crate::executor::disturb::admit_writes;
+use crate::executor::{Error, storage_write};
+use crate::partition::store::Error as StoreError;
+use crate::partition::{Consistency, Held, TablePartitions};
+use crate::planner::guardrails::Threshold;
+use crate::schema::Table;
+use crate::throughput::Charges;
+use crate::token::Token;
+
+impl WriteRoom {
+    /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how large they
+    /// may be together; `None`: any size. Gives a warning when they are large.
+    ///
+    /// # Errors
+    /// When replicas are missing, an operation cannot be applied, a store refuses, or they are too large.
+    pub(crate) async fn apply(
+        &self,
+        modifications: &[Routed<'_>],
+        request: &WriteRequest,
+        size: Option<&Threshold>,
+        charges: &mut Charges,
+    ) -> Result<Vec<String>, Error> {
+        for _ in 0..JUDGEMENTS_MAX {
+            if let Outcome::Written(warnings) = self.apply_once(modifications, request, size, charges).await? {
+                return Ok(warnings);
+            }
+        }
+        Err(storage_write(
+            &StoreError::OpenedAgain,
+            request.consistency,
+            request.write_type,
+        ))
+    }
+
+    async fn apply_once(
+        &self,
+        modifications: &[Routed<'_>],
+        request: &WriteRequest,
+        size: Option<&Threshold>,
+        charges: &mut Charges,
+    ) -> Result<Outcome, Error> {
+        let must_read = modifications
+            .iter()
+            .any(|routed| routed.reads_before() || forms::must_look(routed.table()) || self.rewrites(routed));
+        let held = if must_read {
+            Some(self.lock(modifications).await)
+        } else {
+            None
+        };
+        let (passes, lists) = self.pass(modifications, request.consistency).await?;
+        let by_lists = by_lists(modifications, lists.as_ref());
+        let modifications = by_lists.as_deref().unwrap_or(modifications);
+        let mut staged = Staged {
+            size: size.map(|_| BatchSize::default()),
+            judged: if must_read {
+                Judged::now(modifications)
+            } else {
+                Judged::default()
+            },
+            passes,
+            ..Staged::default()
+        };
+        let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
+        for routed in modifications {
+            let stored = if must_read {
+                forms::as_stored(routed).await?
+            } else {
+                None
+            };
+            let modification = stored.as_ref().unwrap_or(routed.modification);
+            let routed = Routed {
+                modification,
+                ..*routed
+            };
+            self.stage(&routed, timestamp, request, &mut staged, charges).await?;
+        }
+        let warning = match (size, staged.size.take()) {
+            (Some(threshold), Some(size)) => {
+                let modifications: Vec<_> = modifications.iter().map(|routed| routed.modification).collect();
+                size.judge(threshold, &modifications)?
+            }
+            _ => None,
+        };
+        admit_writes(&self.nodes, modifications, request)?;
+        let mut outcome = staged.commit(self, request, held, charges).await?;
+        if let Outcome::Written(warnings) = &mut outcome {
+            warnings.extend(warning);
+        }
+        Ok(outcome)
+    }
+
+    /// Goes through the gates of all partitions that are written to. Where one has been moved since the request began: the lists to go
+    /// by, one for each modification.
+    ///
+    /// # Errors
+    /// When a table is gone meanwhile, or nobody knows where its rows are.
+    pub(crate) async fn pass(
+        &self,
+        modifications: &[Routed<'_>],
+        consistency: Consistency,
+    ) -> Result<(Passes, Option<Vec<Arc<TablePartitions>>>), Error> {
+        let routed = modifications.iter();
+        let routed = routed.map(|routed| (routed.partitions, routed.modification.partition_keys.as_slice()));
+        if let Ok(passes) = Passes::of(routed) {
+            return Ok((passes, None));
+        }
+        // Boxed, since it is rare: every write's future would be as large.
+        let (lists, passes) = Box::pin(Passes::wait(|| {
+            self.catalog.refuse_unsure(consistency)?;
+            let snapshot = self.catalog.load();
+            let (mut lists, mut gates) = (Vec::with_capacity(modifications.len()), Vec::new());
+            for routed in modifications {
+                let list = snapshot.partitions(routed.table())?;
+                let keys = routed.modification.partition_keys.iter();
+                gates.extend(keys.map(|key| Arc::clone(&list.of(Token::of(key)).gate)));
+                lists.push(Arc::clone(list));
+            }
+            Ok((lists, gates))
+        }))
+        .await?;
+        Ok((passes, Some(lists)))
+    }
+
+    /// Whether what is stored of a modification's rows is written again.
+    pub(super) fn rewrites(&self, routed: &Routed<'_>) -> bool {
+        self.ttl_of_rows && whole_row::concerns(routed.modification)
+    }
+
+    /// Locks the logical partitions of these modifications.
+    pub(crate) async fn lock(&self, modifications: &[Routed<'_>]) -> Held {
+        self.stripes
+            .lock_all(modifications.iter().flat_map(Routed::stripes))
+            .await
+    }
+
+    /// Adds what a modification writes.
+    pub(crate) async fn stage(
+        &self,
+        routed: &Routed<'_>,
+        timestamp_micros: i64,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let modification = routed.modification;
+        let ttl = modification
+            .ttl_seconds
+            .unwrap_or_else(|| u32::try_from(routed.table().options.default_time_to_live).unwrap_or(0));
+        self.limits.check_ttl(ttl)?;
+        refuse_overflow(routed.table(), ttl, request.now_seconds)?;
+        let stamp = Stamp {
+            timestamp_micros: modification.timestamp.unwrap_or(timestamp_micros),
+            now_seconds: request.now_seconds,
+            ttl_seconds: (ttl > 0 && !routed.table().is_counter).then_some(ttl),
+        };
+        for partition_key in &modification.partition_keys {
+            let token = Token::of(partition_key);
+            let partition = routed.partitions.of(token);
+            let one = OnePartition {
+                room: self,
+                routed,
+                partition,
+                partition_key,
+                token,
+                stamp,
+            };
+            one.stage(request, staged, charges).await?;
+        }
+        Ok(())
+    }
+}
+
+/// The last second at which Cassandra's cells can expire: 2038-01-19T03:14:06Z.
+const EXPIRY_SECONDS_MAX: i64 = 2_147_483_646;
+
+/// Refuses what would expire later than Cassandra can say (ExpirationDateOverflowHandling, policy REJECT), so that nobody comes
+/// to depend on it.
+fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
+    if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "Request on table {}.{} with ttl of {ttl_seconds} seconds exceeds maximum supported expiration date of \
+         2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
+         to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
+        table.keyspace, table.name
+    )))
+}

@@ -1,0 +1,48 @@
+//! A modification on its way: what it asks for and where its table's rows are.
+
+use super::fragment::reads_before;
+use crate::partition::{Consistency, TablePartitions};
+use crate::planner::bound::BoundModification;
+use crate::schema::Table;
+use crate::token::Token;
+
+/// What of a request matters to its writes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct WriteRequest {
+    /// µs; `None`: the node's.
+    pub(crate) timestamp_micros: Option<i64>,
+    pub(crate) now_seconds: i64,
+    pub(crate) consistency: Consistency,
+    /// The level at which a condition is decided.
+    pub(crate) serial_consistency: Consistency,
+    /// The protocol's name of the kind of write, for errors.
+    pub(crate) write_type: &'static str,
+}
+
+/// A modification and where its table's rows are.
+#[derive(Clone, Copy)]
+pub(crate) struct Routed<'a> {
+    pub(crate) modification: &'a BoundModification,
+    pub(crate) partitions: &'a TablePartitions,
+}
+
+impl Routed<'_> {
+    pub(super) fn table(&self) -> &Table {
+        &self.modification.table
+    }
+
+    pub(super) fn reads_before(&self) -> bool {
+        self.modification
+            .operations
+            .iter()
+            .any(|(_, operation)| reads_before(operation))
+    }
+
+    pub(super) fn stripes(&self) -> impl Iterator<Item = (u32, i64)> {
+        let table = self.modification.table.storage_id;
+        self.modification
+            .partition_keys
+            .iter()
+            .map(move |key| (table, Token::of(key).value()))
+    }
+}
