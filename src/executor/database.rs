@@ -1,18 +1,17 @@
 //! The whole database behind one facade: what the server calls, and what tests call without one.
 
+mod options;
 mod reads;
 mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
-use std::time::Duration;
 
 use grammar::ast;
 use uuid::Uuid;
 
-use super::admission::{Admission, Work};
+use super::admission::Work;
 use super::answer::{Answer, AnswerKind, BatchKind, ChangeKind, QueryParams, SessionState, Values};
-use super::batch_log;
 use super::catalog::{Catalog, Snapshot};
 use super::counts::Counts;
 use super::disturb::Disturbance;
@@ -23,89 +22,30 @@ use super::figures::{Figures, PartitionFigures, StoreFigures};
 use super::heat;
 use super::index::check::{IndexCheck, check_indexes};
 use super::ledger::Ledger;
-use super::limits::SizeLimits;
-use super::logical::{Guarded, LogicalPartitions};
-use super::meter::Meter;
-use super::offers::{Offers, ThroughputRules};
+use super::logical::LogicalPartitions;
 use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::plans::{PlanCache, PlannedAt, Statement};
 use super::probe::{Probe, Prober};
 use super::receipt::Executed;
 use super::request::Request;
 use super::survey::{TableSurvey, survey};
+use super::sweep::Sweeper;
 use super::watch::Watch;
 use super::write::WriteRoom;
-use super::write::clock::{ListKeys, WriteClock};
-use crate::clock::{Clock, Timestamps};
+use crate::clock::Clock;
 use crate::functions::{Context, Timeuuids};
 use crate::metrics::Statements;
-use crate::partition::store::{self, Url};
-use crate::partition::{Consistency, HeatLimits, Nodes, Stores, Stripes};
+use crate::partition::store::Swept;
+use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
 use crate::planner::bound::{BoundBatch, BoundPartitions, Value};
-use crate::planner::rules::{self, Rules};
+use crate::planner::rules::Rules;
 use crate::planner::{self, Guardrails, Plan, ddl};
 use crate::profile::Profile;
 use crate::schema::node::{HotKey, LargePartition, Live, NodeInfo, ThroughputShown};
 use crate::schema::{Schema, StorageId, system};
-use crate::throughput::{Charges, Coefficients, RequestUnits};
+use crate::throughput::{Charges, RequestUnits};
 
-/// How a database is opened.
-#[derive(Clone)]
-pub struct Options {
-    /// Where data is kept.
-    pub url: Url,
-    /// Settings of the store.
-    pub store: store::Options,
-    /// Time.
-    pub clock: Clock,
-    /// Where all randomness comes from.
-    pub seed: u64,
-    /// This node and its peers, as the system tables tell; its `host_id` is taken from the store, and those of the other virtual nodes
-    /// follow from it.
-    pub node: NodeInfo,
-    /// Bytes of rows after which a page ends, if the client asked for pages at all.
-    pub page_bytes_max: usize,
-    /// Amounts that are warned of or refused.
-    pub guardrails: Guardrails,
-    /// What operations cost, in request units.
-    pub prices: Coefficients,
-    /// How large things may be.
-    pub limits: SizeLimits,
-    /// What is done when the wall clock jumps.
-    pub clock_rules: ClockRules,
-    /// Statements that the request log keeps; 0: none.
-    pub request_log_max: usize,
-    /// Whom to behave as.
-    pub profile: Profile,
-    /// How throughput is dealt with.
-    pub throughput: ThroughputRules,
-    /// The account that it stands for, in the profile `cosmos`.
-    pub account: rules::Account,
-}
-
-/// What is done when the wall clock jumps ahead.
-#[derive(Clone, Copy, Debug)]
-pub struct ClockRules {
-    /// How far ahead of what the stores recorded, plus the time passed, it may be for what expired to be removed.
-    pub jump_max: Duration,
-    /// An operator says that it is right.
-    pub is_confirmed: bool,
-}
-
-impl Default for ClockRules {
-    fn default() -> Self {
-        Self {
-            jump_max: Timestamps::JUMP_MAX,
-            is_confirmed: false,
-        }
-    }
-}
-
-impl Options {
-    /// Bytes after which a page ends unless set otherwise: enough that a page of 5,000 small rows is whole, little enough that
-    /// many clients' pages fit into memory.
-    pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
-}
+pub use self::options::{ClockRules, Options};
 
 /// What only the server knows, asked for when a view shows it.
 pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
@@ -157,91 +97,7 @@ impl Database {
     /// # Errors
     /// When the store cannot be opened or its catalog cannot be read.
     pub async fn open(options: Options) -> Result<Self, Error> {
-        let timestamps = Timestamps::new(options.clock.clone(), options.clock_rules.jump_max);
-        let store_options = store::Options {
-            timestamps: Some(timestamps.clone()),
-            ..options.store.clone()
-        };
-        let opened = Stores::open(&options.url, &store_options, options.clock.clone()).await;
-        let stores = opened.map_err(|error| Error::Server(error.to_string()))?;
-        let mut random = fastrand::Rng::with_seed(options.seed);
-        let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
-        let draws = Arc::new(Draws::new(random.u64(..)));
-        let write_clock = WriteClock::new(timestamps.clone());
-        let list_keys = ListKeys::new(write_clock.clone(), random.u32(..));
-        let mut node = options.node;
-        let nodes = Arc::new(Nodes::new(node.virtual_nodes, options.clock.clone()));
-        let data_centers = data_centers(&node);
-        let watch = Watch::new(options.clock.clone());
-        let meter = Meter::new(
-            options.throughput.is_metered,
-            options.request_log_max,
-            options.clock.clone(),
-        );
-        let admission = Admission::new(options.throughput, options.clock.clone(), Arc::clone(&draws));
-        let offers = Offers::new(options.throughput, options.clock.clone());
-        let rules = Rules {
-            profile: options.profile,
-            account: options.account,
-        };
-        let (catalog, unfinished) = Catalog::open(
-            stores.clone(),
-            options.clock.clone(),
-            random,
-            data_centers,
-            offers,
-            rules,
-            write_clock.clone(),
-        )
-        .await?;
-        batch_log::replay_all(&catalog, &unfinished.batches).await?;
-        catalog.remove_leftovers(unfinished).await?;
-        if options.clock_rules.is_confirmed {
-            timestamps.confirm();
-        }
-        write_clock.catch_up().await;
-        node.host_id = catalog.host_id;
-        let rails = &options.guardrails;
-        let (bytes, tombstones) = (rails.partition_bytes, rails.partition_tombstones);
-        let guarded = Guarded { bytes, tombstones };
-        let times = (options.clock.clone(), write_clock.clone());
-        let logical = LogicalPartitions::new(&options.limits, guarded, times, &catalog.logical, &catalog.pending);
-        node.name_virtual_nodes();
-        let catalog = Arc::new(catalog);
-        Ok(Self {
-            catalog: Arc::clone(&catalog),
-            stores,
-            writes: WriteRoom {
-                catalog,
-                clock: write_clock,
-                list_keys,
-                stripes: Stripes::default(),
-                limits: options.limits,
-                logical: Arc::new(logical),
-                nodes: Arc::clone(&nodes),
-                ttl_of_rows: rules.profile.is_cosmos(),
-            },
-            plans: PlanCache::default(),
-            seen: (0..nodes.count()).map(|place| node.seen_from(place)).collect(),
-            nodes,
-            live: OnceLock::new(),
-            page_bytes_max: options.page_bytes_max,
-            row_cache_bytes_max: options.store.row_cache_bytes_max,
-            watch,
-            prober: Prober::default(),
-            guardrails: options.guardrails,
-            ledger: Ledger {
-                prices: options.prices,
-                rules,
-                admission,
-                meter,
-            },
-            counts: Counts::new(options.clock.clone()),
-            clock: options.clock,
-            rules,
-            timeuuids,
-            draws,
-        })
+        options.open().await
     }
 
     /// Makes everything durable and closes the stores. Requests after it fail.
@@ -293,16 +149,6 @@ impl Database {
     /// The catalog at this moment.
     pub(super) fn snapshot(&self) -> Arc<Snapshot> {
         Arc::clone(&self.catalog.load())
-    }
-
-    /// The time against which expiry is judged, seconds since 1970-01-01 UTC.
-    pub(super) fn now_seconds(&self) -> i64 {
-        self.writes.clock.now_seconds()
-    }
-
-    /// Whether what expired may be removed: the clock is believed.
-    pub(super) fn may_purge(&self) -> bool {
-        self.writes.clock.may_purge()
     }
 
     #[cfg(test)]
@@ -680,6 +526,31 @@ impl Database {
         .await
     }
 
+    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
+    /// `gc_grace_seconds`; nothing while the clock is not believed. Leaves out a table that is dropped and a physical partition that is
+    /// moved meanwhile.
+    ///
+    /// # Errors
+    /// The first failure of a store; everything else was swept nevertheless.
+    pub async fn sweep(&self) -> Result<Swept, Error> {
+        self.sweeper().sweep().await
+    }
+
+    /// As [`Database::sweep`], of one table; of one that is not there, nothing.
+    ///
+    /// # Errors
+    /// As [`Database::sweep`].
+    pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
+        self.sweeper().sweep_table(keyspace, table).await
+    }
+
+    fn sweeper(&self) -> Sweeper<'_> {
+        Sweeper {
+            catalog: &self.catalog,
+            clock: &self.writes.clock,
+        }
+    }
+
     /// Makes the physical partitions whose time has come after a change of throughput. Returns the number of tables.
     ///
     /// # Errors
@@ -788,17 +659,6 @@ impl Database {
     pub fn largest_partitions(&self) -> Vec<LargePartition> {
         self.figures().largest_partitions()
     }
-}
-
-fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {
-    let mut names: Vec<&String> = node.peers.iter().map(|peer| &peer.data_center).collect();
-    names.push(&node.data_center);
-    names.sort_unstable();
-    names.dedup();
-    names
-        .into_iter()
-        .map(|name| (name.clone(), node.nodes_in(name)))
-        .collect()
 }
 
 /// Cassandra says the same in several places, with another first word.

@@ -6,21 +6,33 @@
 
 use std::sync::Arc;
 
-use super::database::Database;
+use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
+use super::write::clock::WriteClock;
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{self, Sweep, Swept, key};
 use crate::schema::Table;
 use crate::token::Token;
 
-impl Database {
+/// Sweeps tables.
+#[derive(Clone, Copy)]
+pub(super) struct Sweeper<'a> {
+    pub(super) catalog: &'a Catalog,
+    pub(super) clock: &'a WriteClock,
+}
+
+impl Sweeper<'_> {
+    fn snapshot(self) -> Arc<Snapshot> {
+        Arc::clone(&self.catalog.load())
+    }
+
     /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
     /// `gc_grace_seconds`; nothing while the clock is not believed. Writers do not wait for it; it may stop anywhere. A table dropped
     /// meanwhile is left to its own removal, a physical partition that is being moved to the next sweep.
     ///
     /// # Errors
     /// The first failure of a store; everything else was swept nevertheless.
-    pub async fn sweep(&self) -> Result<Swept, Error> {
+    pub(super) async fn sweep(self) -> Result<Swept, Error> {
         let tables: Vec<Arc<Table>> = {
             let snapshot = self.snapshot();
             let keyspaces = snapshot.schema.keyspaces.values();
@@ -38,11 +50,11 @@ impl Database {
         }
     }
 
-    /// As [`Database::sweep`], of one table; of one that is not there, nothing.
+    /// As [`Sweeper::sweep`], of one table; of one that is not there, nothing.
     ///
     /// # Errors
-    /// As [`Database::sweep`].
-    pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
+    /// As [`Sweeper::sweep`].
+    pub(super) async fn sweep_table(self, keyspace: &str, table: &str) -> Result<Swept, Error> {
         let table = {
             let snapshot = self.snapshot();
             let keyspace = snapshot.schema.keyspaces.get(keyspace);
@@ -61,16 +73,16 @@ impl Database {
     ///
     /// # Errors
     /// The first failure; the other partitions were swept nevertheless.
-    async fn sweep_partitions(&self, table: &Table, swept: &mut Swept) -> store::Result<()> {
+    async fn sweep_partitions(self, table: &Table, swept: &mut Swept) -> store::Result<()> {
         let mut outcome = Ok(());
         let mut next = Some(i64::MIN);
-        while let Some(lower) = next.filter(|_| self.may_purge()) {
+        while let Some(lower) = next.filter(|_| self.clock.may_purge()) {
             // Looked up each time: whoever keeps a list keeps what lies where its partitions were.
             let Some((partition, grace_seconds)) = self.place_to_sweep(table, lower) else {
                 break;
             };
             next = partition.upper.checked_add(1);
-            let now_seconds = self.now_seconds();
+            let now_seconds = self.clock.now_seconds();
             let range = key::token_range(table.storage_id, lower, partition.upper);
             let pending = &self.catalog.pending;
             let gc_before_seconds = pending.purge_horizon_seconds(now_seconds.saturating_sub(grace_seconds));
@@ -85,7 +97,7 @@ impl Database {
     }
 
     /// The physical partition of a token, and the table's `gc_grace_seconds` now; `None`: the table is gone.
-    fn place_to_sweep(&self, table: &Table, token: i64) -> Option<(Arc<PhysicalPartition>, i64)> {
+    fn place_to_sweep(self, table: &Table, token: i64) -> Option<(Arc<PhysicalPartition>, i64)> {
         let snapshot = self.snapshot();
         let keyspace = snapshot.schema.keyspaces.get(&table.keyspace)?;
         let now = keyspace.tables.get(&table.name);

@@ -1,0 +1,188 @@
+//! How a database is put together from its options.
+
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use super::super::admission::Admission;
+use super::super::batch_log;
+use super::super::catalog::Catalog;
+use super::super::counts::Counts;
+use super::super::draws::Draws;
+use super::super::error::Error;
+use super::super::ledger::Ledger;
+use super::super::limits::SizeLimits;
+use super::super::logical::{Guarded, LogicalPartitions};
+use super::super::meter::Meter;
+use super::super::offers::{Offers, ThroughputRules};
+use super::super::plans::PlanCache;
+use super::super::probe::Prober;
+use super::super::watch::Watch;
+use super::super::write::WriteRoom;
+use super::super::write::clock::{ListKeys, WriteClock};
+use super::Database;
+use crate::clock::{Clock, Timestamps};
+use crate::functions::Timeuuids;
+use crate::partition::store::{self, Url};
+use crate::partition::{Nodes, Stores, Stripes};
+use crate::planner::Guardrails;
+use crate::planner::rules::{self, Rules};
+use crate::profile::Profile;
+use crate::schema::node::NodeInfo;
+use crate::throughput::Coefficients;
+
+/// How a database is opened.
+#[derive(Clone)]
+pub struct Options {
+    /// Where data is kept.
+    pub url: Url,
+    /// Settings of the store.
+    pub store: store::Options,
+    /// Time.
+    pub clock: Clock,
+    /// Where all randomness comes from.
+    pub seed: u64,
+    /// This node and its peers, as the system tables tell; its `host_id` is taken from the store, and those of the other virtual nodes
+    /// follow from it.
+    pub node: NodeInfo,
+    /// Bytes of rows after which a page ends, if the client asked for pages at all.
+    pub page_bytes_max: usize,
+    /// Amounts that are warned of or refused.
+    pub guardrails: Guardrails,
+    /// What operations cost, in request units.
+    pub prices: Coefficients,
+    /// How large things may be.
+    pub limits: SizeLimits,
+    /// What is done when the wall clock jumps.
+    pub clock_rules: ClockRules,
+    /// Statements that the request log keeps; 0: none.
+    pub request_log_max: usize,
+    /// Whom to behave as.
+    pub profile: Profile,
+    /// How throughput is dealt with.
+    pub throughput: ThroughputRules,
+    /// The account that it stands for, in the profile `cosmos`.
+    pub account: rules::Account,
+}
+
+/// What is done when the wall clock jumps ahead.
+#[derive(Clone, Copy, Debug)]
+pub struct ClockRules {
+    /// How far ahead of what the stores recorded, plus the time passed, it may be for what expired to be removed.
+    pub jump_max: Duration,
+    /// An operator says that it is right.
+    pub is_confirmed: bool,
+}
+
+impl Default for ClockRules {
+    fn default() -> Self {
+        Self {
+            jump_max: Timestamps::JUMP_MAX,
+            is_confirmed: false,
+        }
+    }
+}
+
+impl Options {
+    /// Bytes after which a page ends unless set otherwise: enough that a page of 5,000 small rows is whole, little enough that
+    /// many clients' pages fit into memory.
+    pub const PAGE_BYTES_MAX: usize = 1024 * 1024;
+
+    /// Opens the database.
+    ///
+    /// # Errors
+    /// As [`Database::open`].
+    pub(super) async fn open(self) -> Result<Database, Error> {
+        let timestamps = Timestamps::new(self.clock.clone(), self.clock_rules.jump_max);
+        let store_options = store::Options {
+            timestamps: Some(timestamps.clone()),
+            ..self.store.clone()
+        };
+        let opened = Stores::open(&self.url, &store_options, self.clock.clone()).await;
+        let stores = opened.map_err(|error| Error::Server(error.to_string()))?;
+        let mut random = fastrand::Rng::with_seed(self.seed);
+        let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
+        let draws = Arc::new(Draws::new(random.u64(..)));
+        let write_clock = WriteClock::new(timestamps.clone());
+        let list_keys = ListKeys::new(write_clock.clone(), random.u32(..));
+        let mut node = self.node;
+        let nodes = Arc::new(Nodes::new(node.virtual_nodes, self.clock.clone()));
+        let data_centers = data_centers(&node);
+        let watch = Watch::new(self.clock.clone());
+        let meter = Meter::new(self.throughput.is_metered, self.request_log_max, self.clock.clone());
+        let admission = Admission::new(self.throughput, self.clock.clone(), Arc::clone(&draws));
+        let offers = Offers::new(self.throughput, self.clock.clone());
+        let rules = Rules {
+            profile: self.profile,
+            account: self.account,
+        };
+        let (catalog, unfinished) = Catalog::open(
+            stores.clone(),
+            self.clock.clone(),
+            random,
+            data_centers,
+            offers,
+            rules,
+            write_clock.clone(),
+        )
+        .await?;
+        batch_log::replay_all(&catalog, &unfinished.batches).await?;
+        catalog.remove_leftovers(unfinished).await?;
+        if self.clock_rules.is_confirmed {
+            timestamps.confirm();
+        }
+        write_clock.catch_up().await;
+        node.host_id = catalog.host_id;
+        let rails = &self.guardrails;
+        let (bytes, tombstones) = (rails.partition_bytes, rails.partition_tombstones);
+        let guarded = Guarded { bytes, tombstones };
+        let times = (self.clock.clone(), write_clock.clone());
+        let logical = LogicalPartitions::new(&self.limits, guarded, times, &catalog.logical, &catalog.pending);
+        node.name_virtual_nodes();
+        let catalog = Arc::new(catalog);
+        Ok(Database {
+            catalog: Arc::clone(&catalog),
+            stores,
+            writes: WriteRoom {
+                catalog,
+                clock: write_clock,
+                list_keys,
+                stripes: Stripes::default(),
+                limits: self.limits,
+                logical: Arc::new(logical),
+                nodes: Arc::clone(&nodes),
+                ttl_of_rows: rules.profile.is_cosmos(),
+            },
+            plans: PlanCache::default(),
+            seen: (0..nodes.count()).map(|place| node.seen_from(place)).collect(),
+            nodes,
+            live: OnceLock::new(),
+            page_bytes_max: self.page_bytes_max,
+            row_cache_bytes_max: self.store.row_cache_bytes_max,
+            watch,
+            prober: Prober::default(),
+            guardrails: self.guardrails,
+            ledger: Ledger {
+                prices: self.prices,
+                rules,
+                admission,
+                meter,
+            },
+            counts: Counts::new(self.clock.clone()),
+            clock: self.clock,
+            rules,
+            timeuuids,
+            draws,
+        })
+    }
+}
+
+fn data_centers(node: &NodeInfo) -> Vec<(String, usize)> {
+    let mut names: Vec<&String> = node.peers.iter().map(|peer| &peer.data_center).collect();
+    names.push(&node.data_center);
+    names.sort_unstable();
+    names.dedup();
+    names
+        .into_iter()
+        .map(|name| (name.clone(), node.nodes_in(name)))
+        .collect()
+}
