@@ -82,7 +82,7 @@ const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
         "executor",
         "storage",
-        33,
+        37,
         "`partition::store` re-exports it: the executor builds keys and reads cells until hosted partitions take rows by key",
     ),
     (
@@ -94,18 +94,11 @@ const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
 ];
 
 /// Folder, files in its circles of more than two files at most, and why still.
-const KNOTS: &[(&str, usize, &str)] = &[
-    (
-        "executor",
-        7,
-        "the catalog reads others' records, and writes take the request from `disturb` and `batch_log`",
-    ),
-    (
-        "storage/engine",
-        8,
-        "`committer`, `fjall` and `group` take from each other, each engine's opening and its committer likewise",
-    ),
-];
+const KNOTS: &[(&str, usize, &str)] = &[(
+    "storage/engine",
+    8,
+    "`committer`, `fjall` and `group` take from each other, each engine's opening and its committer likewise",
+)];
 
 /// Lines of code a file may have, tests at its end left out.
 const LINES_MAX: usize = 700;
@@ -114,10 +107,8 @@ const LINES_MAX: usize = 700;
 const LONG_FILES: &[(&str, usize)] = &[
     ("grammar/src/ast.rs", 1270),
     ("grammar/src/print.rs", 1192),
-    ("src/executor/catalog.rs", 876),
-    ("src/executor/database.rs", 828),
     ("src/executor/index/read.rs", 714),
-    ("src/executor/logical.rs", 823),
+    ("src/executor/logical.rs", 759),
     ("src/executor/read/sink.rs", 727),
     ("src/executor/read/source.rs", 707),
     ("src/planner/narrow.rs", 767),

@@ -32,7 +32,7 @@ use std::time::{Duration, Instant};
 /// What a run does.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// Trials for each kind of sync: of `fdatasync` spread over the first [`CALLS`] of a thread, of `fsync` the first ones.
+    /// Trials for each kind of sync: of `fdatasync` spread over the first 60 of a thread, of `fsync` the first ones.
     pub calls: u32,
     /// How often a disk is filled, for each engine.
     pub fulls: u32,

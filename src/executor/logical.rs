@@ -22,8 +22,9 @@
 //! Deliberately absent: bytes of deletion records. In a table whose partitions were never written since the start nothing is known of
 //! those below an eighth of the limit.
 
+mod count;
+
 use std::collections::{BTreeMap, BTreeSet};
-use std::ops::ControlFlow;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -31,21 +32,21 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
-use super::index::rows::IndexedRows;
 use super::limits::{SizeLimits, in_words};
 use super::pending::Pending;
-use super::sweep::sweep_partition;
+use super::sweep::partition::sweep_partition;
 use super::write::clock::WriteClock;
 use super::{Error, storage_read};
 use crate::clock::Clock;
-use crate::partition::store::{
-    Batch, CellRef, CellStateRef, Derivation, Entries, Order, Row, RowView, Space, Store, Sweep, key,
-};
+use crate::partition::store::{Batch, Space, Store, Sweep, key};
 use crate::partition::{Gauges, PhysicalPartition};
 use crate::planner::Threshold;
 use crate::planner::guardrails::Level;
 use crate::schema::node::LargePartition;
 use crate::schema::{Schema, StorageId, Table};
+
+use self::count::{Counted, count};
+pub(crate) use self::count::{entries_of, printed_key};
 
 /// What the records of watched partitions begin with, in the catalog space.
 pub(super) const RECORD: &[u8] = b"!logical";
@@ -337,14 +338,6 @@ impl Guarded {
             }
         }
     }
-}
-
-/// What a partition was found to hold.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-struct Counted {
-    bytes: u64,
-    /// Deleted cells and elements, deleted rows without such, and two for each deleted range.
-    tombstones: u64,
 }
 
 /// The sizes of logical partitions, as far as they matter.
@@ -741,75 +734,6 @@ fn full(cap: u64) -> Error {
         "Partition key reached maximum size of {}. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
         in_words(cap)
     ))
-}
-
-/// A partition key as CQL, cut where it is long.
-pub(super) fn printed_key(table: &Table, key: &[u8]) -> String {
-    const CHARACTERS_MAX: usize = 256;
-    let values = super::value::key_components(key, table.partition_key_count);
-    let columns = table.columns.iter();
-    let printed: Vec<String> = columns
-        .zip(values)
-        .map(|(column, value)| column.ty.to_literal(value))
-        .collect();
-    let printed = printed.join(", ");
-    match printed.char_indices().nth(CHARACTERS_MAX) {
-        Some((end, _)) => format!("{}…", printed.get(..end).unwrap_or_default()),
-        None => printed,
-    }
-}
-
-/// Bytes of a partition's rows as they are stored, and of the index entries that they derive; and its tombstones.
-async fn count(store: &Store, table: &Arc<Table>, token: i64, partition_key: &[u8]) -> Result<Counted, Error> {
-    let prefix = key::partition_prefix(table.storage_id, token, partition_key);
-    let indexed = IndexedRows::of(table);
-    let mut found = Counted::default();
-    let at = store.snapshot();
-    let range = key::partition_range(&prefix);
-    let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-        found.bytes += (key.len() + value.len()) as u64;
-        if let Ok(row) = RowView::parse(value) {
-            if let Some(indexed) = &indexed {
-                found.bytes += entries_bytes(indexed, key, &row);
-            }
-            found.tombstones += tombstones(&row);
-        }
-        ControlFlow::Continue(())
-    });
-    walked.await.map_err(|error| storage_read(&error))?;
-    let deletions = store.deletions(table.storage_id, token, partition_key, &at).await;
-    let deletions = deletions.map_err(|error| storage_read(&error))?;
-    found.tombstones += u64::from(deletions.partition.is_some()) + 2 * deletions.ranges.len() as u64;
-    Ok(found)
-}
-
-/// The tombstones of a stored row.
-fn tombstones(row: &RowView<'_>) -> u64 {
-    let is_dead = |cell: &CellRef<'_>| matches!(cell.state, CellStateRef::Tombstone { .. });
-    let cells = row.cells().flatten().filter(is_dead).count() as u64;
-    if cells == 0 {
-        return u64::from(row.deletion().is_some());
-    }
-    cells
-}
-
-/// Bytes of the index entries that what is written to a row can derive.
-pub(crate) fn entries_of(table: &Arc<Table>, key: &[u8], row: &Row) -> u64 {
-    let Some(indexed) = IndexedRows::of(table) else {
-        return 0;
-    };
-    let encoded = row.encode();
-    RowView::parse(&encoded).map_or(0, |row| entries_bytes(&indexed, key, &row))
-}
-
-fn entries_bytes(indexed: &IndexedRows, key: &[u8], row: &RowView<'_>) -> u64 {
-    let mut entries = Entries::default();
-    indexed.derive(key, row, &mut entries);
-    let entries = entries.into_sorted();
-    entries
-        .iter()
-        .map(|(key, value)| (key.len() + value.len()) as u64)
-        .sum()
 }
 
 fn record_key((table, token): Place) -> Vec<u8> {

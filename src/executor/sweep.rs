@@ -4,8 +4,11 @@
 //! stride it goes through the gate of the physical partition, as a writer does, so that a move waits for what it has begun. A partition
 //! that is being moved is left out: what a sweep removes is not noted for the copy. It never waits for a mover.
 
+pub(super) mod partition;
+
 use std::sync::Arc;
 
+use self::partition::sweep_partition;
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::write::clock::WriteClock;
@@ -105,25 +108,4 @@ impl Sweeper<'_> {
         let partition = snapshot.partitions_of(table.storage_id)?.of(Token::bound(token));
         Some((Arc::clone(partition), now.options.gc_grace_seconds.into()))
     }
-}
-
-/// Sweeps a range of a physical partition, as far as it is not moved meanwhile.
-///
-/// # Errors
-/// When its store fails; what was swept before stays so.
-pub(super) async fn sweep_partition(partition: &PhysicalPartition, mut sweep: Sweep) -> store::Result<Swept> {
-    while let Some(pass) = partition.gate.enter_to_sweep() {
-        let is_done = match partition.store.sweep_stride(&mut sweep).await {
-            Ok(stride) => stride.is_break(),
-            // What was judged before need not be so any more; the next sweep begins anew.
-            Err(store::Error::OpenedAgain) => true,
-            Err(error) => return Err(error),
-        };
-        drop(pass);
-        if is_done {
-            break;
-        }
-        tokio::task::yield_now().await;
-    }
-    Ok(sweep.swept())
 }
