@@ -281,6 +281,9 @@ enum Command {
     },
     /// Measures what metering costs: a server with it and one without, loaded in turn.
     Metering {
+        /// Compare servers of this program with those of another one instead, both with metering.
+        #[arg(long)]
+        against: Option<PathBuf>,
         /// How often servers are started.
         #[arg(long, default_value_t = 5)]
         starts: usize,
@@ -534,12 +537,14 @@ pub fn run() -> Outcome<bool> {
         }),
         Command::Malformed { frames, seed } => malformed::run(frames, seed),
         Command::Metering {
+            against,
             starts,
             fours,
             round_millis,
             ratio_max,
             load,
         } => metering::run(&metering::Options {
+            against,
             starts,
             fours,
             round: Duration::from_millis(round_millis),

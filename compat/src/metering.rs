@@ -1,4 +1,5 @@
-//! What metering costs: two servers of the same program, one with `metering = false`, loaded in turn with the same operations.
+//! What metering costs: two servers of the same program, one with `metering = false`, loaded in turn with the same operations. Or what a
+//! change costs: this program against another one, both with metering.
 //!
 //! ```text
 //! start:  off ─ on ─ on ─ off   off ─ on ─ on ─ off   …      one kind of operation, one ratio for each four rounds
@@ -10,14 +11,16 @@
 //! the true one lies with 95 % (order statistics, whatever the distribution): a bound is missed only when all of it lies above.
 
 use crate::bench::{self, Kind};
-use crate::server::{CpuTimes, Server};
+use crate::server::{self, CpuTimes, Server};
 use crate::{Error, Outcome};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// What to run.
 #[derive(Debug)]
 pub struct Options {
+    /// Another program: servers of both are compared, and the data is made by the other one. `None`: metering is compared.
+    pub against: Option<PathBuf>,
     /// How often servers are started.
     pub starts: usize,
     /// Groups of four rounds for each kind of operation and start.
@@ -78,9 +81,11 @@ pub fn run(options: &Options) -> Outcome<bool> {
         }
     }
     let mut good = true;
-    println!(
-        "server CPU µs for an operation, with metering and without; their ratio, the interval of its median, its quartiles:"
-    );
+    let compared = options
+        .against
+        .as_ref()
+        .map_or("with metering and without", |_| "of this program and of the other");
+    println!("server CPU µs for an operation, {compared}; their ratio, the interval of its median, its quartiles:");
     for (kind, measured) in kinds.iter().zip(&mut measured) {
         let ratio = Spread::of(&mut measured.ratios);
         let is_missed = options.ratio_max.is_some_and(|max| ratio.low > max);
@@ -141,14 +146,19 @@ struct Pair {
 impl Pair {
     fn start(folder: &Path, first_is_on: bool, options: &Options) -> Outcome<Self> {
         let filled = folder.join("data");
-        let server = Server::start(&format!("file:{}", filled.display()), folder)?;
+        let other = options.against.clone().map_or_else(server::program, Ok)?;
+        let server = Server::start_program(&other, &format!("file:{}", filled.display()), &[], folder)?;
         bench::prepare(server.address(), &options.load)?;
         server.kill()?;
         let server = |name: &str, is_on: bool| {
             let folder = folder.join(name);
             copy(&filled, &folder.join("data"))?;
             let data = format!("file:{}", folder.join("data").display());
-            Server::start_with(&data, &[&format!("--metering={is_on}")], &folder)
+            match &options.against {
+                None => Server::start_with(&data, &[&format!("--metering={is_on}")], &folder),
+                Some(_) if is_on => Server::start(&data, &folder),
+                Some(other) => Server::start_program(other, &data, &[], &folder),
+            }
         };
         Ok(Self {
             first: server("first", first_is_on)?,

@@ -55,7 +55,15 @@ impl Server {
     /// # Errors
     /// When it cannot be started or ends before it is ready.
     pub fn start_with(data: &str, arguments: &[&str], folder: &Path) -> Outcome<Self> {
-        let mut command = Command::new(program()?);
+        Self::start_program(&program()?, data, arguments, folder)
+    }
+
+    /// As [`Server::start_with`], of another program.
+    ///
+    /// # Errors
+    /// When it cannot be started or ends before it is ready.
+    pub fn start_program(program: &Path, data: &str, arguments: &[&str], folder: &Path) -> Outcome<Self> {
+        let mut command = Command::new(program);
         command.args(["serve", "--data", data, "--listen", "127.0.0.1:0"]);
         command.args(arguments);
         Self::spawn(command, folder)
