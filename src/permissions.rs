@@ -3,8 +3,8 @@
 //! | what | mode | where it is set |
 //! | --- | --- | --- |
 //! | directories of data | 0700 | [`create_directory`], [`tighten`] |
-//! | files of data, lock files, keys | 0600 | [`keep_new_files_private`], [`write`] with [`PRIVATE`], [`tighten`] |
-//! | certificates | 0644 | [`write`] with [`PUBLIC`]; [`tighten`] leaves files of its list as they are |
+//! | files of data, lock files, keys | 0600 | [`keep_new_files_private`], [`write()`] with [`PRIVATE`], [`tighten`] |
+//! | certificates | 0644 | [`write()`] with [`PUBLIC`]; [`tighten`] leaves files of its list as they are |
 //!
 //! A password or key that the settings name belongs to its user, so it is refused, not changed, when others can read it
 //! ([`check_secret`]). Our own data directory is ours to change: an older program created it by the umask, and a refusal there

@@ -9,7 +9,7 @@
 //! What must be there depends on the durability:
 //!
 //! - `group`: all that was acknowledged;
-//! - `periodic:100`: what was acknowledged [`PERIODIC_SLACK`] before the cut; `os`: nothing need be;
+//! - `periodic:100`: what was acknowledged `PERIODIC_SLACK` before the cut; `os`: nothing need be;
 //! - any: the server starts, no batch is half there, what is there of a client's writes is what it wrote first, `check-indexes` holds.
 //!
 //! **Negative controls.** With `os` (`file` only), and with syncs that do nothing (strace answers for the kernel), the same run judged as `group`

@@ -2,7 +2,7 @@
 //! answer; then all rows are counted.
 //!
 //! An engine may write its log out sooner than that, whatever is written: then the server is ended when the log is about as long as it
-//! ever got, which is told. A run with less than [`LOG_BYTES_MIN`] of log proves nothing.
+//! ever got, which is told. A run with less than `LOG_BYTES_MIN` of log proves nothing.
 
 use crate::launch::Launch;
 use crate::raw::request::{self, Bound, Params};
