@@ -1,8 +1,10 @@
-//! Consistency levels: how many replicas must take part in a request.
+//! Consistency levels: how many replicas must take part in a request; and the kinds of write, which errors name beside a level.
 //!
 //! A value that every room may know, as it may know a token: it comes with a frame, is judged with a statement, and decides over a
 //! replica set. What a level means in a room is said there: its code in `wire::value`, the replicas it needs in
 //! `partition::replicas`.
+
+use serde::{Deserialize, Serialize};
 
 /// How many replicas must take part: `[consistency]` (native_protocol_v5.spec §3).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash)]
@@ -60,5 +62,61 @@ impl Consistency {
     #[must_use]
     pub const fn is_serial(self) -> bool {
         matches!(self, Self::Serial | Self::LocalSerial)
+    }
+}
+
+/// The kind of a write, as errors name it (native_protocol_v5.spec §8, `<writeType>`). Python's driver breaks on any other name.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "SCREAMING_SNAKE_CASE")]
+#[expect(missing_docs, reason = "the names are the protocol's own")]
+pub enum WriteKind {
+    Simple,
+    Batch,
+    UnloggedBatch,
+    Counter,
+    BatchLog,
+    Cas,
+    View,
+    Cdc,
+}
+
+impl WriteKind {
+    /// Every kind.
+    pub const ALL: [Self; 8] = [
+        Self::Simple,
+        Self::Batch,
+        Self::UnloggedBatch,
+        Self::Counter,
+        Self::BatchLog,
+        Self::Cas,
+        Self::View,
+        Self::Cdc,
+    ];
+
+    /// The name on the wire, and in a fault plan.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Simple => "SIMPLE",
+            Self::Batch => "BATCH",
+            Self::UnloggedBatch => "UNLOGGED_BATCH",
+            Self::Counter => "COUNTER",
+            Self::BatchLog => "BATCH_LOG",
+            Self::Cas => "CAS",
+            Self::View => "VIEW",
+            Self::Cdc => "CDC",
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::WriteKind;
+
+    #[test]
+    fn a_fault_plan_names_a_write_kind_as_the_wire_does() {
+        for kind in WriteKind::ALL {
+            assert_eq!(serde_json::to_value(kind).unwrap(), kind.name());
+        }
     }
 }

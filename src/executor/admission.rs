@@ -31,6 +31,7 @@ use super::receipt::Executed;
 use super::request::Request;
 use super::shape::shape;
 use crate::clock::Clock;
+use crate::consistency::WriteKind;
 use crate::metrics;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
@@ -87,8 +88,8 @@ impl Drop for Waiting<'_> {
 pub(super) enum Work {
     /// SELECT.
     Read,
-    /// The protocol's name of the kind of write.
-    Write(&'static str),
+    /// The kind of write.
+    Write(WriteKind),
 }
 
 impl Work {
@@ -100,11 +101,11 @@ impl Work {
                 required: 1,
                 data_present: false,
             },
-            Self::Write(write_type) => Error::WriteTimeout {
+            Self::Write(write_kind) => Error::WriteTimeout {
                 consistency,
                 received: 0,
                 required: 1,
-                write_type,
+                write_kind,
             },
         }
     }

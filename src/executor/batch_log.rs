@@ -22,6 +22,7 @@ use super::catalog::Catalog;
 use super::pending::Logged;
 use super::write::passes::Passes;
 use super::{Error, storage_write};
+use crate::consistency::WriteKind;
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, Space, Store};
 use crate::partition::{Consistency, StoreId};
@@ -79,7 +80,7 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
         Ok((parts, gates))
     })
     .await?;
-    let failed = |error: store::Error| storage_write(&error, Consistency::All, "BATCH");
+    let failed = |error: store::Error| storage_write(&error, Consistency::All, WriteKind::Batch);
     let mut others = Vec::new();
     for (id, (store, batch)) in parts {
         let to_note = passes.keys_to_note(&batch);

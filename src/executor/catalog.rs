@@ -50,6 +50,7 @@ use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::open::{Found, schema_of};
 use self::publication::Publication;
 use crate::clock::Clock;
+use crate::consistency::WriteKind;
 use crate::executor::growth::{Growth, needed};
 use crate::executor::index::build::Build;
 use crate::executor::index::change::{Difference, renumbered};
@@ -455,7 +456,7 @@ impl Catalog {
                 if mutant::is_on(Mutant::ForgetUnsureChange) {
                     publication.end();
                 }
-                Err(storage_write(&error, Consistency::All, "SIMPLE"))
+                Err(storage_write(&error, Consistency::All, WriteKind::Simple))
             }
         }
     }
@@ -475,7 +476,7 @@ impl Catalog {
         }
         Err(Error::WriteFailure {
             consistency,
-            write_type: "SIMPLE",
+            write_kind: WriteKind::Simple,
             message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
         })
     }
@@ -667,7 +668,7 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     let committed = store.commit(batch).await;
     committed
         .map(|_| ())
-        .map_err(|error| storage_write(&error, Consistency::All, "SIMPLE"))
+        .map_err(|error| storage_write(&error, Consistency::All, WriteKind::Simple))
 }
 
 fn gone(keyspace: &str, table: &str) -> Error {

@@ -33,6 +33,7 @@ use super::sweep::Sweeper;
 use super::watch::Watch;
 use super::write::WriteRoom;
 use crate::clock::Clock;
+use crate::consistency::WriteKind;
 use crate::functions::{Context, Timeuuids};
 use crate::metrics::Statements;
 use crate::partition::store::Swept;
@@ -407,7 +408,7 @@ impl Database {
                 refuse_system(&table.keyspace)?;
                 self.ledger
                     .admission
-                    .admit_metadata(request, Work::Write("SIMPLE"))
+                    .admit_metadata(request, Work::Write(WriteKind::Simple))
                     .await?;
                 if let Ok(partitions) = request.snapshot.partitions(table) {
                     self.disturbance().admit_truncate(table, partitions)?;
@@ -457,7 +458,7 @@ impl Database {
         let statement = given.as_ref().unwrap_or(statement);
         self.ledger
             .admission
-            .admit_metadata(request, Work::Write("SIMPLE"))
+            .admit_metadata(request, Work::Write(WriteKind::Simple))
             .await?;
         let outcome = self.catalog.change(statement, keyspace).await?;
         // What is kept for each table is gone through only when one may have gone.

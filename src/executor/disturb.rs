@@ -18,6 +18,7 @@ use super::levels;
 use super::read::{nearest, source};
 use super::request::Request;
 use super::write::request::{Routed, WriteRequest};
+use crate::consistency::WriteKind;
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::{Consistency, MapError, Nodes, PhysicalPartition, Shortage, TablePartitions};
@@ -32,7 +33,7 @@ use crate::token::Token;
 #[derive(Clone, Copy)]
 enum Kind {
     Read,
-    Write(&'static str),
+    Write(WriteKind),
 }
 
 /// A physical partition as fault plans and replica sets name it.
@@ -76,9 +77,15 @@ pub(super) fn admit_writes(nodes: &Nodes, modifications: &[Routed<'_>], request:
             continue;
         }
         let set = nodes.replicas(&place);
-        match request.write_type {
-            "CAS" => set.admit_conditional(request.serial_consistency, request.consistency)?,
-            _ => set.admit_write(request.consistency)?,
+        match request.write_kind {
+            WriteKind::Cas => set.admit_conditional(request.serial_consistency, request.consistency)?,
+            WriteKind::Simple
+            | WriteKind::Batch
+            | WriteKind::UnloggedBatch
+            | WriteKind::Counter
+            | WriteKind::BatchLog
+            | WriteKind::View
+            | WriteKind::Cdc => set.admit_write(request.consistency)?,
         }
     }
     Ok(())
@@ -102,19 +109,11 @@ fn timeout(kind: Kind, consistency: Consistency, counts: &Counts) -> Error {
             required,
             data_present: counts.data_present,
         },
-        Kind::Write(write_type) => Error::WriteTimeout {
+        Kind::Write(write_kind) => Error::WriteTimeout {
             consistency,
             received,
             required,
-            write_type: match counts.write_type.as_deref() {
-                Some("SIMPLE") => "SIMPLE",
-                Some("BATCH") => "BATCH",
-                Some("UNLOGGED_BATCH") => "UNLOGGED_BATCH",
-                Some("COUNTER") => "COUNTER",
-                Some("BATCH_LOG") => "BATCH_LOG",
-                Some("CAS") => "CAS",
-                _ => write_type,
-            },
+            write_kind: counts.write_kind.unwrap_or(write_kind),
         },
     }
 }
@@ -212,11 +211,11 @@ impl Disturbance<'_> {
         }
         let number = self.nodes.begin();
         admit_writes(self.nodes, modifications, write)?;
-        let statement = match write.write_type {
-            "CAS" => StatementKind::Conditional,
-            "COUNTER" => StatementKind::Counter,
-            "BATCH" | "UNLOGGED_BATCH" => StatementKind::Batch,
-            _ => StatementKind::Write,
+        let statement = match write.write_kind {
+            WriteKind::Cas => StatementKind::Conditional,
+            WriteKind::Counter => StatementKind::Counter,
+            WriteKind::Batch | WriteKind::UnloggedBatch => StatementKind::Batch,
+            WriteKind::Simple | WriteKind::BatchLog | WriteKind::View | WriteKind::Cdc => StatementKind::Write,
         };
         let subject = Subject {
             places: &places,
@@ -239,9 +238,9 @@ impl Disturbance<'_> {
             self.split_under(&modification.table, partitions.of(token), Some(token.value()))
                 .await?;
         }
-        let kind = Kind::Write(write.write_type);
-        let level = match write.write_type {
-            "CAS" => write.serial_consistency,
+        let kind = Kind::Write(write.write_kind);
+        let level = match write.write_kind {
+            WriteKind::Cas => write.serial_consistency,
             _ => write.consistency,
         };
         if let Some(error) = self.refusal(&ordered, kind, level).await {
@@ -300,9 +299,9 @@ impl Disturbance<'_> {
                 consistency,
                 message: "Operation failed - received 0 responses and 1 failures".to_owned(),
             },
-            Kind::Write(write_type) => Error::WriteFailure {
+            Kind::Write(write_kind) => Error::WriteFailure {
                 consistency,
-                write_type,
+                write_kind,
                 message: if self.rules.profile.is_cosmos() {
                     // Cosmos's words for HTTP's 449, which it tells as a failed write.
                     "Conflicting request to resource has been attempted. Retry to avoid conflicts.".to_owned()

@@ -1,5 +1,6 @@
 //! What can go wrong with a request, by what the client is told.
 
+use crate::consistency::WriteKind;
 use crate::partition::{Consistency, MapError, Shortage};
 
 /// Why a request was not carried out. Each variant is one of the protocol's error codes; texts are Cassandra's where people read them.
@@ -51,8 +52,8 @@ pub enum Error {
         received: u32,
         /// Acknowledgements that were needed.
         required: u32,
-        /// The protocol's name of the kind of write: `SIMPLE`, `BATCH`, `COUNTER`, `CAS`, ….
-        write_type: &'static str,
+        /// The kind of write.
+        write_kind: WriteKind,
     },
     /// The read was not answered by enough replicas in time.
     #[error("Operation timed out - received only {received} responses.")]
@@ -71,8 +72,8 @@ pub enum Error {
     WriteFailure {
         /// The level asked for.
         consistency: Consistency,
-        /// The protocol's name of the kind of write.
-        write_type: &'static str,
+        /// The kind of write.
+        write_kind: WriteKind,
         /// What the store said.
         message: String,
     },
@@ -243,7 +244,7 @@ pub(crate) fn storage_read(error: &crate::partition::store::Error) -> Error {
 pub(crate) fn storage_write(
     error: &crate::partition::store::Error,
     consistency: Consistency,
-    write_type: &'static str,
+    write_kind: WriteKind,
 ) -> Error {
     if let crate::partition::store::Error::RowTooLarge { bytes, bytes_max } = error {
         return Error::Invalid(format!(
@@ -252,7 +253,7 @@ pub(crate) fn storage_write(
     }
     Error::WriteFailure {
         consistency,
-        write_type,
+        write_kind,
         message: error.to_string(),
     }
 }

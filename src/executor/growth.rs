@@ -16,6 +16,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::error::Error;
+use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 use crate::schema::{Keyspace, Schema, Table, Throughput};
 
@@ -92,7 +93,7 @@ impl Growth {
                 if concerned && self.is_going_on(old) {
                     return Err(Error::WriteFailure {
                         consistency: Consistency::One,
-                        write_type: "SIMPLE",
+                        write_kind: WriteKind::Simple,
                         // The fact is documented, the words are ours.
                         message:
                             "The scale operation cannot be performed because another scale operation is in progress."

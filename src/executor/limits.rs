@@ -8,6 +8,7 @@
 use bytes::Bytes;
 
 use super::Error;
+use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 
 /// The limits of a database. `None`: no limit, or Cassandra's own.
@@ -97,20 +98,20 @@ impl SizeLimits {
         &self,
         bytes: u64,
         consistency: Consistency,
-        write_type: &'static str,
+        write_kind: WriteKind,
     ) -> Result<(), Error> {
         match self.request_bytes_max {
-            Some(max) if bytes > max => Err(too_large(consistency, write_type)),
+            Some(max) if bytes > max => Err(too_large(consistency, write_kind)),
             _ => Ok(()),
         }
     }
 }
 
 /// What Cosmos says of a row or a request that is too large.
-pub(super) fn too_large(consistency: Consistency, write_type: &'static str) -> Error {
+pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Error {
     Error::WriteFailure {
         consistency,
-        write_type,
+        write_kind,
         message: "Request size is too large".to_owned(),
     }
 }
@@ -162,7 +163,7 @@ mod tests {
         let keys = |key: &'static str| [Bytes::from_static(b"k"), Bytes::from_static(key.as_bytes())];
         assert!(some.check_partition_keys(&keys("abc")).is_ok());
         assert!(some.check_partition_keys(&keys("abcd")).is_err());
-        assert!(some.check_request(10, Consistency::One, "SIMPLE").is_ok());
-        assert!(some.check_request(11, Consistency::One, "SIMPLE").is_err());
+        assert!(some.check_request(10, Consistency::One, WriteKind::Simple).is_ok());
+        assert!(some.check_request(11, Consistency::One, WriteKind::Simple).is_err());
     }
 }

@@ -44,7 +44,7 @@
 use serde::{Deserialize, Serialize};
 
 use super::replicas::REPLICAS;
-use crate::consistency::Consistency;
+use crate::consistency::{Consistency, WriteKind};
 
 /// Most faults in a plan.
 pub const FAULTS_MAX: usize = 256;
@@ -142,7 +142,7 @@ pub struct Fault {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub data_present: Option<bool>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub write_type: Option<String>,
+    pub write_type: Option<WriteKind>,
 }
 
 /// A plan: a seed and what goes wrong. The empty one is that nothing does.
@@ -175,9 +175,6 @@ pub enum PlanError {
     #[error("a plan has at most {FAULTS_MAX} faults")]
     TooMany,
 }
-
-/// Write types that a timeout may be told with, besides the write's own.
-const WRITE_TYPES: [&str; 6] = ["SIMPLE", "BATCH", "UNLOGGED_BATCH", "COUNTER", "BATCH_LOG", "CAS"];
 
 impl Plan {
     /// Reads a plan in TOML.
@@ -288,10 +285,9 @@ impl Fault {
             self.write_type.is_some() && action != Action::Timeout,
             "write-type is for timeout",
         )?;
-        let is_type = |name: &String| WRITE_TYPES.contains(&name.as_str());
         refuse(
-            self.write_type.as_ref().is_some_and(|name| !is_type(name)),
-            "no write type has this name",
+            matches!(self.write_type, Some(WriteKind::View | WriteKind::Cdc)),
+            "no write of this server is of the type VIEW or CDC",
         )
     }
 
@@ -406,7 +402,7 @@ pub struct Counts {
     /// Whether the one asked for data did.
     pub data_present: bool,
     /// Another kind of write than it was.
-    pub write_type: Option<String>,
+    pub write_kind: Option<WriteKind>,
 }
 
 /// How far a fault has come.
@@ -471,7 +467,7 @@ impl Course {
             let counts = || Counts {
                 received: fault.received,
                 data_present: fault.data_present.unwrap_or(false),
-                write_type: fault.write_type.clone(),
+                write_kind: fault.write_type,
             };
             let outcome = match fault.action {
                 Action::Delay => {
@@ -688,7 +684,14 @@ mod tests {
                 "no consistency level",
             ),
             ("[[fault]]\naction = \"timeout\"\nreceived = 5", "no more than four"),
-            ("[[fault]]\naction = \"timeout\"\nwrite-type = \"ODD\"", "no write type"),
+            (
+                "[[fault]]\naction = \"timeout\"\nwrite-type = \"ODD\"",
+                "unknown variant `ODD`",
+            ),
+            (
+                "[[fault]]\naction = \"timeout\"\nwrite-type = \"VIEW\"",
+                "no write of this server",
+            ),
             ("[[fault]]\naction = \"split\"\nms = 3", "ms is for"),
             ("[[fault]]\naction = \"split\"\npartition = 3", "one of a table"),
         ] {

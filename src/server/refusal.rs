@@ -4,22 +4,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use crate::executor::Error;
 use crate::metrics;
-use crate::wire::response::{ErrorBody, ErrorCode, ErrorDetail, FailureReason, WriteType};
-
-fn write_type(name: &str) -> WriteType {
-    let all = [
-        WriteType::Batch,
-        WriteType::UnloggedBatch,
-        WriteType::Counter,
-        WriteType::BatchLog,
-        WriteType::Cas,
-        WriteType::View,
-        WriteType::Cdc,
-    ];
-    all.into_iter()
-        .find(|known| known.name() == name)
-        .unwrap_or(WriteType::Simple)
-}
+use crate::wire::response::{ErrorBody, ErrorCode, ErrorDetail, FailureReason};
 
 fn count(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
@@ -70,14 +55,14 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
             consistency,
             received,
             required,
-            write_type: name,
+            write_kind,
         } => ErrorBody::detailed(
             text,
             ErrorDetail::WriteTimeout {
                 consistency: *consistency,
                 received: count(*received),
                 block_for: count(*required),
-                write_type: write_type(name),
+                write_kind: *write_kind,
                 contentions: 0,
             },
         ),
@@ -97,7 +82,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         ),
         Error::WriteFailure {
             consistency,
-            write_type: name,
+            write_kind,
             ..
         } => ErrorBody::detailed(
             text,
@@ -106,7 +91,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
                 received: 0,
                 block_for: 1,
                 failures: failed_here(),
-                write_type: write_type(name),
+                write_kind: *write_kind,
             },
         ),
         Error::ReadFailure { consistency, .. } => ErrorBody::detailed(

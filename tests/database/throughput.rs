@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use helenus::clock::Clock;
+use helenus::consistency::WriteKind;
 use helenus::executor::{Answer, AnswerKind, Error, QueryParams, ThroughputRules};
 
 const REPLICATION: &str = "replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
@@ -520,7 +521,7 @@ async fn who_waits_for_a_minute_has_timed_out() {
         matches!(
             error,
             Error::WriteTimeout {
-                write_type: "SIMPLE",
+                write_kind: WriteKind::Simple,
                 ..
             }
         ),

@@ -12,6 +12,7 @@ use cassandra_protocol::compression::Compression as TheirCompression;
 use cassandra_protocol::frame::message_response::ResponseBody;
 use cassandra_protocol::frame::message_result::ResResultBody;
 use cassandra_protocol::frame::{Envelope, Serialize, Version as TheirVersion};
+use helenus::consistency::WriteKind;
 use helenus::types::{CqlType, Native, UserType};
 use helenus::wire::frame::Header;
 use helenus::wire::request::{
@@ -20,7 +21,7 @@ use helenus::wire::request::{
 };
 use helenus::wire::response::{
     Body, ChangeKind, ChangeTarget, ColumnSpec, ErrorBody, ErrorCode, ErrorDetail, Event, FailureReason, Metadata,
-    MetadataMode, Prepared, Response, Rows, SchemaChange, StatusChange, TopologyChange, WriteType,
+    MetadataMode, Prepared, Response, Rows, SchemaChange, StatusChange, TopologyChange,
 };
 use helenus::wire::{BatchType, Compression, Consistency, Value, Version};
 use proptest::prelude::*;
@@ -335,7 +336,7 @@ fn errors() -> Vec<ErrorBody> {
             consistency,
             received,
             block_for,
-            write_type: WriteType::Batch,
+            write_kind: WriteKind::Batch,
             contentions: 0,
         },
         ErrorDetail::ReadTimeout {
@@ -356,7 +357,7 @@ fn errors() -> Vec<ErrorBody> {
             received,
             block_for,
             failures,
-            write_type: WriteType::Simple,
+            write_kind: WriteKind::Simple,
         },
         ErrorDetail::FunctionFailure {
             keyspace: "ks".into(),

@@ -28,6 +28,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use tokio::sync::watch;
 
+use crate::consistency::WriteKind;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, StoreId, Stores, TablePartitions};
@@ -356,7 +357,7 @@ pub(super) fn stores_left(
 /// Removes all of a number from all stores, then its record. The record that gave it up is durable before, and each removal before the
 /// record goes.
 async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
-    let failed = |error: store::Error| storage_write(&error, Consistency::All, "SIMPLE");
+    let failed = |error: store::Error| storage_write(&error, Consistency::All, WriteKind::Simple);
     stores.make_durable(stores.main()).await.map_err(failed)?;
     let mut others = Vec::new();
     for (id_of, store) in stores.all() {

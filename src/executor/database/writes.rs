@@ -10,6 +10,7 @@ use super::super::error::Error;
 use super::super::levels;
 use super::super::write::{Routed, WriteRequest, size};
 use super::{Database, Request, refuse_system};
+use crate::consistency::WriteKind;
 use crate::mutant::{self, Mutant};
 use crate::partition::Consistency;
 use crate::planner::Threshold;
@@ -29,12 +30,12 @@ impl Database {
         let is_counter = modification.table.is_counter;
         let routed = [self.route(request, modification)?];
         let is_conditional = modification.condition != BoundCondition::Always;
-        let write_type = match (is_conditional, is_counter) {
-            (true, _) => "CAS",
-            (false, true) => "COUNTER",
-            (false, false) => "SIMPLE",
+        let write_kind = match (is_conditional, is_counter) {
+            (true, _) => WriteKind::Cas,
+            (false, true) => WriteKind::Counter,
+            (false, false) => WriteKind::Simple,
         };
-        let write = self.write_request(request, write_type, &modification.table)?;
+        let write = self.write_request(request, write_kind, &modification.table)?;
         if !is_conditional && !is_counter && write.consistency.is_serial() {
             return Err(Error::Invalid(
                 "You must use conditional updates for serializable writes".to_owned(),
@@ -77,17 +78,17 @@ impl Database {
             .iter()
             .map(|modification| self.route(request, modification));
         let routed = routed.collect::<Result<Vec<_>, _>>()?;
-        let write_type = match batch.kind {
-            _ if batch.conditional => "CAS",
-            BatchKind::Logged => "BATCH",
-            BatchKind::Unlogged => "UNLOGGED_BATCH",
-            BatchKind::Counter => "COUNTER",
+        let write_kind = match batch.kind {
+            _ if batch.conditional => WriteKind::Cas,
+            BatchKind::Logged => WriteKind::Batch,
+            BatchKind::Unlogged => WriteKind::UnloggedBatch,
+            BatchKind::Counter => WriteKind::Counter,
         };
         let tables = || batch.modifications.iter().map(|modification| &modification.table);
         let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
         let table = table.ok_or_else(|| Error::Server("a batch with members has no table".to_owned()))?;
         // Cassandra lets a batch without conditions be written at SERIAL.
-        let mut write = self.write_request(request, write_type, table)?;
+        let mut write = self.write_request(request, write_kind, table)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let mut warnings = Vec::new();
         let told_after = self.ask_before(request, &routed, &write, &mut warnings).await?;
@@ -134,7 +135,7 @@ impl Database {
         } else {
             Box::pin(self.disturbance().disturb_write(request, routed, write)).await?
         };
-        self.admit_writes(request, routed, write.write_type).await?;
+        self.admit_writes(request, routed, write.write_kind).await?;
         Ok(told_after)
     }
 
@@ -143,7 +144,7 @@ impl Database {
         &self,
         request: &Request<'_>,
         routed: &[Routed<'_>],
-        write_type: &'static str,
+        write_kind: WriteKind,
     ) -> Result<(), Error> {
         let mut concerned = Concerned::default();
         for one in routed {
@@ -154,7 +155,7 @@ impl Database {
         }
         self.ledger
             .admission
-            .admit(request, concerned, Work::Write(write_type))
+            .admit(request, concerned, Work::Write(write_kind))
             .await
     }
 
@@ -172,12 +173,12 @@ impl Database {
     fn write_request(
         &self,
         request: &Request<'_>,
-        write_type: &'static str,
+        write_kind: WriteKind,
         table: &Table,
     ) -> Result<WriteRequest, Error> {
         let consistency = levels::write(&self.rules, request.params.consistency);
         let invalid = |text: String| Err(Error::Invalid(text));
-        if write_type == "CAS" {
+        if write_kind == WriteKind::Cas {
             let serial = request.params.serial_consistency;
             if serial.is_some_and(|serial| !serial.is_serial()) {
                 return invalid(
@@ -217,7 +218,7 @@ impl Database {
             now_seconds: request.now_seconds,
             consistency,
             serial_consistency: request.params.serial_consistency.unwrap_or(Consistency::Serial),
-            write_type,
+            write_kind,
         })
     }
 }

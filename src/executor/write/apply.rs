@@ -40,7 +40,7 @@ impl WriteRoom {
         Err(storage_write(
             &StoreError::OpenedAgain,
             request.consistency,
-            request.write_type,
+            request.write_kind,
         ))
     }
 

@@ -241,7 +241,7 @@ impl OnePartition<'_> {
             _ => written,
         };
         if together > bytes_max {
-            return Err(too_large(request.consistency, request.write_type));
+            return Err(too_large(request.consistency, request.write_kind));
         }
         Ok(())
     }

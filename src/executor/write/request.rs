@@ -1,6 +1,7 @@
 //! A modification on its way: what it asks for and where its table's rows are.
 
 use super::fragment::reads_before;
+use crate::consistency::WriteKind;
 use crate::partition::{Consistency, TablePartitions};
 use crate::planner::bound::BoundModification;
 use crate::schema::Table;
@@ -15,8 +16,8 @@ pub(crate) struct WriteRequest {
     pub(crate) consistency: Consistency,
     /// The level at which a condition is decided.
     pub(crate) serial_consistency: Consistency,
-    /// The protocol's name of the kind of write, for errors.
-    pub(crate) write_type: &'static str,
+    /// The kind of write, for errors.
+    pub(crate) write_kind: WriteKind,
 }
 
 /// A modification and where its table's rows are.

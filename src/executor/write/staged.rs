@@ -9,6 +9,7 @@ use super::passes::Passes;
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
 use super::size::BatchSize;
+use crate::consistency::WriteKind;
 use crate::executor::batch_log;
 use crate::executor::catalog::Catalog;
 use crate::executor::logical::{Admitted, Weight};
@@ -162,7 +163,7 @@ impl Staged {
     ) -> Result<Outcome, Error> {
         let bytes = self.weights.iter().map(|weight| weight.row_bytes).sum();
         room.limits
-            .check_request(bytes, request.consistency, request.write_type)?;
+            .check_request(bytes, request.consistency, request.write_kind)?;
         let mut admitted = room.logical.admit(&self.weights, request.now_seconds).await?;
         if !admitted.records.is_empty() {
             // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
@@ -173,7 +174,8 @@ impl Staged {
         }
         let warnings = std::mem::take(&mut admitted.warnings);
         let is_apart = self.stores.iter().zip(self.stores.iter().skip(1));
-        let is_logged = request.write_type == "BATCH" && is_apart.into_iter().any(|(one, next)| one.id != next.id);
+        let is_logged =
+            request.write_kind == WriteKind::Batch && is_apart.into_iter().any(|(one, next)| one.id != next.id);
         let row_bytes_max = room
             .limits
             .merged_row_bytes_max
@@ -240,7 +242,7 @@ impl Staged {
                     _ => fragment.len(),
                 };
                 judge_row(before, fragment, after, bytes_max)
-                    .map_err(|error| storage_write(&error, request.consistency, request.write_type))?;
+                    .map_err(|error| storage_write(&error, request.consistency, request.write_kind))?;
             }
         }
         Ok(())
@@ -272,7 +274,7 @@ impl Staged {
         admitted: Admitted,
         each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
-        let failed = |error: StoreError| storage_write(&error, request.consistency, request.write_type);
+        let failed = |error: StoreError| storage_write(&error, request.consistency, request.write_kind);
         let mut record = Vec::new();
         for staged in &self.stores {
             staged.batch.encode_merges(&mut record);
@@ -349,7 +351,7 @@ impl Staged {
                 let committed = match committed {
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
                     committed => {
-                        committed.map_err(|error| storage_write(&error, request.consistency, request.write_type))?
+                        committed.map_err(|error| storage_write(&error, request.consistency, request.write_kind))?
                     }
                 };
                 is_begun = true;

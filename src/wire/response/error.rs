@@ -4,6 +4,7 @@ use std::net::IpAddr;
 
 use super::super::value::Consistency;
 use super::super::{Version, write};
+use crate::consistency::WriteKind;
 
 /// The codes of errors. The only place where they are written as numbers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
@@ -51,37 +52,6 @@ impl ErrorCode {
     }
 }
 
-/// What kind of write failed. Python's driver breaks on any other name.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(missing_docs, reason = "the names are the protocol's own")]
-pub enum WriteType {
-    Simple,
-    Batch,
-    UnloggedBatch,
-    Counter,
-    BatchLog,
-    Cas,
-    View,
-    Cdc,
-}
-
-impl WriteType {
-    /// The name on the wire.
-    #[must_use]
-    pub const fn name(self) -> &'static str {
-        match self {
-            Self::Simple => "SIMPLE",
-            Self::Batch => "BATCH",
-            Self::UnloggedBatch => "UNLOGGED_BATCH",
-            Self::Counter => "COUNTER",
-            Self::BatchLog => "BATCH_LOG",
-            Self::Cas => "CAS",
-            Self::View => "VIEW",
-            Self::Cdc => "CDC",
-        }
-    }
-}
-
 /// Why a replica failed; its code in version 5.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[expect(missing_docs, reason = "the names are Cassandra's (RequestFailureReason)")]
@@ -115,7 +85,7 @@ pub enum ErrorDetail {
         consistency: Consistency,
         received: i32,
         block_for: i32,
-        write_type: WriteType,
+        write_kind: WriteKind,
         /// Version 5, write type CAS.
         contentions: u16,
     },
@@ -137,7 +107,7 @@ pub enum ErrorDetail {
         received: i32,
         block_for: i32,
         failures: Vec<(IpAddr, FailureReason)>,
-        write_type: WriteType,
+        write_kind: WriteKind,
     },
     CasWriteUnknown {
         consistency: Consistency,
@@ -273,12 +243,12 @@ impl ErrorBody {
                 consistency,
                 received,
                 block_for,
-                write_type,
+                write_kind,
                 contentions,
             } => {
                 counts(out, *consistency, *received, *block_for);
-                write::string(out, write_type.name());
-                if version >= Version::V5 && *write_type == WriteType::Cas {
+                write::string(out, write_kind.name());
+                if version >= Version::V5 && *write_kind == WriteKind::Cas {
                     write::short(out, *contentions);
                 }
             }
@@ -307,11 +277,11 @@ impl ErrorBody {
                 received,
                 block_for,
                 failures,
-                write_type,
+                write_kind,
             } => {
                 counts(out, *consistency, *received, *block_for);
                 write_failures(out, version, failures);
-                write::string(out, write_type.name());
+                write::string(out, write_kind.name());
             }
             ErrorDetail::CasWriteUnknown {
                 consistency,
@@ -320,7 +290,7 @@ impl ErrorBody {
             } => {
                 counts(out, *consistency, *received, *block_for);
                 if version < Version::V5 {
-                    write::string(out, WriteType::Cas.name());
+                    write::string(out, WriteKind::Cas.name());
                 }
             }
             ErrorDetail::FunctionFailure {

@@ -11,7 +11,7 @@ mod result;
 
 use bytes::Bytes;
 
-pub use error::{ErrorBody, ErrorCode, ErrorDetail, FailureReason, WriteType};
+pub use error::{ErrorBody, ErrorCode, ErrorDetail, FailureReason};
 pub use event::{ChangeKind, ChangeTarget, Event, SchemaChange, StatusChange, TopologyChange};
 pub use metadata::{ColumnSpec, Metadata};
 pub use option::{class_name, write_option};
