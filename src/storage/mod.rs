@@ -173,7 +173,9 @@ impl Store {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
             // Boxed: this engine's futures take kilobytes.
-            Url::SlateFile(_) | Url::SlateMemory => Ok(Self::Slate(Box::pin(slate::Store::open(url, options)).await?)),
+            Url::SlateFile(_) | Url::SlateMemory => {
+                Ok(Self::Slate(Box::pin(slate::Store::open(url, options, clock)).await?))
+            }
         }
     }
 

@@ -16,12 +16,13 @@
 //! manifest is refused, the newest manifest is read first, and a panic is an error. The newest objects of the log and the newest manifests
 //! are written anew: the last put before the process ended may have failed to sync and be there all the same.
 //!
-//! Every group records the time mark ([`crate::clock::TimeMark`]) under one key of the store's own.
+//! The time that SlateDB dates writes and tables by never goes back (clock.rs). Every group records the time mark ([`crate::clock::TimeMark`]) under one key of the store's own.
 //!
 //! The merge operator, the space bytes and SlateDB's own files are the format; `helenus.format` names it for `slate+file:`.
 //!
 //! Sources: SlateDB 0.18.0 (`Db`, `WriteBatch`, `MergeOperator`, `Settings`).
 
+mod clock;
 mod committer;
 mod group;
 mod opening;
@@ -40,10 +41,12 @@ use slatedb::object_store::memory::InMemory;
 use slatedb::{CloseReason, Db, DbSnapshot, ErrorKind, IterationOrder, MergeOperator, MergeOperatorError};
 use tokio::sync::{mpsc, oneshot};
 
+use self::clock::Ticks;
 use self::committer::{Command, Committer, DATABASE, Home, Request};
 use super::layout::{full_key, full_range};
 use super::room::Room;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
+use crate::clock::Clock;
 use crate::storage::batch::{Batch, Space, merge_values};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
@@ -131,15 +134,16 @@ fn merge_or_keep_damage(space: Space, existing: Bytes, value: Bytes) -> Bytes {
 
 impl Store {
     /// Opens the store at one of this engine's URLs.
-    pub(in crate::storage) async fn open(url: &Url, options: &Options) -> Result<Self> {
+    pub(in crate::storage) async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         let location: Arc<str> = url.to_string().into();
         let home = match url {
-            Url::SlateFile(path) => Home::in_directory(path.clone(), location, options)?,
+            Url::SlateFile(path) => Home::in_directory(path.clone(), location, options, clock)?,
             _ => Home {
                 directory: None,
                 objects: Arc::new(InMemory::new()),
                 location,
                 database: DATABASE.into(),
+                ticks: Arc::new(Ticks::new(clock)),
             },
         };
         Self::open_at(home, options).await

@@ -478,3 +478,30 @@ async fn a_look_changes_nothing() {
         );
     }
 }
+
+/// SlateDB takes an object of the log that is as short as its footer for one that holds nothing.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_object_of_slatedb_cut_to_a_few_bytes_is_refused() {
+    let place = Place::new("slate+file");
+    let expected = used(&place, true).await;
+    let directory = directory(&place);
+    let whole = files(&directory);
+    let is_log = |path: &&PathBuf| path.to_str().unwrap().contains("engine/wal/");
+    let newest = whole
+        .iter()
+        .rfind(|(path, bytes)| is_log(path) && !bytes.is_empty())
+        .unwrap()
+        .0
+        .clone();
+    for bytes in [1, 7, 8, 10, 11] {
+        put_back(&directory, &whole);
+        let mut cut = whole.clone();
+        cut.get_mut(&newest).unwrap().truncate(bytes);
+        fs::write(&newest, &cut[&newest]).unwrap();
+        let error = judge(&place, &cut, &expected, "a cut log object").await;
+        let error = error.expect("refused").to_string();
+        assert!(error.contains(newest.to_str().unwrap()), "{error}");
+    }
+    put_back(&directory, &whole);
+    assert_eq!(rows(&place.open().await).await.unwrap(), expected);
+}

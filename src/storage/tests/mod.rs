@@ -7,6 +7,7 @@ mod files;
 mod fixtures;
 mod mirror;
 mod sweeps;
+mod times;
 
 use std::ops::ControlFlow;
 

@@ -16,9 +16,10 @@ use slatedb::object_store::local::LocalFileSystem;
 use slatedb::{Db, DbSnapshot, WriteBatch};
 use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
 
+use super::clock::{self, Ticks};
 use super::group::{Current, Fold, Group, derive, is_derived, stage};
 use super::{Merger, Published, Shared, failure};
-use crate::clock::TimeMark;
+use crate::clock::{Clock, TimeMark};
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
@@ -87,6 +88,8 @@ pub(super) struct Home {
     pub(super) location: Arc<str>,
     /// Where the database lies in its object store.
     pub(super) database: Arc<str>,
+    /// One for all databases of the bucket.
+    pub(super) ticks: Arc<Ticks>,
 }
 
 impl std::fmt::Debug for Home {
@@ -116,7 +119,7 @@ pub(super) struct Committer {
 }
 
 impl Home {
-    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, options: &Options) -> Result<Self> {
+    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, options: &Options, clock: Clock) -> Result<Self> {
         let directory = Directory::open(&path, FORMAT)?;
         super::opening::may_open(&directory, options)?;
         let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
@@ -128,6 +131,7 @@ impl Home {
             objects: Arc::new(objects.with_fsync(true)),
             location,
             database: DATABASE.into(),
+            ticks: Arc::new(Ticks::new(clock)),
         })
     }
 
@@ -138,17 +142,39 @@ impl Home {
             objects: Arc::clone(&self.objects),
             location: format!("{} {database}", self.location).into(),
             database: database.into(),
+            ticks: Arc::clone(&self.ticks),
         }
     }
 
     fn admin(&self, path: &str) -> Admin {
-        AdminBuilder::new(path, Arc::clone(&self.objects)).build()
+        AdminBuilder::new(path, Arc::clone(&self.objects))
+            .with_system_clock(Arc::clone(&self.ticks) as _)
+            .build()
     }
 
     pub(super) async fn has_database(&self, path: &str) -> Result<bool> {
         let manifest = self.admin(path).read_manifest(None).await;
         let manifest = manifest.map_err(|error| failure(&self.location, &error))?;
         Ok(manifest.is_some())
+    }
+
+    /// Raises the clock to the last time that the database has.
+    pub(super) async fn raise_ticks(&self) -> Result<(), slatedb::Error> {
+        let admin = self.admin(&self.database);
+        let Some(manifest) = admin.read_manifest(None).await? else {
+            return Ok(());
+        };
+        self.ticks.raise_to(clock::of_manifest(&manifest));
+        if let Some(compactions) = admin.read_compactions(None).await? {
+            for compaction in compactions.recent_compactions() {
+                let tables = compaction.output_ssts();
+                let ids = tables.iter().map(|table| table.id.value()).chain([compaction.id()]);
+                ids.for_each(|id| self.ticks.raise_to(clock::millis(id.timestamp_ms())));
+            }
+        }
+        let in_log = clock::of_log(&self.database, Arc::clone(&self.objects), &manifest).await?;
+        self.ticks.raise_to(in_log);
+        Ok(())
     }
 
     pub(super) async fn remove_database(&self, path: &str) -> Result<()> {
@@ -177,8 +203,10 @@ impl Committer {
         let failed = |error: slatedb::Error| failure(&location, &error);
         // Boxed, as they take kilobytes and are handed on.
         Box::pin(super::opening::look(&self.home)).await?;
+        super::opening::guard_log(&self.home, Box::pin(self.home.raise_ticks())).await?;
         let builder = Db::builder(self.home.database.as_ref(), Arc::clone(&self.home.objects))
             .with_settings(settings)
+            .with_system_clock(Arc::clone(&self.home.ticks) as _)
             .with_merge_operator(Arc::new(Merger));
         let database = super::opening::guard_call(&self.home, Box::pin(builder.build())).await?;
         let view = database.snapshot().map_err(failed)?;

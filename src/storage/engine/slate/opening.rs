@@ -20,6 +20,9 @@ const LATEST: [&str; 2] = ["wal", "manifest"];
 /// How many of them: SlateDB puts one after the other, its compactor a manifest beside.
 const LATEST_OBJECTS: usize = 2;
 
+/// Bytes of the end of an object of the log: where its parts are, and its version.
+const FOOTER_BYTES: u64 = 10;
+
 /// Names of objects in a folder, the oldest first: they are numbers of one width.
 fn objects(folder: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
@@ -64,6 +67,7 @@ pub(super) async fn look(home: &Home) -> Result<()> {
     let database = directory.path().join(home.database.as_ref());
     let newest = objects(&database.join("manifest"))?.pop();
     guard(home, newest, Box::pin(home.has_database(&home.database))).await?;
+    judge_log(&database.join("wal"))?;
     for folder in LATEST {
         let folder = database.join(folder);
         let objects = objects(&folder)?;
@@ -73,6 +77,19 @@ pub(super) async fn look(home: &Home) -> Result<()> {
         }
         if !objects.is_empty() {
             sync_directory(&folder).map_err(io_error("syncing", &folder))?;
+        }
+    }
+    Ok(())
+}
+
+/// Refuses objects of the log that SlateDB would take for empty: it reads no object as short as its footer, and puts empty ones as marks
+/// of a writer that took over. An object is put whole or not at all, so what is in between was cut.
+fn judge_log(log: &Path) -> Result<()> {
+    for path in objects(log)? {
+        let bytes = fs::metadata(&path).map_err(io_error("reading", &path))?.len();
+        if (1..=FOOTER_BYTES).contains(&bytes) {
+            let what = format!("the object of the log has {bytes} bytes, fewer than any that is whole");
+            return Err(Error::Corrupt { path, what });
         }
     }
     Ok(())
@@ -93,8 +110,21 @@ pub(super) async fn guard<T>(home: &Home, newest: Option<PathBuf>, call: impl Fu
 
 /// As [`guard`], around an answer of SlateDB's own.
 pub(super) async fn guard_call<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
+    guard_newest(home, "manifest", call).await
+}
+
+/// As [`guard_call`], around what reads the log.
+pub(super) async fn guard_log<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
+    guard_newest(home, "wal", call).await
+}
+
+async fn guard_newest<T>(
+    home: &Home,
+    folder: &str,
+    call: impl Future<Output = Result<T, slatedb::Error>>,
+) -> Result<T> {
     let newest = match &home.directory {
-        Some(directory) => objects(&directory.path().join(home.database.as_ref()).join("manifest"))?.pop(),
+        Some(directory) => objects(&directory.path().join(home.database.as_ref()).join(folder))?.pop(),
         None => None,
     };
     let call = async { call.await.map_err(|error| failure(&home.location, &error)) };

@@ -1,0 +1,128 @@
+//! The clock that SlateDB gets. SlateDB dates every write and every table, and refuses one that is older than the last.
+//!
+//! ```text
+//! open ─► raise_to(last)   the highest time that the database's newest manifest, compactions and log have
+//! now  ─► offset + monotonic time, where offset only rises: at first what makes it the wall clock
+//! ```
+//! So it never goes back: not while the server runs, and not over a restart after which the wall clock is earlier.
+//!
+//! Source: SlateDB 0.18.0 (`clock.rs`, `manifest/invariants.rs`, `compactions_store/invariants.rs`).
+
+use std::future::Future;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI64, Ordering};
+use std::time::Duration;
+
+use chrono::{DateTime, Utc};
+use slatedb::object_store::ObjectStore;
+use slatedb::object_store::path::Path;
+use slatedb::{VersionedManifest, WalReader};
+use slatedb_common::clock::{SystemClock, SystemClockTicker};
+
+use crate::clock::Clock;
+
+/// Never goes back.
+#[derive(Debug)]
+pub(super) struct Ticks {
+    clock: Clock,
+    /// What monotonic time lacks of the time given.
+    offset_micros: AtomicI64,
+}
+
+impl Ticks {
+    pub(super) fn new(clock: Clock) -> Self {
+        let offset = clock.wall_micros().saturating_sub(monotonic_micros(&clock));
+        Self {
+            clock,
+            offset_micros: AtomicI64::new(offset),
+        }
+    }
+
+    /// From now on no time before this one is given.
+    pub(super) fn raise_to(&self, millis: i64) {
+        let micros = millis.saturating_mul(1000);
+        let offset = micros.saturating_sub(monotonic_micros(&self.clock));
+        self.offset_micros.fetch_max(offset, Ordering::SeqCst);
+    }
+
+    fn now_micros(&self) -> i64 {
+        let offset = self.offset_micros.load(Ordering::SeqCst);
+        // A table's name has no room for times before 1970.
+        offset.saturating_add(monotonic_micros(&self.clock)).max(0)
+    }
+}
+
+fn monotonic_micros(clock: &Clock) -> i64 {
+    i64::try_from(clock.monotonic().as_micros()).unwrap_or(i64::MAX)
+}
+
+impl SystemClock for Ticks {
+    fn now(&self) -> DateTime<Utc> {
+        DateTime::from_timestamp_micros(self.now_micros()).unwrap_or(DateTime::<Utc>::MAX_UTC)
+    }
+
+    fn sleep<'a>(&'a self, duration: Duration) -> Pin<Box<dyn Future<Output = ()> + Send + 'a>> {
+        Box::pin(tokio::time::sleep(duration))
+    }
+
+    fn ticker<'a>(&'a self, duration: Duration) -> SystemClockTicker<'a> {
+        SystemClockTicker::new(self, duration)
+    }
+}
+
+/// The highest time in a manifest, ms since 1970-01-01 UTC.
+pub(super) fn of_manifest(manifest: &VersionedManifest) -> i64 {
+    let tables = manifest.all_sst_views().map(|view| view.sst.id.value());
+    let ids = tables.chain(manifest.last_compacted_l0_sst_id());
+    ids.map(|id| millis(id.timestamp_ms()))
+        .fold(manifest.last_l0_clock_tick(), i64::max)
+}
+
+pub(super) fn millis(millis: u64) -> i64 {
+    i64::try_from(millis).unwrap_or(i64::MAX)
+}
+
+/// The highest time in the log that a manifest leaves to be read: of its newest object that has an entry, as times rise.
+pub(super) async fn of_log(
+    database: &str,
+    objects: Arc<dyn ObjectStore>,
+    manifest: &VersionedManifest,
+) -> Result<i64, slatedb::Error> {
+    let log = WalReader::new(Path::from(database), objects);
+    let unread = manifest.replay_after_wal_id().saturating_add(1);
+    for object in log.list(unread..).await?.iter().rev() {
+        let mut entries = object.iterator().await?;
+        let mut last = None;
+        while let Some(entry) = entries.next().await? {
+            last = last.max(entry.create_ts);
+        }
+        if let Some(last) = last {
+            return Ok(last);
+        }
+    }
+    Ok(i64::MIN)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn it_follows_monotonic_time_and_never_goes_back() {
+        let clock = Clock::manual(5_000_000);
+        let ticks = Ticks::new(clock.clone());
+        assert_eq!(ticks.now().timestamp_millis(), 5_000);
+        clock.set_wall_by(-3_000_000);
+        assert_eq!(ticks.now().timestamp_millis(), 5_000);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(ticks.now().timestamp_millis(), 6_000);
+        ticks.raise_to(5_500);
+        assert_eq!(ticks.now().timestamp_millis(), 6_000);
+        ticks.raise_to(9_000);
+        assert_eq!(ticks.now().timestamp_millis(), 9_000);
+        clock.advance(Duration::from_secs(1));
+        assert_eq!(ticks.now().timestamp_millis(), 10_000);
+        assert_eq!(Ticks::new(Clock::manual(-7)).now().timestamp_millis(), 0);
+    }
+}
