@@ -16,8 +16,8 @@
 //! (log.rs), so a kill in between may leave it cut.
 //!
 //! **What may not be on the disk is written anew** when the store was not closed: after a failed sync the page cache shows what the disk
-//! does not have, and the next sync says nothing of it. So the active file of the log, manifests and `current` are written over
-//! with what they hold, and synced, before anything of them is served ([`write_anew`]). That takes no room on a full disk, and changes no
+//! does not have, and the next sync says nothing of it. So `helenus.format`, the engine's version, the active file of the log, manifests and `current` are written over
+//! with what they hold, and synced, before anything of them is served ([`super::directory::write_anew`]). That takes no room on a full disk, and changes no
 //! byte. Files of the log before the active one were synced before it was begun; tables were synced before a manifest named them.
 //!
 //! Each step is durable before the next. An opening that a kill or a power cut interrupts is undone by [`settle`]: nothing was served yet.
@@ -28,8 +28,6 @@ use std::path::{Path, PathBuf};
 
 use super::directory::{full_or, io_error, sync_directory};
 use crate::storage::Result;
-
-const PIECE_BYTES: usize = 1 << 20;
 
 /// What becomes of a file in the directory of links.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -226,26 +224,6 @@ pub(in crate::storage) fn link_tree(from: &Path, to: &Path, how: &impl Fn(&Path)
 fn copy(from: &Path, to: &Path) -> io::Result<()> {
     fs::copy(from, to)?;
     File::open(to)?.sync_all()
-}
-
-/// Writes the first bytes of a file over themselves and makes them durable.
-pub(super) fn write_anew(path: &Path, bytes: u64) -> Result<()> {
-    let write = || {
-        let mut file = File::options().read(true).write(true).open(path)?;
-        let mut piece = vec![0; PIECE_BYTES];
-        let mut at = 0;
-        while at < bytes {
-            let step = usize::try_from(bytes - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
-            let Some(piece) = piece.get_mut(..step) else { break };
-            file.seek(SeekFrom::Start(at))?;
-            file.read_exact(piece)?;
-            file.seek(SeekFrom::Start(at))?;
-            file.write_all(piece)?;
-            at += step as u64;
-        }
-        file.sync_all()
-    };
-    write().map_err(|error| full_or(error, path, "writing anew", path))
 }
 
 /// Gives a directory a name that is free, and makes that durable: for what may hold data and is not understood.

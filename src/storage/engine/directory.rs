@@ -13,7 +13,7 @@
 //! in a store of an older program, what the engine holds.
 
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -26,6 +26,9 @@ const LOCK: &str = "helenus.lock";
 const FORMAT: &str = "helenus.format";
 const USED: &str = "helenus.used";
 const ENGINE: &str = "engine";
+/// Bytes of a file that are written anew at a time.
+const PIECE_BYTES: usize = 1 << 20;
+
 const PROBE: &str = "probe";
 
 /// Enough that a disk which takes it is not full to the last block.
@@ -93,16 +96,28 @@ impl Directory {
         self.path.join(USED).exists()
     }
 
-    /// Marks the store as used, durably. Its engine and what goes with it must be durable.
+    /// Marks the store as used, durably. Its engine and what goes with it must be durable. A mark that is there is made durable again:
+    /// the start that made it may have failed to.
     pub(super) fn mark_used(&self) -> Result<()> {
         let path = self.path.join(USED);
-        if path.exists() {
-            return Ok(());
-        }
-        let marked = File::create(&path)
+        let marked = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
             .and_then(|file| file.sync_all())
             .and_then(|()| sync_directory(&self.path));
         marked.map_err(|error| full_or(error, &self.path, "writing", &path))
+    }
+
+    /// Makes durable that the store is there, and of which format: a start before may have failed to. Files are written over with what
+    /// they hold, since a sync after one that failed says nothing.
+    pub(super) fn make_durable(&self) -> Result<()> {
+        let path = self.path.join(FORMAT);
+        let bytes = fs::metadata(&path).map_err(io_error("reading", &path))?.len();
+        write_anew(&path, bytes)?;
+        let synced = sync_directory(&self.path).and_then(|()| sync_parent(&self.path));
+        synced.map_err(|error| full_or(error, &self.path, "syncing", &self.path))
     }
 
     pub(super) fn path(&self) -> &Path {
@@ -141,6 +156,11 @@ fn create(path: &Path) -> io::Result<()> {
         return Ok(());
     }
     permissions::create_directory(path)?;
+    sync_parent(path)
+}
+
+/// Makes the name of a file or directory durable.
+fn sync_parent(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     sync_directory(parent.unwrap_or(Path::new(".")))
 }
@@ -190,6 +210,26 @@ fn write_format(directory: &Path, format: &str) -> Result<()> {
         .and_then(|()| fs::rename(&unfinished, &path))
         .and_then(|()| sync_directory(directory));
     written.map_err(|error| full_or(error, directory, "writing", &path))
+}
+
+/// Writes the first bytes of a file over themselves and makes them durable.
+pub(super) fn write_anew(path: &Path, bytes: u64) -> Result<()> {
+    let write = || {
+        let mut file = File::options().read(true).write(true).open(path)?;
+        let mut piece = vec![0; PIECE_BYTES];
+        let mut at = 0;
+        while at < bytes {
+            let step = usize::try_from(bytes - at).unwrap_or(PIECE_BYTES).min(PIECE_BYTES);
+            let Some(piece) = piece.get_mut(..step) else { break };
+            file.seek(SeekFrom::Start(at))?;
+            file.read_exact(piece)?;
+            file.seek(SeekFrom::Start(at))?;
+            file.write_all(piece)?;
+            at += step as u64;
+        }
+        file.sync_all()
+    };
+    write().map_err(|error| full_or(error, path, "writing anew", path))
 }
 
 /// Makes the names in a directory durable.

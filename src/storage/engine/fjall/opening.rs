@@ -16,7 +16,7 @@ use fjall::LsmError;
 
 use super::super::acknowledged::{Acknowledged, ChainEnd, Noted};
 use super::super::aside::{self, Cut, Kept};
-use super::super::directory::{Directory, full_or, io_error};
+use super::super::directory::{self, Directory, full_or, io_error};
 use super::super::layout::{OWN, Own, parse_own};
 use super::super::{DeletionTables, Order};
 use super::judge::{Found, judge};
@@ -68,16 +68,22 @@ impl Engine {
             } if !is_empty || directory.is_used() => {
                 check_log(directory.path(), &log, noted)?;
                 may_go_without_note(directory, options, noted, &log)?;
-                Some(keep(&path, &log, &manifests, noted)?)
+                if !is_closed(&log, noted) {
+                    directory.make_durable()?;
+                    write_anew(&path, &log, &manifests)?;
+                }
+                Some(keep(&path, &log)?)
             }
             Found::Nothing => {
                 may_begin(directory, options, noted)?;
+                directory.make_durable()?;
                 None
             }
             Found::HalfMade | Found::Engine { .. } => {
                 may_begin(directory, options, noted)?;
                 let renamed = aside::rename_aside(&path, "unfinished")?;
                 tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is begun again");
+                directory.make_durable()?;
                 None
             }
         };
@@ -247,20 +253,27 @@ fn check_log(store: &Path, log: &Log, noted: Noted) -> Result<()> {
     }
 }
 
-/// Keeps what was found; the engine opens links to it. What may not be on the disk is written anew first.
-fn keep(engine: &Path, log: &Log, manifests: &[PathBuf], noted: Noted) -> Result<Kept> {
-    let closed = matches!(noted, Noted::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end));
+/// Whether the store was closed, and nothing was written after it.
+fn is_closed(log: &Log, noted: Noted) -> bool {
+    matches!(noted, Noted::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
+}
+
+/// Writes anew what may not be on the disk.
+fn write_anew(engine: &Path, log: &Log, manifests: &[PathBuf]) -> Result<()> {
+    if let Some(active) = log.files.last() {
+        directory::write_anew(&active.path, active.whole_bytes)?;
+    }
+    for path in manifests.iter().chain([&engine.join("version")]) {
+        let bytes = std::fs::metadata(path).map_err(io_error("reading", path))?.len();
+        directory::write_anew(path, bytes)?;
+    }
+    Ok(())
+}
+
+/// Keeps what was found; the engine opens links to it.
+fn keep(engine: &Path, log: &Log) -> Result<Kept> {
     if let Some(torn) = &log.torn {
         tracing::warn!(%torn, "the end of the log was being written when the store stopped; it was not acknowledged and is left out");
-    }
-    if !closed {
-        if let Some(active) = log.files.last() {
-            aside::write_anew(&active.path, active.whole_bytes)?;
-        }
-        for path in manifests {
-            let bytes = std::fs::metadata(path).map_err(io_error("reading", path))?.len();
-            aside::write_anew(path, bytes)?;
-        }
     }
     let cuts = log
         .files

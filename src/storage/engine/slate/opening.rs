@@ -9,8 +9,8 @@ use futures::FutureExt;
 
 use super::committer::Home;
 use super::failure;
-use crate::storage::engine::aside::{rename_aside, write_anew};
-use crate::storage::engine::directory::{Directory, io_error, sync_directory};
+use crate::storage::engine::aside::rename_aside;
+use crate::storage::engine::directory::{Directory, io_error, sync_directory, write_anew};
 use crate::storage::engine::fjall::panic_text;
 use crate::storage::{Error, Options, Result};
 
@@ -66,6 +66,7 @@ pub(super) async fn look(home: &Home) -> Result<()> {
     };
     let database = directory.path().join(home.database.as_ref());
     let newest = objects(&database.join("manifest"))?.pop();
+    directory.make_durable()?;
     guard(home, newest, Box::pin(home.has_database(&home.database))).await?;
     judge_log(&database.join("wal"))?;
     for folder in LATEST {
