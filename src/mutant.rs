@@ -55,11 +55,16 @@ pub enum Mutant {
     VoidedPurgeCounts,
     /// A sweep removes tombstones and deletions before their grace is over.
     TombstoneDroppedEarly,
+    /// A sweep goes on in a physical partition that is being copied. Sweeps are slower than copies in the simulation, which hardly meets it:
+    /// a test of its own does (tests/database/moves.rs).
+    SweepWhileCopied,
+    /// What an older copy left in the target of a move stays: before rows are copied, after a move that failed, and at start.
+    TargetNotEmptied,
 }
 
 impl Mutant {
-    /// All of them.
-    pub const ALL: [Self; 24] = [
+    /// Those that the simulation must catch.
+    pub const ALL: [Self; 25] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -84,6 +89,7 @@ impl Mutant {
         Self::ForgetBatchLog,
         Self::VoidedPurgeCounts,
         Self::TombstoneDroppedEarly,
+        Self::TargetNotEmptied,
     ];
 }
 

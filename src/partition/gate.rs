@@ -7,6 +7,11 @@
 //! A writer takes a [`Pass`] before it reads anything that its write depends on and keeps it until its commit is answered. While a
 //! partition is being copied the keys that writers have changed are noted ([`WriteGate::note`]), to be copied again.
 //!
+//! No key goes while its partition is copied, so that a noted key need only be put. Statements only add to what a key has: tombstones,
+//! counters and what expires stay in their rows. Sweeps, which do remove keys, are kept out ([`WriteGate::enter_to_sweep`]). TRUNCATE and
+//! DROP give the rows up as a whole, and these are removed when no move goes by their list any more. A noted key that is not there is of
+//! a commit that failed and was not done, or not yet.
+//!
 //! A split or merge makes new gates. Who still goes by the old list is inside an old gate: the new ones know those ([`WriteGate::after`]),
 //! and who holds one holds all of these.
 //!
@@ -123,7 +128,7 @@ impl WriteGate {
     #[must_use]
     pub fn enter_to_sweep(self: &Arc<Self>) -> Option<Pass> {
         match self.enter() {
-            Entry::Passed(pass) if !self.is_copied() => Some(pass),
+            Entry::Passed(pass) if !self.is_copied() || mutant::is_on(Mutant::SweepWhileCopied) => Some(pass),
             Entry::Passed(_) | Entry::Held | Entry::Superseded => None,
         }
     }

@@ -20,7 +20,7 @@ use super::world::{
 };
 
 pub(crate) use at_rest::check_at_rest;
-use changes::{create_or_drop, lift_or_lower, lift_or_lower_any, repartition, split_or_merge};
+use changes::{create_or_drop, lift_or_lower, lift_or_lower_any, move_part, repartition, split_or_merge};
 pub(crate) use scans::finish_scans;
 use scans::next_page;
 use sweeps::{ask_wide, check_wide};

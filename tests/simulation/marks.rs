@@ -41,10 +41,12 @@ pub(crate) enum Mark {
     SweptDuringLift,
     CameLate,
     Expired,
+    LowerFailed,
+    LoweredAgain,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 36] = [
+    pub(crate) const ALL: [Self; 38] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -81,6 +83,8 @@ impl Mark {
         Self::SweptDuringLift,
         Self::CameLate,
         Self::Expired,
+        Self::LowerFailed,
+        Self::LoweredAgain,
     ];
 }
 

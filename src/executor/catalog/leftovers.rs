@@ -30,6 +30,7 @@ use tokio::sync::watch;
 
 use crate::consistency::WriteKind;
 use crate::executor::{Error, storage_read, storage_write};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, StoreId, Stores, TablePartitions};
 use crate::schema::StorageId;
@@ -246,7 +247,7 @@ impl Leftovers {
     pub(super) fn remove_copied(&self, copied: Moved) {
         if copied.store != StoreId::MAIN {
             self.remove_store(copied.store, Vec::new());
-        } else {
+        } else if !mutant::is_on(Mutant::TargetNotEmptied) {
             self.remove_moved(copied, Vec::new());
         }
     }
@@ -257,6 +258,9 @@ impl Leftovers {
     /// # Errors
     /// When a store cannot be read.
     pub(super) async fn remove_outside(&self, lists: &Lists) -> Result<(), Error> {
+        if mutant::is_on(Mutant::TargetNotEmptied) {
+            return Ok(());
+        }
         for (table, list) in lists {
             let mut stores: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
             if stores.iter().all(|(id, _)| *id == StoreId::MAIN) {

@@ -47,6 +47,11 @@ pub(super) async fn lift_or_lower(world: &Rc<World>, server: &Server, table: &st
     let places = world.places(&server.database, table);
     let (id, store) = places[usize::try_from(world.below(places.len() as u64)).unwrap()];
     let lifts = store == 0 || world.chance(200);
+    move_part(world, server, table, id, lifts).await;
+}
+
+/// Lifts or lowers a physical partition; whether it was done.
+pub(super) async fn move_part(world: &Rc<World>, server: &Server, table: &str, id: u64, lifts: bool) -> bool {
     let action = if lifts { "lift" } else { "lower" };
     world.moved.borrow_mut().insert(table.to_owned());
     if table == "p" {
@@ -65,6 +70,7 @@ pub(super) async fn lift_or_lower(world: &Rc<World>, server: &Server, table: &st
         world.mark(if lifts { Mark::Lifted } else { Mark::Lowered });
     }
     world.check_maps(&server.database);
+    outcome.is_done()
 }
 
 pub(super) async fn repartition(world: &Rc<World>, server: &Server) {

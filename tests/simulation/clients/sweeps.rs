@@ -24,7 +24,7 @@ enum Effect {
 
 pub(super) async fn ask_wide(world: &Rc<World>, server: &Server) {
     let (k, c) = wide_place(world);
-    match world.below(20) {
+    match world.below(23) {
         0..4 => set_both(world, server, k, c).await,
         4..8 => update_all(world, server, k).await,
         8..10 => delete(world, server, k, c).await,
@@ -32,6 +32,7 @@ pub(super) async fn ask_wide(world: &Rc<World>, server: &Server) {
         13..15 => sweep(world, server).await,
         15..18 if world.is_graceless => sweep_beside_updates(world, server, k).await,
         15..18 => come_late(world, server, k, c).await,
+        18..21 => lower_again(world, server, k).await,
         _ => sweep_beside_a_move(world, server, k).await,
     }
 }
@@ -196,8 +197,57 @@ async fn sweep_beside_a_move(world: &Rc<World>, server: &Server, k: i32) {
         world.clock.advance(std::time::Duration::from_secs(2));
         sweep(world, server).await;
     };
-    tokio::join!(lift_or_lower(world, server, "y"), deletes);
+    let is_beside = move_of(world, server, k, true);
+    if world.chance(500) {
+        tokio::join!(lift_or_lower(world, server, "y"), deletes);
+    } else if world.chance(500) {
+        tokio::join!(is_beside, deletes);
+    } else if is_beside.await {
+        tokio::join!(move_of(world, server, k, false), deletes);
+    }
     read(world, server, Some(k)).await;
+}
+
+/// Lowers what lies beside and fails, or was killed in a life before; deletes what it copied, sweeps, and lowers again.
+async fn lower_again(world: &Rc<World>, server: &Server, k: i32) {
+    if !move_of(world, server, k, true).await {
+        return;
+    }
+    // What a kill has left is as good: nothing is copied over it before.
+    if world.chance(700) {
+        for c in 0..WIDE_ROWS {
+            set_both(world, server, k, c).await;
+        }
+        let changes = async {
+            for _ in 0..world.below(40) {
+                pass().await;
+            }
+            let text = format!("ALTER TABLE y WITH comment = '{}'", world.number());
+            server.ask(world, &text, plain()).await;
+        };
+        let (is_lowered, ()) = tokio::join!(move_of(world, server, k, false), changes);
+        if is_lowered {
+            return;
+        }
+        world.mark(Mark::LowerFailed);
+    }
+    delete_all(world, server, k).await;
+    world.clock.advance(std::time::Duration::from_secs(2));
+    sweep(world, server).await;
+    if move_of(world, server, k, false).await {
+        world.mark(Mark::LoweredAgain);
+    }
+    read(world, server, Some(k)).await;
+}
+
+/// Moves the physical partition of a key into a store of its own, or back. Whether it lies there now.
+async fn move_of(world: &Rc<World>, server: &Server, k: i32, lifts: bool) -> bool {
+    let parts = server.database.partitions().into_iter();
+    let found = parts
+        .filter(|part| part.keyspace == "ks" && part.table == "y")
+        .find(|part| (part.lower..=part.upper).contains(&token(k)));
+    let Some(part) = found else { return false };
+    (part.store != 0) == lifts || move_part(world, server, "y", part.id, lifts).await
 }
 
 fn wide_floors(world: &World) -> BTreeMap<(i32, i32, usize), i64> {
