@@ -16,7 +16,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use bytes::Bytes;
 use foldhash::quality::RandomState;
 
-use super::{CommitSeq, row};
+use super::CommitSeq;
+#[cfg(feature = "slate")]
+use super::row;
 
 /// Shards; a power of two. More than threads, so that two rarely meet.
 const SHARDS: usize = 64;
@@ -136,6 +138,7 @@ impl RowCache {
     }
 
     /// Takes in a fragment that a commit merged into a row without reading it.
+    #[cfg(feature = "slate")]
     pub(super) fn merge(&self, key: &[u8], fragment: &Bytes, seq: CommitSeq) {
         let merged = match self.peek(key) {
             Some(Some(old)) => row::merge_encoded(&old, fragment).ok(),
@@ -149,6 +152,7 @@ impl RowCache {
     }
 
     /// Forgets a row that a commit changed in a way that is not known here.
+    #[cfg(feature = "slate")]
     fn forget(&self, key: &[u8], seq: CommitSeq) {
         if let Some(mut shard) = self.shard(key) {
             shard.touched = seq;

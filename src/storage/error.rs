@@ -21,6 +21,16 @@ pub enum Error {
         /// The scheme.
         scheme: String,
     },
+    /// The URL is one of ours, and this build left its engine out.
+    #[error(
+        "cannot open {url}: this build has no engine for it; build with the feature \"{feature}\", which is on by default"
+    )]
+    WithoutFeature {
+        /// Where the store would be.
+        url: String,
+        /// The feature of this package that has the engine.
+        feature: &'static str,
+    },
     /// The URL needs a directory.
     #[error("\"{url}\" names no directory; write file:DIR or slate+file:DIR")]
     NoDirectory {

@@ -61,7 +61,11 @@ fn text_of(row_bytes: usize) -> String {
 
 #[tokio::test]
 async fn charges_meet_the_published_points() {
-    for url in ["memory:", "slate+memory:"] {
+    for url in [
+        "memory:",
+        #[cfg(feature = "slate")]
+        "slate+memory:",
+    ] {
         let client = Client::with_keyspace(url).await;
         client.ok("CREATE TABLE t (k int PRIMARY KEY, v text)").await;
         let insert = |k: i32, bytes: usize| format!("INSERT INTO t (k, v) VALUES ({k}, '{}')", text_of(bytes));

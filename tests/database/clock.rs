@@ -54,6 +54,7 @@ macro_rules! on_each_engine {
                 super::$name(&format!("file:{}", directory.path().display())).await;
             })*
         }
+        #[cfg(feature = "slate")]
         mod slate {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {

@@ -27,6 +27,7 @@ macro_rules! on_each_engine {
                 super::$name(super::Client::with_keyspace(&url).await).await;
             })*
         }
+        #[cfg(feature = "slate")]
         mod slate {
             $(#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
             async fn $name() {

@@ -365,6 +365,7 @@ async fn in_files() {
     an_index_answers_as_a_scan(&format!("file:{}", directory.path().display()), 4).await;
 }
 
+#[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn in_slate() {
     an_index_answers_as_a_scan("slate+memory:", 5).await;

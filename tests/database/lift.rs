@@ -146,7 +146,9 @@ async fn a_lifted_partition_keeps_everything() {
     for url in [
         "memory:".to_owned(),
         format!("file:{path}/a"),
+        #[cfg(feature = "slate")]
         "slate+memory:".to_owned(),
+        #[cfg(feature = "slate")]
         format!("slate+file:{path}/b"),
     ] {
         let client = open(&url, None).await.unwrap();
@@ -299,6 +301,7 @@ async fn writers_go_on_while_partitions_move() {
     for url in [
         "memory:".to_owned(),
         format!("file:{}", directory.path().display()),
+        #[cfg(feature = "slate")]
         "slate+memory:".to_owned(),
     ] {
         let client = Arc::new(open(&url, None).await.unwrap());
@@ -469,7 +472,11 @@ async fn moves_that_wait_for_each_other_come_to_an_end() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_kill_at_any_step_leaves_the_partition_in_one_place() {
-    for scheme in ["file:", "slate+file:"] {
+    for scheme in [
+        "file:",
+        #[cfg(feature = "slate")]
+        "slate+file:",
+    ] {
         let directory = tempfile::tempdir().unwrap();
         let url = format!("{scheme}{}", directory.path().display());
         let client = open(&url, None).await.unwrap();
@@ -561,7 +568,11 @@ async fn a_logged_batch_over_two_stores_is_whole_after_a_kill() {
 #[tokio::test]
 async fn a_store_that_is_gone_is_missed() {
     let directory = tempfile::tempdir().unwrap();
-    for scheme in ["file:", "slate+file:"] {
+    for scheme in [
+        "file:",
+        #[cfg(feature = "slate")]
+        "slate+file:",
+    ] {
         let path = directory.path().join(scheme.trim_end_matches(':'));
         let url = format!("{scheme}{}", path.display());
         let client = open(&url, None).await.unwrap();

@@ -146,6 +146,7 @@ async fn a_full_partition_in_files_refuses_writes() {
     a_full_partition_refuses_writes(&format!("file:{}", directory.path().display())).await;
 }
 
+#[cfg(feature = "slate")]
 #[tokio::test]
 async fn a_full_partition_in_slatedb_refuses_writes() {
     a_full_partition_refuses_writes("slate+memory:").await;

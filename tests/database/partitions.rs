@@ -300,6 +300,7 @@ async fn a_split_table_in_memory_answers_as_its_twin() {
     a_split_table_answers_as_its_twin("memory:").await;
 }
 
+#[cfg(feature = "slate")]
 #[tokio::test]
 async fn a_split_table_in_slatedb_answers_as_its_twin() {
     a_split_table_answers_as_its_twin("slate+memory:").await;

@@ -222,6 +222,7 @@ fn a_kill_amid_flushes_loses_nothing_acknowledged() {
     kill_and_recover("file", "os", 200_000, 6);
 }
 
+#[cfg(feature = "slate")]
 #[test]
 fn a_kill_loses_nothing_acknowledged_with_slate() {
     kill_and_recover("slate+file", "group", 20, 3);

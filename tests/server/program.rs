@@ -289,7 +289,11 @@ fn open_to_others(path: &Path) -> Vec<String> {
 #[test]
 fn data_is_for_its_owner_only() {
     use std::os::unix::fs::PermissionsExt;
-    for scheme in ["file", "slate+file"] {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+    ] {
         let folder = tempfile::tempdir().unwrap();
         let data = folder.path().join("data");
         let url = format!("{scheme}:{}", data.display());

@@ -34,6 +34,10 @@ const STACK_KEY_BYTES: usize = 256;
 pub(super) enum Own {
     /// `None`: written before there were time marks.
     Chain(ChainEnd, Option<TimeMark>),
+    #[cfg_attr(
+        not(any(feature = "slate", test)),
+        expect(dead_code, reason = "only the slate engine reads it")
+    )]
     Time(TimeMark),
     Size(TableId, TableSize),
     Range(u64, Space, KeyRange),
@@ -117,6 +121,7 @@ pub(super) fn chain_record(end: ChainEnd, time: Option<TimeMark>) -> (Vec<u8>, V
 }
 
 /// The record of time, where there is no chain.
+#[cfg(any(feature = "slate", test))]
 pub(super) fn time_record(time: TimeMark) -> (Vec<u8>, Vec<u8>) {
     let mut value = Vec::with_capacity(17);
     value.push(1);

@@ -14,6 +14,10 @@ mod request;
 mod room;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;
+#[cfg(feature = "slate")]
+pub(super) mod slate;
+#[cfg(not(feature = "slate"))]
+#[path = "without_slate.rs"]
 pub(super) mod slate;
 
 pub(super) use self::aside::{How, link_tree};

@@ -9,7 +9,9 @@ macro_rules! on_each_engine {
     ($($name:ident),* $(,)?) => {
         on_each_engine!(@engine memory, "memory", $($name),*);
         on_each_engine!(@engine file, "file", $($name),*);
+        #[cfg(feature = "slate")]
         on_each_engine!(@engine slate_file, "slate+file", $($name),*);
+        #[cfg(feature = "slate")]
         on_each_engine!(@engine slate_memory, "slate+memory", $($name),*);
     };
     (@engine $engine:ident, $scheme:literal, $($name:ident),*) => {

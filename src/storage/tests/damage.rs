@@ -193,7 +193,11 @@ async fn what_recovery_would_remove_is_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_used_store_is_not_begun_anew_without_a_word() {
-    for scheme in ["file", "slate+file"] {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+    ] {
         let mut place = Place::new(scheme);
         let expected = used(&place, true).await;
         assert!(!expected.is_empty());
@@ -332,6 +336,7 @@ async fn a_failure_in_the_background_is_fatal() {
 }
 
 /// With SlateDB, any failure but a full disk ends writing.
+#[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_put_is_not_believed_again() {
     let failing = Arc::new(AtomicBool::new(false));
@@ -427,6 +432,7 @@ async fn the_end_of_the_log_is_written_anew_after_a_kill() {
 }
 
 /// A newest manifest with a bit flipped is refused by name where SlateDB cannot read it: no panic, and nothing else is changed.
+#[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_flipped_manifest_of_slatedb_is_no_panic() {
     let place = Place::new("slate+file");
@@ -464,7 +470,11 @@ async fn a_flipped_manifest_of_slatedb_is_no_panic() {
 /// A look at a store recovers links to it, not itself, and makes none where there is none.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_look_changes_nothing() {
-    for scheme in ["file", "slate+file"] {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+    ] {
         let place = Place::new(scheme);
         assert!(matches!(Look::at(&place.url), Err(Error::NoStore { .. })));
         assert!(!directory(&place).exists());

@@ -48,7 +48,11 @@ fn logs(place: &Place) -> Vec<PathBuf> {
 
 #[tokio::test]
 async fn a_store_has_one_holder() {
-    for scheme in ["file", "slate+file"] {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+    ] {
         one_holder(&Place::new(scheme)).await;
     }
 }
@@ -67,7 +71,13 @@ async fn one_holder(place: &Place) {
 
 #[tokio::test]
 async fn a_closed_store_refuses() {
-    for scheme in ["file", "slate+file", "slate+memory"] {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+        #[cfg(feature = "slate")]
+        "slate+memory",
+    ] {
         closed_refuses(&Place::new(scheme)).await;
     }
 }
@@ -252,7 +262,11 @@ async fn a_damaged_table_is_named_and_never_served() {
 /// A disk that is full for a while: errors then, no claims, and writes again after, without a restart.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_full_disk_recovers() {
-    for scheme in ["file", "slate+file"] {
+    for scheme in [
+        "file",
+        #[cfg(feature = "slate")]
+        "slate+file",
+    ] {
         full_disk(Place::new(scheme)).await;
     }
 }
@@ -341,10 +355,13 @@ async fn a_failed_disk_is_not_believed_again() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn each_durability_keeps_what_was_written() {
-    for (durability, scheme) in ["group", "os", "periodic:1"]
-        .into_iter()
-        .flat_map(|one| [(one, "file"), (one, "slate+file")])
-    {
+    for (durability, scheme) in ["group", "os", "periodic:1"].into_iter().flat_map(|one| {
+        [
+            (one, "file"),
+            #[cfg(feature = "slate")]
+            (one, "slate+file"),
+        ]
+    }) {
         let mut place = Place::new(scheme);
         place.options.durability = durability.parse().unwrap();
         let store = place.open().await;

@@ -285,6 +285,7 @@ async fn a_fjall_directory_of_version_1_opens() {
     directory_opens("file", "file-1.txt").await;
 }
 
+#[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]
 async fn a_slatedb_directory_of_version_1_opens() {
     directory_opens("slate+file", "slate-1.txt").await;

@@ -233,6 +233,7 @@ proptest! {
     }
 }
 
+#[cfg(feature = "slate")]
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(12))]
     #[test]

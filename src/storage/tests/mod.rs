@@ -110,3 +110,17 @@ pub(super) async fn keys(store: &Store, space: Space, range: &KeyRange, order: O
         .collect();
     keys.join(" ")
 }
+
+#[cfg(not(feature = "slate"))]
+#[tokio::test]
+async fn a_build_without_slate_refuses_its_stores() {
+    for scheme in ["slate+file", "slate+memory"] {
+        let place = Place::new(scheme);
+        let refusal = place.try_open().await.unwrap_err().to_string();
+        let says = format!(
+            "cannot open {}: this build has no engine for it; build with the feature \"slate\"",
+            place.url
+        );
+        assert!(refusal.starts_with(&says), "{refusal}");
+    }
+}
