@@ -370,13 +370,27 @@ fn failure(location: &str, error: &slatedb::Error) -> Error {
         },
         ErrorKind::Data => Error::Corrupt {
             path: PathBuf::from(location),
-            what: error.to_string(),
+            what: with_causes(error),
         },
         _ => Error::Engine {
             location: location.to_owned(),
-            what: error.to_string(),
+            what: with_causes(error),
         },
     }
+}
+
+/// An error with what caused it, down to the object and the error of the operating system: SlateDB's own text names neither.
+fn with_causes(error: &slatedb::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        let named = error.to_string();
+        if !text.contains(&named) {
+            text = format!("{text}: {named}");
+        }
+        cause = error.source();
+    }
+    text
 }
 
 /// Whether a full disk is at the bottom of an error.
@@ -394,4 +408,23 @@ fn is_disk_full(error: &slatedb::Error) -> bool {
         cause = error.source();
     }
     false
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_error_names_the_object_and_what_the_system_said() {
+        let system = slatedb::object_store::Error::Generic {
+            store: "disk",
+            source: Box::new(std::io::Error::from_raw_os_error(5)),
+        };
+        let error = slatedb::Error::unavailable("wal unavailable".to_owned()).with_source(Box::new(system));
+        let told = failure("slate+file:/x", &error).to_string();
+        assert!(
+            told.contains("wal unavailable") && told.contains("os error 5"),
+            "{told}"
+        );
+    }
 }
