@@ -178,6 +178,15 @@ impl Database {
         seen.expect("a database has a node")
     }
 
+    /// Refuses the keyspace that a request names for its unqualified tables if there is none. That of a session may be gone meanwhile:
+    /// then only statements with unqualified tables fail.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] in Cassandra's words.
+    pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
+        expect_keyspace(&self.catalog.load().schema, keyspace)
+    }
+
     /// Plans a text in a keyspace.
     ///
     /// # Errors
@@ -191,11 +200,6 @@ impl Database {
 
     fn plan_to_keep(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let snapshot = self.catalog.load();
-        if let Some(keyspace) = keyspace
-            && !snapshot.schema.keyspaces.contains_key(keyspace)
-        {
-            return Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")));
-        }
         let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
@@ -315,10 +319,8 @@ impl Database {
 
     fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Request<'a>, Error> {
         let snapshot = Arc::clone(&self.catalog.load());
-        if let Some(keyspace) = &params.keyspace
-            && !snapshot.schema.keyspaces.contains_key(keyspace.as_ref())
-        {
-            return Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")));
+        if let Some(keyspace) = &params.keyspace {
+            expect_keyspace(&snapshot.schema, keyspace)?;
         }
         // One reading of the clock for all that the request needs of it.
         let now_micros = self.writes.clock.now_micros();
@@ -660,6 +662,13 @@ impl Database {
     pub fn largest_partitions(&self) -> Vec<LargePartition> {
         self.figures().largest_partitions()
     }
+}
+
+fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Error> {
+    if schema.keyspaces.contains_key(keyspace) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")))
 }
 
 /// Cassandra says the same in several places, with another first word.

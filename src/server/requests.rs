@@ -281,6 +281,10 @@ impl Requests {
 
     fn prepare(&self, session: &Session, prepare: &Prepare<'_>) -> Result<Response, Refused> {
         let state = session.state();
+        if let Some(keyspace) = prepare.keyspace {
+            let checked = self.database.check_keyspace(keyspace);
+            checked.map_err(|error| refused(&error))?;
+        }
         let keyspace: Option<Arc<str>> = prepare.keyspace.map(Arc::from).or_else(|| state.keyspace.clone());
         metrics::STATEMENTS_PREPARED.increment();
         let unqualified = prepared::id(keyspace.as_deref(), prepare.text);

@@ -145,6 +145,19 @@ async fn preparing_after_use_warns_once_and_ids_follow_keyspace_and_text() {
 }
 
 #[tokio::test]
+async fn a_dropped_keyspace_keeps_no_session_from_preparing_qualified_statements() {
+    let bench = Bench::new().await;
+    bench.done("USE ks").await;
+    bench.done("DROP KEYSPACE ks").await;
+    bench.prepare("SELECT key FROM system.local").await;
+    let prepare = |text, keyspace| Request::Prepare(Prepare { text, keyspace });
+    for (text, keyspace) in [("SELECT * FROM t", None), ("SELECT key FROM system.local", Some("ks"))] {
+        let response = bench.send(Version::V5, 0, prepare(text, keyspace)).await;
+        assert_eq!(code(&response), 0x2200, "{text}: {response:?}");
+    }
+}
+
+#[tokio::test]
 async fn metadata_is_skipped_only_where_the_client_has_it() {
     let bench = Bench::new().await;
     let (prepared, _) = bench.prepare("SELECT * FROM ks.t").await;
