@@ -12,6 +12,8 @@
 
 #[path = "house/imports.rs"]
 mod imports;
+#[path = "house/prose.rs"]
+mod prose;
 #[path = "house/source.rs"]
 mod source;
 
