@@ -16,7 +16,7 @@
 //! 5. **Plan.** Made once, at PREPARE: `grammar::parse` makes the syntax tree, `planner::plan` resolves names and types the
 //!    markers against the schema.
 //! 6. **Bind.** [`executor::Database::execute`] takes the snapshot of the catalog and puts in the values: what is left is a
-//!    command of keys and bytes ([`planner::bound`]), without names or terms.
+//!    [`command`] of keys and bytes, without names or terms.
 //! 7. **Place.** [`token::Token::of`] the partition key says which physical partition it belongs to; the consistency level says how
 //!    many of its replicas must be alive ([`partition`]).
 //! 8. **Store.** The write becomes cells with timestamps, in one batch. The store's committer groups the batches that wait, writes
@@ -38,6 +38,7 @@
 pub mod advice;
 pub mod budget;
 pub mod clock;
+pub mod command;
 pub mod config;
 pub mod consistency;
 pub mod executor;

@@ -37,7 +37,11 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
-    ("planner", &["types", "schema", "functions", "token", "profile"]),
+    ("command", &["types", "schema", "functions"]),
+    (
+        "planner",
+        &["command", "types", "schema", "functions", "token", "profile"],
+    ),
     ("throughput", &["clock", "mutant"]),
     ("storage", &["clock", "metrics", "mutant", "permissions"]),
     (
@@ -59,6 +63,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     (
         "executor",
         &[
+            "command",
             "planner",
             "schema",
             "types",
@@ -136,20 +141,9 @@ const KNOWS_SYNTAX: &[(&str, &str)] = &[
         "executor/catalog.rs",
         "a change of the schema comes as a statement: it becomes an intent",
     ),
-    (
-        "executor/database.rs",
-        "the front end: prepares statements, tells kinds of batches",
-    ),
+    ("executor/database.rs", "the front end: prepares statements"),
     ("executor/database/reads.rs", "the front end: DESCRIBE, EXPLAIN"),
-    ("executor/database/writes.rs", "the front end: kinds of batches"),
-    ("executor/mod.rs", "re-exports the kinds of batches"),
-    ("executor/answer.rs", "the front end: re-exports the kinds of batches"),
     ("executor/plans.rs", "the front end: parses, plans and keeps plans"),
-    ("executor/watch.rs", "the front end: kinds of batches"),
-    (
-        "server/requests.rs",
-        "kinds of batches, from the frame to the front end",
-    ),
 ];
 
 const TOP_LEVEL: &[&str] = &[

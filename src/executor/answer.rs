@@ -4,13 +4,12 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 
 use bytes::Bytes;
-pub use grammar::ast::BatchKind;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use crate::budget::Share;
+use crate::command::{ResultColumn, Value};
 use crate::partition::Consistency;
-use crate::planner::bound::{ResultColumn, Value};
 pub use crate::planner::ddl::{ChangeKind, ChangeTarget, SchemaChange};
 use crate::throughput::RequestUnits;
 

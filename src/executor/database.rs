@@ -11,7 +11,7 @@ use grammar::ast;
 use uuid::Uuid;
 
 use super::admission::Work;
-use super::answer::{Answer, AnswerKind, BatchKind, ChangeKind, QueryParams, SessionState, Values};
+use super::answer::{Answer, AnswerKind, ChangeKind, QueryParams, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::counts::Counts;
 use super::disturb::Disturbance;
@@ -33,12 +33,12 @@ use super::sweep::Sweeper;
 use super::watch::Watch;
 use super::write::WriteRoom;
 use crate::clock::Clock;
+use crate::command::{Batch, BatchKind, Partitions, Value};
 use crate::consistency::WriteKind;
 use crate::functions::{Context, Timeuuids};
 use crate::metrics::Statements;
 use crate::partition::store::Swept;
 use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
-use crate::planner::bound::{BoundBatch, BoundPartitions, Value};
 use crate::planner::rules::Rules;
 use crate::planner::{self, Guardrails, Plan, ddl};
 use crate::profile::Profile;
@@ -279,7 +279,7 @@ impl Database {
         request: &Request<'_>,
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
-    ) -> Result<BoundBatch, Error> {
+    ) -> Result<Batch, Error> {
         self.rules.batch(kind)?;
         // As in Cassandra all are parsed and counted before one is looked at further, and all is judged before a value is.
         let mut planned = Vec::with_capacity(members.len());
@@ -384,7 +384,7 @@ impl Database {
                 self.guardrails.select_plan(plan)?;
                 let bound = plan.bind(values, &request.context)?;
                 let pages = request.params.page_size_rows.is_some_and(|page| {
-                    page > 0 && (plan.is_aggregate() || bound.partitions != BoundPartitions::Keys(Vec::new()))
+                    page > 0 && (plan.is_aggregate() || bound.partitions != Partitions::Keys(Vec::new()))
                 });
                 if pages && plan.sorts_partitions() {
                     return Err(Error::Invalid(

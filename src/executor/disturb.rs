@@ -18,11 +18,11 @@ use super::levels;
 use super::read::{nearest, source};
 use super::request::Request;
 use super::write::request::{Routed, WriteRequest};
+use crate::command::{Partitions, Read};
 use crate::consistency::WriteKind;
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::{Consistency, MapError, Nodes, PhysicalPartition, Shortage, TablePartitions};
-use crate::planner::bound::{BoundPartitions, BoundSelect};
 use crate::planner::ddl::PartitionChange;
 use crate::planner::rules::Rules;
 use crate::schema::{Table, system};
@@ -131,7 +131,7 @@ impl Disturbance<'_> {
     pub(super) async fn disturb_read(
         self,
         request: &Request<'_>,
-        select: &BoundSelect,
+        select: &Read,
         partitions: &TablePartitions,
     ) -> Result<Option<TablePartitions>, Error> {
         let table = select.table.as_ref();
@@ -171,8 +171,8 @@ impl Disturbance<'_> {
         if ordered.decision.splits {
             let read = |partition: &&Arc<PhysicalPartition>| partition.id.0 == first.partition;
             let at = match &select.partitions {
-                BoundPartitions::Keys(keys) => keys.first().map(|key| Token::of(key).value()),
-                BoundPartitions::Ring { .. } => None,
+                Partitions::Keys(keys) => keys.first().map(|key| Token::of(key).value()),
+                Partitions::Ring { .. } => None,
             };
             if let Some(partition) = partitions.all().iter().find(read) {
                 self.split_under(table, partition, at).await?;

@@ -23,12 +23,9 @@ use super::read::source;
 use super::request::Request;
 use super::value;
 use super::write;
+use crate::command::{Clustering, Comparison, Condition, FilterTarget, Partitions, Read, Value, Write, WriteVerb};
 use crate::partition::TablePartitions;
 use crate::partition::store::{Order, Space, key};
-use crate::planner::bound::{
-    BoundCondition, BoundModification, BoundPartitions, BoundRows, BoundSelect, Comparison, FilterTarget,
-    ModificationKind, Value,
-};
 use crate::planner::explain::{self, IndexUse, Stage};
 use crate::planner::{Plan, Threshold};
 use crate::schema::{ColumnKind, Table, system};
@@ -115,7 +112,7 @@ impl Explainer<'_> {
         })))
     }
 
-    async fn explain_select(self, request: &Request<'_>, select: &BoundSelect) -> Result<Vec<Stage>, Error> {
+    async fn explain_select(self, request: &Request<'_>, select: &Read) -> Result<Vec<Stage>, Error> {
         if system::is_local(&select.table.keyspace) {
             let mut charges = self.ledger.estimated(request.consistency());
             charges.metadata();
@@ -154,7 +151,7 @@ impl Explainer<'_> {
         self,
         request: &Request<'_>,
         partitions: &TablePartitions,
-        select: &BoundSelect,
+        select: &Read,
         used: &IndexUse,
     ) -> Result<(Charges, bool), Error> {
         let table = select.table.as_ref();
@@ -185,8 +182,8 @@ impl Explainer<'_> {
                     number: number as u64,
                     at_least: number >= COUNTED_MAX,
                 })?,
-                (_, BoundPartitions::Keys(keys)) => count_rows(table, partitions, keys).await?,
-                (_, BoundPartitions::Ring { lower, upper }) => Count {
+                (_, Partitions::Keys(keys)) => count_rows(table, partitions, keys).await?,
+                (_, Partitions::Ring { lower, upper }) => Count {
                     number: partitions.bytes_in(table.storage_id, *lower, *upper).rows,
                     at_least: false,
                 },
@@ -243,14 +240,14 @@ const fn place(table: &Table, partition: u64) -> PartitionRef {
     }
 }
 
-fn rows_looked_up(select: &BoundSelect) -> usize {
+fn rows_looked_up(select: &Read) -> usize {
     let keys = match &select.partitions {
-        BoundPartitions::Keys(keys) => keys.len(),
-        BoundPartitions::Ring { .. } => 0,
+        Partitions::Keys(keys) => keys.len(),
+        Partitions::Ring { .. } => 0,
     };
     let rows = match &select.rows {
-        BoundRows::Keys(rows) => rows.len(),
-        BoundRows::All | BoundRows::Ranges(_) => 1,
+        Clustering::Keys(rows) => rows.len(),
+        Clustering::All | Clustering::Ranges(_) => 1,
     };
     keys.saturating_mul(rows)
 }
@@ -268,14 +265,14 @@ fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
 }
 
 /// Adds what a write would be charged.
-fn estimate_write(request: &Request<'_>, modification: &BoundModification, charges: &mut Charges) -> Result<(), Error> {
+fn estimate_write(request: &Request<'_>, modification: &Write, charges: &mut Charges) -> Result<(), Error> {
     let partitions = request.snapshot.partitions(&modification.table)?;
     for partition_key in &modification.partition_keys {
         let token = Token::of(partition_key);
         let partition = partitions.of(token);
         let key = (token.value(), partition_key);
         charges.enter(place(&modification.table, partition.id.0), Some(key));
-        if modification.condition != BoundCondition::Always {
+        if modification.condition != Condition::Always {
             charges.look_before_write(0);
         }
         write::estimate(modification, partition_key, charges);
@@ -284,12 +281,7 @@ fn estimate_write(request: &Request<'_>, modification: &BoundModification, charg
 }
 
 /// Another way to the same rows, if there is one.
-fn cheaper_reads(
-    partitions: &TablePartitions,
-    select: &BoundSelect,
-    used: &IndexUse,
-    charges: &Charges,
-) -> Vec<String> {
+fn cheaper_reads(partitions: &TablePartitions, select: &Read, used: &IndexUse, charges: &Charges) -> Vec<String> {
     let table = select.table.as_ref();
     let mut cheaper = Vec::new();
     if looks_up(select) {
@@ -302,7 +294,7 @@ fn cheaper_reads(
     };
     let partition_key = key_names(ColumnKind::PartitionKey);
     let all = partitions.all().len();
-    if let BoundPartitions::Ring { .. } = &select.partitions {
+    if let Partitions::Ring { .. } = &select.partitions {
         let visited = source::concerned(partitions, select).count();
         cheaper.push(format!(
             "with the whole partition key ({partition_key}): 1 of {all} physical partitions would be visited, not {visited}, and only \
@@ -335,10 +327,10 @@ fn cheaper_reads(
 }
 
 /// Another way to write the same, if there is one.
-fn cheaper_write(modification: &BoundModification) -> Option<String> {
-    if modification.condition != BoundCondition::Always {
+fn cheaper_write(modification: &Write) -> Option<String> {
+    if modification.condition != Condition::Always {
         return Some("without IF: no row would be read first".to_owned());
     }
-    let is_update = modification.kind == ModificationKind::Update && !modification.table.is_counter;
+    let is_update = modification.kind == WriteVerb::Update && !modification.table.is_counter;
     is_update.then(|| "by INSERT, where the row is not there yet: half".to_owned())
 }

@@ -4,10 +4,10 @@
 //! [`crate::partition`], and answers with an [`Answer`] whose rows are already encoded as they go into a frame.
 //!
 //! ```text
-//! text ─ plans ─→ Planned ─ bind ─→ BoundSelect       ─ read/source ─→ read/sink ─→ Rows, paging state
-//!                                                     ─ index/read  ─→
-//!                                   BoundModification ─ write/       ─→ batch     ─→ store, durable
-//!                                   DDL               ─ catalog      ─→ next schema, durable, in force
+//! text ─ plans ─→ Planned ─ bind ─→ Read   ─ read/source ─→ read/sink ─→ Rows, paging state
+//!                                          ─ index/read  ─→
+//!                                   Write  ─ write/      ─→ batch     ─→ store, durable
+//!                                   DDL    ─ catalog     ─→ next schema, durable, in force
 //! ```
 //! Invariants: a request sees one `catalog` snapshot; what is acknowledged is durable; conditional statements on one partition
 //! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
@@ -50,8 +50,7 @@ mod watch;
 pub(crate) mod write;
 
 pub use answer::{
-    Answer, AnswerKind, BatchKind, ChangeKind, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange,
-    SessionState, Values,
+    Answer, AnswerKind, ChangeKind, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange, SessionState, Values,
 };
 pub use database::{ClockRules, Database, LiveSource, Member, Options};
 pub use error::Error;

@@ -11,8 +11,8 @@ use super::answer::ResultMetadata;
 use super::catalog::Snapshot;
 use super::error::Error;
 use super::read::sink::Shape;
+use crate::command::Read;
 use crate::metrics::Subject;
-use crate::planner::bound::BoundSelect;
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 
 /// Plans of unprepared texts that are kept; texts with literals in them rarely come again.
@@ -96,7 +96,7 @@ impl PlannedAt {
     }
 
     /// What of a SELECT does not depend on its values.
-    pub(crate) fn shape(&self, select: &BoundSelect) -> &Shape {
+    pub(crate) fn shape(&self, select: &Read) -> &Shape {
         self.shape.get_or_init(|| Shape::of(select))
     }
 }

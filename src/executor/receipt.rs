@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::plans::PlannedAt;
-use crate::planner::bound::BoundBatch;
+use crate::command::Batch;
 use crate::throughput::RequestUnits;
 
 /// What was executed.
@@ -13,7 +13,7 @@ pub(super) enum Executed<'a> {
     /// A statement, prepared or not.
     Statement(&'a Arc<PlannedAt>),
     /// A batch that came as a message.
-    Batch(&'a BoundBatch),
+    Batch(&'a Batch),
 }
 
 /// What a statement was charged.

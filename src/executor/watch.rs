@@ -6,10 +6,10 @@ use std::time::Duration;
 
 use super::plans::PlannedAt;
 use crate::clock::Clock;
+use crate::command::{Batch, BatchKind, WriteVerb};
 use crate::metrics::turn;
 use crate::metrics::{Access, StatementKind, Statements, Subject};
 use crate::planner::Plan;
-use crate::planner::bound::{BoundBatch, ModificationKind};
 use crate::schema::{Table, system};
 
 /// The counters of statements, and the clock that times them.
@@ -72,15 +72,14 @@ impl Watch {
     }
 
     /// Where a batch is counted.
-    pub(super) fn batch_subject(&self, batch: &BoundBatch) -> Arc<Subject> {
+    pub(super) fn batch_subject(&self, batch: &Batch) -> Arc<Subject> {
         let tables = batch.modifications.iter().map(|modification| &modification.table);
         self.statements
             .subject(StatementKind::Batch, accesses(tables, Access::Write))
     }
 
     /// Counts the partitions that a batch writes.
-    pub(super) fn note_partitions(&self, batch: &BoundBatch) {
-        use grammar::ast::BatchKind;
+    pub(super) fn note_partitions(&self, batch: &Batch) {
         let modifications = batch.modifications.iter();
         let mut partitions: Vec<(u32, &[u8])> = modifications
             .flat_map(|one| {
@@ -122,9 +121,9 @@ pub(super) fn kind_of(plan: &Plan) -> StatementKind {
         Plan::Select(_) => StatementKind::Select,
         Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
         Plan::Modify(plan) => match plan.kind {
-            ModificationKind::Insert => StatementKind::Insert,
-            ModificationKind::Update => StatementKind::Update,
-            ModificationKind::Delete => StatementKind::Delete,
+            WriteVerb::Insert => StatementKind::Insert,
+            WriteVerb::Update => StatementKind::Update,
+            WriteVerb::Delete => StatementKind::Delete,
         },
         Plan::Batch(_) => StatementKind::Batch,
         Plan::Truncate(_) => StatementKind::Truncate,

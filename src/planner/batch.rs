@@ -4,12 +4,12 @@
 
 use std::sync::Arc;
 
-use grammar::ast::{self, BatchKind, Modification};
+use grammar::ast::{self, Modification};
 
-use super::bound::{BoundBatch, BoundModification, Value};
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
+use crate::command::{Batch, BatchKind, Condition, Value, Write};
 use crate::functions::Context;
 use crate::schema::Schema;
 use crate::types::{CqlType, Native};
@@ -30,7 +30,7 @@ impl BatchPlan {
     /// # Errors
     ///
     /// As a member's, and conditions on several partitions.
-    pub fn bind(&self, values: &[Value], context: &Context) -> Result<BoundBatch, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context) -> Result<Batch, Error> {
         let modifications = self
             .modifications
             .iter()
@@ -108,12 +108,12 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
 pub fn finish(
     kind: BatchKind,
     members: &[Arc<ModifyPlan>],
-    modifications: Vec<BoundModification>,
+    modifications: Vec<Write>,
     timestamp: Option<i64>,
-) -> Result<BoundBatch, Error> {
+) -> Result<Batch, Error> {
     let conditional = modifications
         .iter()
-        .any(|modification| modification.condition != super::bound::BoundCondition::Always);
+        .any(|modification| modification.condition != Condition::Always);
     if conditional {
         let mut keys = modifications
             .iter()
@@ -128,12 +128,21 @@ pub fn finish(
             member.refuse_clustering_in()?;
         }
     }
-    Ok(BoundBatch {
+    Ok(Batch {
         kind,
         modifications,
         timestamp,
         conditional,
     })
+}
+
+/// The kind of a BATCH as written.
+pub(crate) const fn kind(written: ast::BatchKind) -> BatchKind {
+    match written {
+        ast::BatchKind::Logged => BatchKind::Logged,
+        ast::BatchKind::Unlogged => BatchKind::Unlogged,
+        ast::BatchKind::Counter => BatchKind::Counter,
+    }
 }
 
 /// Plans a BATCH.
@@ -175,9 +184,10 @@ pub(crate) fn batch(
             Modification::Delete(delete) => modify::delete(&mut typer, &table, delete)?,
         }));
     }
-    check(batch.kind, &modifications, timestamp.is_some())?;
+    let kind = kind(batch.kind);
+    check(kind, &modifications, timestamp.is_some())?;
     Ok(BatchPlan {
-        kind: batch.kind,
+        kind,
         modifications,
         timestamp,
     })

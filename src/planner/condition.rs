@@ -4,15 +4,15 @@
 
 use std::sync::Arc;
 
-use grammar::ast::{Condition, ConditionTarget, Operator, RelationValue};
+use grammar::ast::{self, ConditionTarget, Operator, RelationValue};
 
-use super::bound::{BoundCondition, BoundFilter, Comparison, FilterTarget, Value};
 use super::error::{Error, invalid};
 use super::operation::field_of;
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::text::relation_sign;
 use super::value;
+use crate::command::{Comparison, Condition, FilterTarget, Predicate, Value};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Native};
 
@@ -86,12 +86,12 @@ impl ConditionPlan {
     }
 
     /// The condition with its values in.
-    pub(crate) fn bind(&self, _: &Table, binding: &Binding<'_>) -> Result<BoundCondition, Error> {
+    pub(crate) fn bind(&self, _: &Table, binding: &Binding<'_>) -> Result<Condition, Error> {
         Ok(match self {
-            Self::Always => BoundCondition::Always,
-            Self::Exists => BoundCondition::Exists,
-            Self::NotExists => BoundCondition::NotExists,
-            Self::Columns(conditions) => BoundCondition::Columns(
+            Self::Always => Condition::Always,
+            Self::Exists => Condition::Exists,
+            Self::NotExists => Condition::NotExists,
+            Self::Columns(conditions) => Condition::Columns(
                 conditions
                     .iter()
                     .map(|condition| condition.bind(binding))
@@ -102,7 +102,7 @@ impl ConditionPlan {
 }
 
 impl ColumnCondition {
-    fn bind(&self, binding: &Binding<'_>) -> Result<BoundFilter, Error> {
+    fn bind(&self, binding: &Binding<'_>) -> Result<Predicate, Error> {
         let target = match &self.part {
             Part::Whole => FilterTarget::Column(self.column),
             Part::Field(index) => FilterTarget::Field(self.column, *index),
@@ -178,7 +178,7 @@ impl ColumnCondition {
                 }
             }
         }
-        Ok(BoundFilter {
+        Ok(Predicate {
             target,
             comparison: comparison(self.operator),
             operands,
@@ -216,7 +216,7 @@ const fn comparison(operator: Operator) -> Comparison {
 pub(crate) fn columns(
     typer: &mut Typer<'_>,
     table: &Arc<Table>,
-    conditions: &[Condition],
+    conditions: &[ast::Condition],
 ) -> Result<Vec<ColumnCondition>, Error> {
     let mut found = Vec::with_capacity(conditions.len());
     for condition in conditions {
@@ -233,7 +233,12 @@ pub(crate) fn columns(
     Ok(found)
 }
 
-fn one(typer: &mut Typer<'_>, index: usize, column: &Column, condition: &Condition) -> Result<ColumnCondition, Error> {
+fn one(
+    typer: &mut Typer<'_>,
+    index: usize,
+    column: &Column,
+    condition: &ast::Condition,
+) -> Result<ColumnCondition, Error> {
     let name = &column.name;
     if column.ty == CqlType::Native(Native::Counter) {
         return Err(Error::invalid("Conditions on counters are not supported"));

@@ -10,9 +10,9 @@
 use std::sync::Arc;
 
 use super::ResultMetadata;
-use super::bound::{
-    BoundBatch, BoundCondition, BoundFilter, BoundModification, BoundOperation, BoundPartitions, BoundRows,
-    BoundSelect, BoundTarget, Comparison, FilterTarget, ModificationKind, ResultColumn, Value,
+use crate::command::{
+    Batch, Clustering, ColumnChange, Comparison, Condition, FilterTarget, Partitions, Predicate, Read, ResultColumn,
+    Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
 use crate::types::{CqlType, Native, quoted};
@@ -90,7 +90,7 @@ fn value(ty: &CqlType, value: &Value) -> String {
     }
 }
 
-fn filter(table: &Table, filter: &BoundFilter) -> String {
+fn filter(table: &Table, filter: &Predicate) -> String {
     let (target, note) = match &filter.target {
         FilterTarget::Column(place) => (name(table, *place), ""),
         FilterTarget::Analysed(place, analysis) if !analysis.is_identity() => {
@@ -125,22 +125,20 @@ fn filter(table: &Table, filter: &BoundFilter) -> String {
     }
 }
 
-fn partitions(select: &BoundSelect) -> String {
+fn partitions(select: &Read) -> String {
     match &select.partitions {
-        BoundPartitions::Keys(keys) => format!("{} by key", count(keys.len(), "partition", "partitions")),
-        BoundPartitions::Ring { lower, upper } if lower > upper => "none: the range of tokens is empty".to_owned(),
-        BoundPartitions::Ring { lower, upper } if (*lower, *upper) == (i64::MIN, i64::MAX) => {
-            "the whole ring".to_owned()
-        }
-        BoundPartitions::Ring { lower, upper } => format!("tokens from {lower} to {upper}"),
+        Partitions::Keys(keys) => format!("{} by key", count(keys.len(), "partition", "partitions")),
+        Partitions::Ring { lower, upper } if lower > upper => "none: the range of tokens is empty".to_owned(),
+        Partitions::Ring { lower, upper } if (*lower, *upper) == (i64::MIN, i64::MAX) => "the whole ring".to_owned(),
+        Partitions::Ring { lower, upper } => format!("tokens from {lower} to {upper}"),
     }
 }
 
-fn rows(rows: &BoundRows) -> String {
+fn rows(rows: &Clustering) -> String {
     match rows {
-        BoundRows::All => "all of each partition".to_owned(),
-        BoundRows::Keys(keys) => format!("{} of each partition by key", count(keys.len(), "row", "rows")),
-        BoundRows::Ranges(ranges) => {
+        Clustering::All => "all of each partition".to_owned(),
+        Clustering::Keys(keys) => format!("{} of each partition by key", count(keys.len(), "row", "rows")),
+        Clustering::Ranges(ranges) => {
             format!(
                 "{} of the clustering key in each partition",
                 count(ranges.len(), "range", "ranges")
@@ -151,7 +149,7 @@ fn rows(rows: &BoundRows) -> String {
 
 /// The stages of a SELECT.
 #[must_use]
-pub fn select(select: &BoundSelect, index: &IndexUse) -> Vec<Stage> {
+pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
     let table = select.table.as_ref();
     let mut stages = vec![("statement", format!("SELECT from {}", of_table(table)))];
     if table.is_virtual {
@@ -191,7 +189,7 @@ pub fn select(select: &BoundSelect, index: &IndexUse) -> Vec<Stage> {
     stages.push((
         "rows",
         match (found, &select.rows) {
-            (true, BoundRows::All) => "those that the index names".to_owned(),
+            (true, Clustering::All) => "those that the index names".to_owned(),
             (true, within) => format!("those that the index names, within {}", rows(within)),
             (false, all) => rows(all),
         },
@@ -243,12 +241,12 @@ pub fn select(select: &BoundSelect, index: &IndexUse) -> Vec<Stage> {
 
 /// The stages of an INSERT, UPDATE or DELETE.
 #[must_use]
-pub fn modification(modification: &BoundModification) -> Vec<Stage> {
+pub fn modification(modification: &Write) -> Vec<Stage> {
     let table = modification.table.as_ref();
     let verb = match modification.kind {
-        ModificationKind::Insert => "INSERT into",
-        ModificationKind::Update => "UPDATE of",
-        ModificationKind::Delete => "DELETE from",
+        WriteVerb::Insert => "INSERT into",
+        WriteVerb::Update => "UPDATE of",
+        WriteVerb::Delete => "DELETE from",
     };
     let mut stages = vec![
         ("statement", format!("{verb} {}", of_table(table))),
@@ -263,17 +261,17 @@ pub fn modification(modification: &BoundModification) -> Vec<Stage> {
     stages.push((
         "rows",
         match &modification.target {
-            BoundTarget::Rows(keys) => format!("{} of each partition by key", count(keys.len(), "row", "rows")),
-            BoundTarget::Static => "the static row of each partition".to_owned(),
-            BoundTarget::Ranges(ranges) => rows(&BoundRows::Ranges(ranges.clone())),
-            BoundTarget::Partition => "the whole of each partition".to_owned(),
+            WriteTarget::Rows(keys) => format!("{} of each partition by key", count(keys.len(), "row", "rows")),
+            WriteTarget::Static => "the static row of each partition".to_owned(),
+            WriteTarget::Ranges(ranges) => rows(&Clustering::Ranges(ranges.clone())),
+            WriteTarget::Partition => "the whole of each partition".to_owned(),
         },
     ));
     match &modification.condition {
-        BoundCondition::Always => {}
-        BoundCondition::Exists => stages.push(("condition", "the row is read first and must exist".to_owned())),
-        BoundCondition::NotExists => stages.push(("condition", "the row is read first and must not exist".to_owned())),
-        BoundCondition::Columns(conditions) => stages.extend(
+        Condition::Always => {}
+        Condition::Exists => stages.push(("condition", "the row is read first and must exist".to_owned())),
+        Condition::NotExists => stages.push(("condition", "the row is read first and must not exist".to_owned())),
+        Condition::Columns(conditions) => stages.extend(
             conditions
                 .iter()
                 .map(|test| ("condition", format!("the row is read first: {}", filter(table, test)))),
@@ -282,7 +280,7 @@ pub fn modification(modification: &BoundModification) -> Vec<Stage> {
     let reads: Vec<usize> = modification
         .operations
         .iter()
-        .filter(|(_, operation)| matches!(operation, BoundOperation::SetAt(..) | BoundOperation::Discard(_)))
+        .filter(|(_, operation)| matches!(operation, ColumnChange::SetAt(..) | ColumnChange::Discard(_)))
         .map(|(place, _)| *place)
         .collect();
     if !reads.is_empty() {
@@ -304,7 +302,7 @@ pub fn modification(modification: &BoundModification) -> Vec<Stage> {
 
 /// The stages of a BATCH: those of its members, one after the other.
 #[must_use]
-pub fn batch(batch: &BoundBatch) -> Vec<Stage> {
+pub fn batch(batch: &Batch) -> Vec<Stage> {
     let conditional = if batch.conditional { ", all or none" } else { "" };
     let mut stages = vec![(
         "statement",

@@ -9,11 +9,11 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use grammar::ast::{ArithmeticOperator, QualifiedName, Term};
 
-use super::bound::Value;
 use super::error::{Error, invalid};
 use super::key::partition_key;
 use super::term::{Binding, Receiver, Typed, Typer, type_fit};
 use super::text::{TermText, qualified};
+use crate::command::Value;
 use crate::functions::{self, Argument, Function};
 use crate::token::Token;
 use crate::types::{Assignment, CqlType, Native};

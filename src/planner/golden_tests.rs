@@ -9,9 +9,9 @@ use std::sync::Arc;
 use goldenscript::{Command, Runner};
 use proptest::prelude::*;
 
-use super::bound::{BoundPartitions, BoundRows, BoundTarget, ClusteringRange, Value};
 use super::tests::World;
 use super::{Plan, Planned};
+use crate::command::{Clustering, ClusteringRange, Partitions, Value, WriteTarget};
 use crate::functions::{Context, Timeuuids};
 use crate::types::{CqlType, Native, hex};
 
@@ -75,16 +75,16 @@ fn bound(planned: &Planned) -> Result<String, super::Error> {
             lines(
                 &mut text,
                 match &select.partitions {
-                    BoundPartitions::Keys(found) => format!("partitions {}", keys(found)),
-                    BoundPartitions::Ring { lower, upper } => format!("tokens {lower} ..= {upper}"),
+                    Partitions::Keys(found) => format!("partitions {}", keys(found)),
+                    Partitions::Ring { lower, upper } => format!("tokens {lower} ..= {upper}"),
                 },
             );
             lines(
                 &mut text,
                 match &select.rows {
-                    BoundRows::All => "all rows".to_owned(),
-                    BoundRows::Keys(found) => format!("rows {}", keys(found)),
-                    BoundRows::Ranges(found) => format!("ranges {}", ranges(found)),
+                    Clustering::All => "all rows".to_owned(),
+                    Clustering::Keys(found) => format!("rows {}", keys(found)),
+                    Clustering::Ranges(found) => format!("ranges {}", ranges(found)),
                 },
             );
             for filter in &select.filters {
@@ -126,10 +126,10 @@ fn bound(planned: &Planned) -> Result<String, super::Error> {
             lines(
                 &mut text,
                 match &modification.target {
-                    BoundTarget::Rows(found) => format!("rows {}", keys(found)),
-                    BoundTarget::Ranges(found) => format!("ranges {}", ranges(found)),
-                    BoundTarget::Static => "static row".to_owned(),
-                    BoundTarget::Partition => "partition".to_owned(),
+                    WriteTarget::Rows(found) => format!("rows {}", keys(found)),
+                    WriteTarget::Ranges(found) => format!("ranges {}", ranges(found)),
+                    WriteTarget::Static => "static row".to_owned(),
+                    WriteTarget::Partition => "partition".to_owned(),
                 },
             );
             for (column, operation) in &modification.operations {
@@ -302,9 +302,9 @@ proptest! {
             let row = [index / 16, index / 4 % 4, index % 4];
             let key = key(&row, orders);
             let found = match &bound.rows {
-                BoundRows::All => true,
-                BoundRows::Keys(keys) => keys.contains(&key),
-                BoundRows::Ranges(ranges) => ranges.iter().any(|range| {
+                Clustering::All => true,
+                Clustering::Keys(keys) => keys.contains(&key),
+                Clustering::Ranges(ranges) => ranges.iter().any(|range| {
                     range.start <= key && range.end.as_ref().is_none_or(|end| key < *end)
                 }),
             };
@@ -312,11 +312,11 @@ proptest! {
             prop_assert_eq!(found, expected, "{} {:?}", statement, row);
         }
         match &bound.rows {
-            BoundRows::Keys(keys) => prop_assert!(keys.windows(2).all(|pair| pair[0] < pair[1])),
-            BoundRows::Ranges(ranges) => {
+            Clustering::Keys(keys) => prop_assert!(keys.windows(2).all(|pair| pair[0] < pair[1])),
+            Clustering::Ranges(ranges) => {
                 prop_assert!(ranges.windows(2).all(|pair| pair[0].end.as_ref().is_some_and(|end| *end <= pair[1].start)));
             }
-            BoundRows::All => {}
+            Clustering::All => {}
         }
     }
 

@@ -19,8 +19,8 @@ use std::str::FromStr;
 
 use grammar::ast::{AlterTableAction, AlterTypeAction, QualifiedName, Statement};
 
-use super::bound::{BoundModification, BoundOperation, BoundPartitions, BoundRows, BoundSelect};
 use super::error::Error;
+use crate::command::{Clustering, ColumnChange, Partitions, Read, Write};
 use crate::schema::{Keyspace, Schema, system};
 use crate::types::CqlType;
 
@@ -407,14 +407,9 @@ impl Guardrails {
     /// # Errors
     ///
     /// When it asks for more than it may.
-    pub fn select(
-        &self,
-        select: &BoundSelect,
-        page_rows: Option<u32>,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Error> {
+    pub fn select(&self, select: &Read, page_rows: Option<u32>, warnings: &mut Vec<String>) -> Result<(), Error> {
         let table = select.table.name.as_str();
-        if let BoundPartitions::Keys(keys) = &select.partitions
+        if let Partitions::Keys(keys) = &select.partitions
             && keys.len() > 1
         {
             let count = amount(keys.len());
@@ -442,7 +437,7 @@ impl Guardrails {
                 },
             )?;
         }
-        if let BoundRows::Keys(keys) = &select.rows
+        if let Clustering::Keys(keys) = &select.rows
             && keys.len() > 1
         {
             self.product("clustering key", amount(keys.len()), warnings)?;
@@ -493,12 +488,7 @@ impl Guardrails {
     /// # Errors
     ///
     /// When it does what it may not, or a value is greater than it may be.
-    pub fn modification(
-        &self,
-        modification: &BoundModification,
-        now_micros: i64,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Error> {
+    pub fn modification(&self, modification: &Write, now_micros: i64, warnings: &mut Vec<String>) -> Result<(), Error> {
         self.ways(modification, now_micros, warnings)?;
         if self.items_per_collection.is_off() && self.collection_bytes.is_off() && self.column_value_bytes.is_off() {
             return Ok(());
@@ -515,7 +505,7 @@ impl Guardrails {
                 self.value(&column.name, value, warnings)
             };
             match operation {
-                BoundOperation::Set(super::bound::Value::Bytes(frozen)) => {
+                ColumnChange::Set(crate::command::Value::Bytes(frozen)) => {
                     value(0, frozen.len(), warnings)?;
                     if !is_collection(&column.ty) {
                         continue;
@@ -523,7 +513,7 @@ impl Guardrails {
                     let head = frozen.first_chunk().map_or(0, |head| u32::from_be_bytes(*head));
                     count = usize::try_from(head).unwrap_or(usize::MAX);
                 }
-                BoundOperation::Replace(elements) => {
+                ColumnChange::Replace(elements) => {
                     for (key, bytes) in elements {
                         value(
                             key.as_ref().map_or(LIST_PATH_BYTES, bytes::Bytes::len),
@@ -532,12 +522,12 @@ impl Guardrails {
                         )?;
                     }
                 }
-                BoundOperation::Put(elements) => {
+                ColumnChange::Put(elements) => {
                     for (key, bytes) in elements {
                         value(key.len(), bytes.as_ref().map_or(0, bytes::Bytes::len), warnings)?;
                     }
                 }
-                BoundOperation::Append(values) | BoundOperation::Prepend(values) => {
+                ColumnChange::Append(values) | ColumnChange::Prepend(values) => {
                     for bytes in values {
                         value(LIST_PATH_BYTES, bytes.len(), warnings)?;
                     }

@@ -11,12 +11,12 @@
 //!
 //! Differs: the index of a whole partition key, which Cassandra does not have, answers nothing that the key itself does not.
 
-use super::bound::{ClusteringRange, Comparison, IndexProbe, Like, Value};
 use super::error::{Error, invalid};
 use super::range;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test};
 use super::term::{Binding, Typed};
 use super::text::quoted;
+use crate::command::{ClusteringRange, Comparison, IndexProbe, Like, Value};
 use crate::schema::analysis::{Analysis, Tokens};
 use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
 use crate::types::{CqlType, Native};

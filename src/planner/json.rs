@@ -2,9 +2,9 @@
 
 use grammar::ast::Term;
 
-use super::bound::Value;
 use super::error::{Error, invalid};
 use super::term::{Binding, Receiver, Typed, Typer};
+use crate::command::Value;
 use crate::schema::Table;
 use crate::types::{CqlType, Json, Native, folded_json_name as folded};
 

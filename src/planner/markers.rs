@@ -5,7 +5,7 @@ use std::sync::Arc;
 use foldhash::HashMap;
 use grammar::ast::{Statement, Term};
 
-use super::bound::Value;
+use crate::command::Value;
 use crate::types::CqlType;
 
 /// One bind marker as a PREPARED response describes it.

@@ -1,18 +1,18 @@
-//! The `planner` room: statement + schema → [`Plan`]; plan + values → a bound command that the executor carries out.
+//! The `planner` room: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) that the executor carries out.
 //!
 //! Both steps are pure. [`plan`] resolves names, types markers and judges restrictions once for each prepared statement;
 //! binding puts in the values, and yields keys and byte ranges, so that the executor never sees a term or a marker.
 //! How rows are stored, and anything asynchronous, is deliberately absent.
 //!
 //! ```text
-//! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ BoundSelect | BoundModification | BoundBatch
+//! ast::Statement ─ plan ─→ Planned { plan, markers, result } ─ bind(values) ─→ Read | Write | Batch
 //!     term.rs function.rs        a term and its receiver     → Typed
 //!     relation.rs merge.rs judge.rs  WHERE                  → Restrictions, judged as Cassandra judges them
 //!     index.rs                   what indexes answer of them → whether to filter, probes
 //!     narrow.rs range.rs         Restrictions + values       → partition keys, clustering keys and byte ranges, filters
 //!     selection.rs select.rs     SELECT clause and the rest  → Selection, SelectPlan
 //!     rules.rs                   a statement in the profile cosmos → in Cassandra's terms, or refused
-//!     explain.rs                 a bound command             → its stages, for people
+//!     explain.rs                 a command                   → its stages, for people
 //!     modify.rs operation.rs condition.rs json.rs batch.rs   → ModifyPlan, BatchPlan
 //! ```
 //!
@@ -24,7 +24,6 @@ use std::sync::Arc;
 use grammar::ast::{self, QualifiedName, Statement};
 
 pub mod batch;
-pub mod bound;
 mod condition;
 pub mod ddl;
 mod error;
@@ -64,7 +63,7 @@ pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use nearest::refuse_limit as refuse_nearest_limit;
 pub use select::SelectPlan;
 
-use bound::ResultColumn;
+use crate::command::ResultColumn;
 use error::invalid;
 use markers::Markers;
 use term::Typer;

@@ -6,9 +6,6 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relation, Term};
 
-use super::bound::{
-    BoundCondition, BoundModification, BoundOperation, BoundRows, BoundTarget, ModificationKind, Value,
-};
 use super::condition::{self, ConditionPlan};
 use super::error::{Error, invalid};
 use super::judge::Judge;
@@ -19,6 +16,7 @@ use super::operation::{self, Operation};
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
+use crate::command::{Clustering, ColumnChange, Condition, Value, Write, WriteTarget, WriteVerb};
 use crate::functions::Context;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
@@ -32,7 +30,7 @@ pub struct ModifyPlan {
     /// The table.
     pub table: Arc<Table>,
     /// Which statement it is.
-    pub kind: ModificationKind,
+    pub kind: WriteVerb,
     partitions: PartitionPlan,
     target: TargetPlan,
     operations: Vec<(usize, Operation)>,
@@ -58,7 +56,7 @@ enum TargetPlan {
 
 /// What a modification is made of, whichever its statement.
 struct Parts<'s> {
-    kind: ModificationKind,
+    kind: WriteVerb,
     using: &'s ast::Using,
     operations: Vec<(usize, Operation)>,
     condition: ConditionPlan,
@@ -102,7 +100,7 @@ impl ModifyPlan {
     /// # Errors
     ///
     /// Values that are none of their types, null or unset where neither may be, keys too long, times out of bounds.
-    pub fn bind(&self, values: &[Value], context: &Context) -> Result<BoundModification, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context) -> Result<Write, Error> {
         let table = &self.table;
         let mut binding = Binding {
             values,
@@ -123,13 +121,13 @@ impl ModifyPlan {
         let partition_keys = self.partitions.keys(table, binding)?;
         partition_keys.iter().try_for_each(check_partition_key)?;
         let target = match &self.target {
-            TargetPlan::Rows(rows) => BoundTarget::Rows(rows.keys(table, binding)?),
-            TargetPlan::Static => BoundTarget::Static,
-            TargetPlan::Partition => BoundTarget::Partition,
+            TargetPlan::Rows(rows) => WriteTarget::Rows(rows.keys(table, binding)?),
+            TargetPlan::Static => WriteTarget::Static,
+            TargetPlan::Partition => WriteTarget::Partition,
             TargetPlan::Ranges(rows) => match rows.bind(table, binding)? {
-                BoundRows::Ranges(ranges) => BoundTarget::Ranges(ranges),
-                BoundRows::Keys(keys) => BoundTarget::Rows(keys),
-                BoundRows::All => BoundTarget::Partition,
+                Clustering::Ranges(ranges) => WriteTarget::Ranges(ranges),
+                Clustering::Keys(keys) => WriteTarget::Rows(keys),
+                Clustering::All => WriteTarget::Partition,
             },
         };
         let mut operations = Vec::with_capacity(self.operations.len());
@@ -141,13 +139,13 @@ impl ModifyPlan {
                 operations.push((*column, bound));
             }
         }
-        let writes = |operation: &BoundOperation| !matches!(operation, BoundOperation::Set(Value::Null));
-        let makes_row = self.kind == ModificationKind::Insert
-            || self.kind == ModificationKind::Update && operations.iter().any(|(_, operation)| writes(operation));
+        let writes = |operation: &ColumnChange| !matches!(operation, ColumnChange::Set(Value::Null));
+        let makes_row = self.kind == WriteVerb::Insert
+            || self.kind == WriteVerb::Update && operations.iter().any(|(_, operation)| writes(operation));
         if makes_row && let TargetPlan::Rows(rows) = &self.target {
             rows.refuse_vectors(table, binding)?;
         }
-        Ok(BoundModification {
+        Ok(Write {
             table: Arc::clone(table),
             kind: self.kind,
             partition_keys,
@@ -162,21 +160,21 @@ impl ModifyPlan {
             condition: if self.condition.is_conditional() {
                 self.condition.bind(table, binding)?
             } else {
-                BoundCondition::Always
+                Condition::Always
             },
             condition_columns: self.condition_columns.clone(),
         })
     }
 }
 
-const fn plural(kind: ModificationKind) -> &'static str {
+const fn plural(kind: WriteVerb) -> &'static str {
     match kind {
-        ModificationKind::Delete => "deletions",
-        ModificationKind::Insert | ModificationKind::Update => "updates",
+        WriteVerb::Delete => "deletions",
+        WriteVerb::Insert | WriteVerb::Update => "updates",
     }
 }
 
-fn clustering_in(kind: ModificationKind) -> Error {
+fn clustering_in(kind: WriteVerb) -> Error {
     Error::invalid(format!(
         "IN on the clustering key columns is not supported with conditional {}",
         plural(kind)
@@ -280,8 +278,7 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
             }
         }
     }
-    let only_static =
-        !has_clustering && applies_only_to_static(table, &operations, ModificationKind::Insert, &condition);
+    let only_static = !has_clustering && applies_only_to_static(table, &operations, WriteVerb::Insert, &condition);
     let judge = Judge {
         typer,
         table: Arc::clone(table),
@@ -299,7 +296,7 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
     }
     let restrictions = judge.finish(restrictions, only_static)?;
     let parts = Parts {
-        kind: ModificationKind::Insert,
+        kind: WriteVerb::Insert,
         using: &insert.using,
         operations,
         condition,
@@ -322,10 +319,10 @@ pub(crate) fn update(typer: &mut Typer<'_>, table: &Arc<Table>, update: &ast::Up
         }
         operations.push((index, operation::assign(typer, column, assignment)?));
     }
-    let only_static = applies_only_to_static(table, &operations, ModificationKind::Update, &condition);
+    let only_static = applies_only_to_static(table, &operations, WriteVerb::Update, &condition);
     let restrictions = judge(typer, table, Kind::Update, &update.relations, only_static)?;
     let parts = Parts {
-        kind: ModificationKind::Update,
+        kind: WriteVerb::Update,
         using: &update.using,
         operations,
         condition,
@@ -353,7 +350,7 @@ pub(crate) fn delete(typer: &mut Typer<'_>, table: &Arc<Table>, delete: &ast::De
         }
         operations.push((index, operation::delete(typer, column, target)?));
     }
-    let only_static = applies_only_to_static(table, &operations, ModificationKind::Delete, &condition);
+    let only_static = applies_only_to_static(table, &operations, WriteVerb::Delete, &condition);
     let restrictions = judge(typer, table, Kind::Delete, &delete.relations, only_static)?;
     let restricted: usize = restrictions
         .clustering
@@ -376,7 +373,7 @@ pub(crate) fn delete(typer: &mut Typer<'_>, table: &Arc<Table>, delete: &ast::De
         }
     }
     let parts = Parts {
-        kind: ModificationKind::Delete,
+        kind: WriteVerb::Delete,
         using: &delete.using,
         operations,
         condition,
@@ -436,14 +433,14 @@ fn prepare_condition(
 fn applies_only_to_static(
     table: &Table,
     operations: &[(usize, Operation)],
-    kind: ModificationKind,
+    kind: WriteVerb,
     condition: &ConditionPlan,
 ) -> bool {
     let is_static = |index: &usize| kind_of(table, *index) == ColumnKind::Static;
     let condition_columns = condition.columns();
     let static_operations = operations.iter().any(|(index, _)| is_static(index));
-    let regular_operations = operations.iter().any(|(index, _)| !is_static(index))
-        || (kind == ModificationKind::Delete && operations.is_empty());
+    let regular_operations =
+        operations.iter().any(|(index, _)| !is_static(index)) || (kind == WriteVerb::Delete && operations.is_empty());
     let static_conditions = condition_columns.iter().any(is_static);
     let regular_conditions = !condition_columns.iter().all(is_static);
     !regular_operations && !regular_conditions && (static_operations || static_conditions)
@@ -512,7 +509,7 @@ fn finish(
     let deletes_columns = !parts.operations.is_empty();
     let target = if only_static && rows.is_all() {
         TargetPlan::Static
-    } else if parts.kind != ModificationKind::Delete {
+    } else if parts.kind != WriteVerb::Delete {
         TargetPlan::Rows(rows)
     } else if table.clustering_count == 0 && !deletes_columns {
         TargetPlan::Partition

@@ -9,7 +9,6 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use self::filter::FilterPlan;
-use super::bound::{BoundPartitions, BoundRows, ClusteringRange, Value};
 use super::error::{Error, invalid};
 use super::key::{KEY_BYTES_MAX, partition_key};
 use super::nearest;
@@ -17,6 +16,7 @@ use super::range::{self, BoundPart};
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
 use super::term::{Binding, Typed};
 use super::value;
+use crate::command::{Clustering, ClusteringRange, Partitions, Value};
 use crate::schema::{Column, Table};
 use crate::token::Token;
 use crate::types::CqlType;
@@ -160,24 +160,24 @@ impl PartitionPlan {
     }
 
     /// The keys, or the range of tokens.
-    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundPartitions, Error> {
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Partitions, Error> {
         let Some(token) = &self.token else {
             if self.components.is_empty() {
-                return Ok(BoundPartitions::Ring {
+                return Ok(Partitions::Ring {
                     lower: i64::MIN,
                     upper: i64::MAX,
                 });
             }
-            return Ok(BoundPartitions::Keys(self.keys(table, binding)?));
+            return Ok(Partitions::Keys(self.keys(table, binding)?));
         };
         let (lower, upper) = token_range(token, binding)?;
         if self.components.is_empty() {
-            return Ok(BoundPartitions::Ring { lower, upper });
+            return Ok(Partitions::Ring { lower, upper });
         }
         let mut keys = self.keys(table, binding)?;
         let allows = token_filter(token, binding)?;
         keys.retain(|key| allows(Token::of(key).value()));
-        Ok(BoundPartitions::Keys(keys))
+        Ok(Partitions::Keys(keys))
     }
 
     /// The serialised keys, distinct, in order of their components' values.
@@ -404,22 +404,22 @@ impl RowsPlan {
     }
 
     /// The keys or ranges.
-    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundRows, Error> {
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Clustering, Error> {
         Ok(self.bind_judged(table, binding)?.0)
     }
 
     /// The keys or ranges, and whether Cassandra sees that no row can be among them: it does where nothing is named, or a lower
     /// bound is not below the upper one; not where nothing can be beyond a single one (`c < ''`) or between two (`c > 1 AND c < 2`).
-    pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(BoundRows, bool), Error> {
+    pub(crate) fn bind_judged(&self, table: &Table, binding: &Binding<'_>) -> Result<(Clustering, bool), Error> {
         if self.parts.is_empty() && !self.full {
-            return Ok((BoundRows::All, false));
+            return Ok((Clustering::All, false));
         }
         let (prefixes, slice) = self.prefixes(table, binding)?;
         let names_none = prefixes.is_empty();
         let rows = match slice {
-            Some(ranges) => BoundRows::Ranges(ranges),
-            None if self.full => BoundRows::Keys(prefixes),
-            None => BoundRows::Ranges(prefixes.into_iter().map(range::with_prefix).collect()),
+            Some(ranges) => Clustering::Ranges(ranges),
+            None if self.full => Clustering::Keys(prefixes),
+            None => Clustering::Ranges(prefixes.into_iter().map(range::with_prefix).collect()),
         };
         let is_none = match &self.between {
             Some(between) => names_none || between.is_none(table, binding),

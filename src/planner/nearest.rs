@@ -10,10 +10,10 @@
 use bytes::Bytes;
 use grammar::ast::{Direction, OrderBy};
 
-use super::bound::{BoundNearest, BoundOperation, Value};
 use super::error::{Error, invalid};
 use super::restriction::{Restriction, Restrictions, column, column_at};
 use super::term::{Binding, Receiver, Typed, Typer};
+use crate::command::{ColumnChange, Nearest, Value};
 use crate::functions::{Similarity, floats};
 use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
 use crate::types::{CqlType, Native};
@@ -164,7 +164,7 @@ impl Asked {
 
 impl NearestPlan {
     /// The vector with its values in.
-    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundNearest, Error> {
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Nearest, Error> {
         let name = &column_at(table, self.column).name;
         let bytes = match self.vector.bind(binding)? {
             Value::Null => return invalid!("Unsupported null value for column {name}"),
@@ -173,7 +173,7 @@ impl NearestPlan {
         };
         let vector = floats(&bytes);
         refuse(&vector, self.similarity)?;
-        Ok(BoundNearest {
+        Ok(Nearest {
             column: self.column,
             index: self.index.clone(),
             similarity: self.similarity,
@@ -221,7 +221,7 @@ fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
 }
 
 /// Refuses vectors that a storage-attached index of their column, if it has one, cannot keep.
-pub(crate) fn refuse_written(table: &Table, column: &Column, operation: &BoundOperation) -> Result<(), Error> {
+pub(crate) fn refuse_written(table: &Table, column: &Column, operation: &ColumnChange) -> Result<(), Error> {
     for (part, similarity) in indexes_of_vectors(table, column) {
         let mut written = written(
             operation,
@@ -250,23 +250,23 @@ fn indexes_of_vectors<'t>(table: &'t Table, column: &'t Column) -> impl Iterator
 }
 
 /// The values that an operation writes, or the keys of its elements.
-fn written(operation: &BoundOperation, keys: bool) -> Box<dyn Iterator<Item = &Bytes> + '_> {
+fn written(operation: &ColumnChange, keys: bool) -> Box<dyn Iterator<Item = &Bytes> + '_> {
     match operation {
-        BoundOperation::Set(Value::Bytes(value)) | BoundOperation::SetAt(_, Some(value)) => {
+        ColumnChange::Set(Value::Bytes(value)) | ColumnChange::SetAt(_, Some(value)) => {
             Box::new(std::iter::once(value))
         }
-        BoundOperation::Replace(elements) if keys => Box::new(elements.iter().filter_map(|(key, _)| key.as_ref())),
-        BoundOperation::Replace(elements) => Box::new(elements.iter().map(|(_, value)| value)),
-        BoundOperation::Put(elements) if keys => {
+        ColumnChange::Replace(elements) if keys => Box::new(elements.iter().filter_map(|(key, _)| key.as_ref())),
+        ColumnChange::Replace(elements) => Box::new(elements.iter().map(|(_, value)| value)),
+        ColumnChange::Put(elements) if keys => {
             let put = elements.iter().filter(|(_, value)| value.is_some());
             Box::new(put.map(|(key, _)| key))
         }
-        BoundOperation::Put(elements) => Box::new(elements.iter().filter_map(|(_, value)| value.as_ref())),
-        BoundOperation::Append(values) | BoundOperation::Prepend(values) => Box::new(values.iter()),
-        BoundOperation::Set(_)
-        | BoundOperation::SetAt(_, None)
-        | BoundOperation::Remove(_)
-        | BoundOperation::Discard(_)
-        | BoundOperation::Increment(_) => Box::new(std::iter::empty()),
+        ColumnChange::Put(elements) => Box::new(elements.iter().filter_map(|(_, value)| value.as_ref())),
+        ColumnChange::Append(values) | ColumnChange::Prepend(values) => Box::new(values.iter()),
+        ColumnChange::Set(_)
+        | ColumnChange::SetAt(_, None)
+        | ColumnChange::Remove(_)
+        | ColumnChange::Discard(_)
+        | ColumnChange::Increment(_) => Box::new(std::iter::empty()),
     }
 }

@@ -3,11 +3,11 @@
 use bytes::Bytes;
 use grammar::ast::{Assignment, DeleteTarget, Name, Term};
 
-use super::bound::{BoundOperation, Value};
 use super::error::{Error, invalid};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::text::TermText;
 use super::value;
+use crate::command::{ColumnChange, Value};
 use crate::schema::Column;
 use crate::types::{CqlType, Native, UserType};
 
@@ -283,20 +283,20 @@ impl Key {
 impl Operation {
     /// The operation with its values in; `None` where an unset value leaves the column alone.
     #[inline]
-    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<BoundOperation>, Error> {
+    pub(crate) fn bind(&self, binding: &Binding<'_>) -> Result<Option<ColumnChange>, Error> {
         Ok(Some(match self {
             Self::Set(term) => match term.bind(binding)? {
                 Value::Unset => return Ok(None),
-                value => BoundOperation::Set(value),
+                value => ColumnChange::Set(value),
             },
             Self::Replace(shape, term) => match term.bind(binding)? {
                 Value::Unset => return Ok(None),
-                Value::Null => BoundOperation::Replace(Vec::new()),
-                Value::Bytes(bytes) => BoundOperation::Replace(replacement(*shape, &bytes)),
+                Value::Null => ColumnChange::Replace(Vec::new()),
+                Value::Bytes(bytes) => ColumnChange::Replace(replacement(*shape, &bytes)),
             },
             Self::Put(shape, term) => match term.bind(binding)? {
                 Value::Unset | Value::Null => return Ok(None),
-                Value::Bytes(bytes) => BoundOperation::Put(
+                Value::Bytes(bytes) => ColumnChange::Put(
                     replacement(*shape, &bytes)
                         .into_iter()
                         .filter_map(|(key, value)| Some((key?, Some(value))))
@@ -307,17 +307,17 @@ impl Operation {
                 let key = key.bind(binding)?;
                 match term.bind(binding)? {
                     Value::Unset => return Ok(None),
-                    Value::Null => BoundOperation::Put(vec![(key, None)]),
-                    Value::Bytes(bytes) => BoundOperation::Put(vec![(key, Some(bytes))]),
+                    Value::Null => ColumnChange::Put(vec![(key, None)]),
+                    Value::Bytes(bytes) => ColumnChange::Put(vec![(key, Some(bytes))]),
                 }
             }
             Self::Append(term) => match term.bind(binding)? {
                 Value::Unset | Value::Null => return Ok(None),
-                Value::Bytes(bytes) => BoundOperation::Append(value::elements(&bytes)),
+                Value::Bytes(bytes) => ColumnChange::Append(value::elements(&bytes)),
             },
             Self::Prepend(term) => match term.bind(binding)? {
                 Value::Unset | Value::Null => return Ok(None),
-                Value::Bytes(bytes) => BoundOperation::Prepend(value::elements(&bytes)),
+                Value::Bytes(bytes) => ColumnChange::Prepend(value::elements(&bytes)),
             },
             Self::SetAt(index, term) => {
                 let index = match index.bind(binding)? {
@@ -331,26 +331,26 @@ impl Operation {
                     Some(Value::Bytes(bytes)) => Some(bytes),
                     Some(Value::Unset) => return Ok(None),
                 };
-                BoundOperation::SetAt(index, value)
+                ColumnChange::SetAt(index, value)
             }
             Self::Discard(term) => match term.bind(binding)? {
                 Value::Unset | Value::Null => return Ok(None),
-                Value::Bytes(bytes) => BoundOperation::Discard(value::elements(&bytes)),
+                Value::Bytes(bytes) => ColumnChange::Discard(value::elements(&bytes)),
             },
             Self::Remove(term) => match term.bind(binding)? {
                 Value::Unset | Value::Null => return Ok(None),
-                Value::Bytes(bytes) => BoundOperation::Remove(value::elements(&bytes)),
+                Value::Bytes(bytes) => ColumnChange::Remove(value::elements(&bytes)),
             },
             Self::RemoveOne(key) => match key {
-                Key::Field(index) => BoundOperation::Put(vec![(field_key(*index), None)]),
-                Key::Term(_) => BoundOperation::Remove(vec![key.bind(binding)?]),
+                Key::Field(index) => ColumnChange::Put(vec![(field_key(*index), None)]),
+                Key::Term(_) => ColumnChange::Remove(vec![key.bind(binding)?]),
             },
             Self::Increment(term, negative) => return increment(term, *negative, binding),
         }))
     }
 }
 
-fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Option<BoundOperation>, Error> {
+fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Option<ColumnChange>, Error> {
     let what = if negative { "decrement" } else { "increment" };
     let by = match term.bind(binding)? {
         Value::Unset => return Ok(None),
@@ -361,10 +361,10 @@ fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Opti
         },
     };
     if !negative {
-        return Ok(Some(BoundOperation::Increment(by)));
+        return Ok(Some(ColumnChange::Increment(by)));
     }
     match by.checked_neg() {
-        Some(by) => Ok(Some(BoundOperation::Increment(by))),
+        Some(by) => Ok(Some(ColumnChange::Increment(by))),
         None => invalid!("The negation of {by} overflows supported counter precision (signed 8 bytes integer)"),
     }
 }

@@ -5,7 +5,7 @@
 //! `(a, b) > (x, y)` is `a > x`, or `a = x` and `b > y`: one range for each column, which touch where all columns run the same
 //! way and do not where they are mixed.
 
-use super::bound::ClusteringRange;
+use crate::command::ClusteringRange;
 
 /// The first byte string after all that start with `prefix`; `None`: there is none.
 pub(crate) fn successor(prefix: &[u8]) -> Option<Vec<u8>> {

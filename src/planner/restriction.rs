@@ -10,10 +10,10 @@
 
 use std::sync::Arc;
 
-use super::bound::Comparison;
 use super::error::Error;
 use super::term::Typed;
 use super::text::Joined;
+use crate::command::Comparison;
 use crate::schema::{Column, Table};
 
 /// What kind of statement a WHERE belongs to.

@@ -23,12 +23,13 @@ use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use grammar::ast::{
-    AlterTableAction, BatchKind, CreateIndex, IndexTargetKind, Literal, Modification, Name, Property, PropertyValue,
-    Statement, Type,
+    AlterTableAction, CreateIndex, IndexTargetKind, Literal, Modification, Name, Property, PropertyValue, Statement,
+    Type,
 };
 
-use super::Planned;
 use super::ddl::DdlError;
+use super::{Planned, batch};
+use crate::command::BatchKind;
 use crate::profile::{AccountConsistency, Profile};
 use crate::schema::index::{COSMOS_CLASSES, is_cosmos_class};
 use crate::schema::{Column, ColumnKind, TableOptions, typename};
@@ -180,7 +181,7 @@ impl Rules {
             }
             Statement::Delete(delete) => write::delete(delete, strict),
             Statement::Batch(batch) => {
-                self.batch(batch.kind)?;
+                self.batch(batch::kind(batch.kind))?;
                 batch.modifications.iter_mut().try_for_each(|member| match member {
                     Modification::Insert(insert) => {
                         rename::insert(insert);

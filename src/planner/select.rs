@@ -7,9 +7,6 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
-use super::bound::{
-    BoundFilter, BoundPartitions, BoundRows, BoundSelect, Comparison, FilterTarget, ResultColumn, Selection, Value,
-};
 use super::error::{Error, invalid};
 use super::index::{ProbePlan, needs_filtering};
 use super::judge::{Judge, check_filters};
@@ -20,6 +17,9 @@ use super::restriction::{Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
+use crate::command::{
+    Clustering, Comparison, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
+};
 use crate::functions::Context;
 use crate::schema::{ColumnKind, Table};
 use crate::types::{CqlType, Native};
@@ -98,7 +98,7 @@ impl SelectPlan {
     /// # Errors
     ///
     /// Values that are none of their types, null or unset where neither may be, keys too long, limits that are not positive.
-    pub fn bind(&self, values: &[Value], context: &Context) -> Result<BoundSelect, Error> {
+    pub fn bind(&self, values: &[Value], context: &Context) -> Result<Read, Error> {
         let table = &self.table;
         let binding = &Binding {
             values,
@@ -124,21 +124,21 @@ impl SelectPlan {
         // a row's place in pages.
         let named_to = self.rows.named_to();
         let names_all = table.clustering_count > 0 && named_to == table.partition_key_count + table.clustering_count;
-        let names_none = |filter: &BoundFilter| looks_for_nothing(filter, table.partition_key_count..named_to);
+        let names_none = |filter: &Predicate| looks_for_nothing(filter, table.partition_key_count..named_to);
         let is_none = is_none && table.clustering_count > 0 || filters.iter().any(names_none);
         let counts_static = is_none && names_all && reads_static(table, &selection, &filters);
         if counts_static {
-            rows = BoundRows::Keys(Vec::new());
+            rows = Clustering::Keys(Vec::new());
             filters.retain(|filter| !names_none(filter));
         }
         // Cassandra looks at a key only when it is about to read it.
-        if let BoundPartitions::Keys(keys) = &mut partitions {
+        if let Partitions::Keys(keys) = &mut partitions {
             if is_none && !counts_static {
                 keys.clear();
             }
             keys.iter().try_for_each(check_partition_key)?;
         }
-        Ok(BoundSelect {
+        Ok(Read {
             table: Arc::clone(table),
             selection,
             partitions,
@@ -162,7 +162,7 @@ impl SelectPlan {
 }
 
 /// Whether a filter of these columns lets nothing pass (`c IN ()`).
-fn looks_for_nothing(filter: &BoundFilter, columns: Range<usize>) -> bool {
+fn looks_for_nothing(filter: &Predicate, columns: Range<usize>) -> bool {
     let of_them = match &filter.target {
         FilterTarget::Column(place) => columns.contains(place),
         FilterTarget::Tuple(places) => places.iter().all(|place| columns.contains(place)),
@@ -172,7 +172,7 @@ fn looks_for_nothing(filter: &BoundFilter, columns: Range<usize>) -> bool {
 }
 
 /// Whether static columns are read where no row is: when some are selected or filter, or when nothing but key columns does.
-fn reads_static(table: &Table, selection: &Selection, filters: &[BoundFilter]) -> bool {
+fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> bool {
     let filtered = filters.iter().filter_map(|filter| match &filter.target {
         FilterTarget::Column(place)
         | FilterTarget::Element(place, _)

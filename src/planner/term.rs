@@ -6,12 +6,12 @@
 use bytes::Bytes;
 use grammar::ast::{Literal, Name, Term};
 
-use super::bound::Value;
 use super::error::{Error, invalid};
 use super::function::{self, Call};
 use super::markers::{MarkerSpec, Markers};
 use super::text::TermText;
 use super::value;
+use crate::command::Value;
 use crate::schema::{Column, ColumnKind, Schema, Table};
 use crate::types::{Assignment, CqlType, Native};
 

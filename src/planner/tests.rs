@@ -7,8 +7,8 @@ use std::sync::Arc;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use super::bound::Value;
 use super::{Error, Plan, Planned, arrange, ddl, plan};
+use crate::command::Value;
 use crate::functions::{Context, Timeuuids};
 use crate::schema::{Schema, system};
 use crate::types::CqlType;

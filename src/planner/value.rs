@@ -3,8 +3,8 @@
 use bytes::Bytes;
 use grammar::ast;
 
-use super::bound::Value;
 use super::error::{Error, invalid};
+use crate::command::Value;
 use crate::schema::Schema;
 use crate::types::{self, CqlType};
 

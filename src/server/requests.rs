@@ -10,12 +10,12 @@ use super::refusal::refusal;
 use super::trace::{Trace, Tracer};
 use super::{Handler, Limits, Session};
 use crate::clock::Clock;
+use crate::command::{BatchKind, Value};
 use crate::executor::{
-    Answer, AnswerKind, BatchKind, ChangeKind as Kind, ChangeTarget as Target, Database, Member, QueryParams,
-    ResultMetadata, Rows as AnswerRows, SchemaChange as Changed, Values,
+    Answer, AnswerKind, ChangeKind as Kind, ChangeTarget as Target, Database, Member, QueryParams, ResultMetadata,
+    Rows as AnswerRows, SchemaChange as Changed, Values,
 };
 use crate::metrics;
-use crate::planner::bound::Value;
 use crate::throughput::{REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;
 use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload};
@@ -477,7 +477,7 @@ fn query_params(params: Params<'_>) -> QueryParams {
 fn wire_metadata(metadata: &ResultMetadata) -> Metadata {
     let keyspace: Arc<str> = metadata.keyspace.as_str().into();
     let table: Arc<str> = metadata.table.as_str().into();
-    let spec = |column: &crate::planner::bound::ResultColumn| ColumnSpec {
+    let spec = |column: &crate::command::ResultColumn| ColumnSpec {
         keyspace: Arc::clone(&keyspace),
         table: Arc::clone(&table),
         name: column.name.clone(),

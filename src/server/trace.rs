@@ -14,8 +14,8 @@ use uuid::Uuid;
 use uuid::timestamp::context::ContextV1;
 
 use crate::clock::Clock;
+use crate::command::Value;
 use crate::executor::{Database, QueryParams, SessionState, Values};
-use crate::planner::bound::Value;
 use crate::wire::Consistency;
 use crate::wire::request::Params;
 use crate::wire::write;

@@ -4,12 +4,11 @@
 
 use crate::support::{Client, printed};
 use bytes::Bytes;
-use grammar::ast::BatchKind;
 use helenus::TestServer;
+use helenus::command::{BatchKind, Value};
 use helenus::config::{Config, Values};
 use helenus::executor::{AnswerKind, Member, QueryParams};
 use helenus::metrics::turn::Turn;
-use helenus::planner::bound::Value;
 use helenus::wire::request::{Params, Query, Request};
 use helenus::wire::{Version, flags, write};
 

@@ -6,9 +6,9 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use helenus::command::Value;
 use helenus::executor::{Database, Error, QueryParams, SessionState, Values};
 use helenus::partition::store::Medium;
-use helenus::planner::bound::Value;
 
 use super::marks::Mark;
 use super::runner::{Runner, Turn, pass};

@@ -19,7 +19,7 @@ use super::super::read::{source, virtual_rows};
 use super::super::value;
 use super::Database;
 use super::Request;
-use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, ResultColumn, Value};
+use crate::command::{Clustering, Partitions, Read, ResultColumn, Value};
 use crate::schema::node::Live;
 use crate::schema::{describe, system, views};
 use crate::throughput::Charges;
@@ -30,7 +30,7 @@ impl Database {
         &self,
         request: &Request<'_>,
         planned: &PlannedAt,
-        select: &BoundSelect,
+        select: &Read,
         values: &[Value],
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
@@ -58,7 +58,7 @@ impl Database {
         &self,
         request: &Request<'_>,
         planned: &PlannedAt,
-        select: &BoundSelect,
+        select: &Read,
         values: &[Value],
         charges: &mut Charges,
         mut room: Room<'_>,
@@ -82,7 +82,7 @@ impl Database {
         };
         self.guardrails.select(select, page_rows, &mut warnings)?;
         let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
-        if let BoundPartitions::Keys(keys) = &select.partitions
+        if let Partitions::Keys(keys) = &select.partitions
             && keys.len() > 1
             && consistency.is_serial()
             && !is_paged
@@ -192,7 +192,7 @@ impl Database {
         Ok(answer)
     }
 
-    fn view_rows(&self, request: &Request<'_>, select: &BoundSelect) -> Vec<Vec<Option<Bytes>>> {
+    fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
         // What only the server knows stands in one keyspace, and drivers read the others much more often.
         let mut live = Live::default();
         if select.table.keyspace == "system_views" {
@@ -213,14 +213,14 @@ impl Database {
             token: |key| Token::of(key).value(),
         };
         let one_key: Option<Vec<Bytes>> = match &select.partitions {
-            BoundPartitions::Keys(keys) => match keys.as_slice() {
+            Partitions::Keys(keys) => match keys.as_slice() {
                 [key] => {
                     let components = value::key_components(key, select.table.partition_key_count);
                     Some(components.map(Bytes::copy_from_slice).collect())
                 }
                 _ => None,
             },
-            BoundPartitions::Ring { .. } => None,
+            Partitions::Ring { .. } => None,
         };
         let first_clustering = first_clustering(select);
         let wanted = views::Wanted {
@@ -258,12 +258,12 @@ impl Database {
 }
 
 /// The value of the first clustering column if the read wants rows of one only: drivers ask for one table of a keyspace at a time.
-fn first_clustering(select: &BoundSelect) -> Option<Bytes> {
+fn first_clustering(select: &Read) -> Option<Bytes> {
     let first = select.table.clustering().first()?;
     let (start, end) = match &select.rows {
-        BoundRows::All => return None,
-        BoundRows::Keys(keys) => (keys.first()?, keys.last()?),
-        BoundRows::Ranges(ranges) => (&ranges.first()?.start, ranges.last()?.end.as_ref()?),
+        Clustering::All => return None,
+        Clustering::Keys(keys) => (keys.first()?, keys.last()?),
+        Clustering::Ranges(ranges) => (&ranges.first()?.start, ranges.last()?.end.as_ref()?),
     };
     let value = first.ty.decode_key(&mut start.as_slice(), first.descending).ok()?;
     let mut prefix = Vec::new();
@@ -277,7 +277,7 @@ fn first_clustering(select: &BoundSelect) -> Option<Bytes> {
     (start.starts_with(&prefix) && *end <= behind).then_some(value)
 }
 
-fn statement_digest(planned: &PlannedAt, select: &BoundSelect, values: &[Value]) -> StatementDigest {
+fn statement_digest(planned: &PlannedAt, select: &Read, values: &[Value]) -> StatementDigest {
     let bytes = values.iter().map(|value| match value {
         Value::Null => &b"\x00null"[..],
         Value::Unset => &b"\x00unset"[..],

@@ -5,16 +5,16 @@ use std::collections::BTreeSet;
 use bytes::Bytes;
 
 use super::super::admission::{Concerned, Work};
-use super::super::answer::{Answer, AnswerKind, BatchKind};
+use super::super::answer::{Answer, AnswerKind};
 use super::super::error::Error;
 use super::super::levels;
 use super::super::write::{Routed, WriteRequest, size};
 use super::{Database, Request, refuse_system};
+use crate::command::{Batch, BatchKind, Condition, Write};
 use crate::consistency::WriteKind;
 use crate::mutant::{self, Mutant};
 use crate::partition::Consistency;
 use crate::planner::Threshold;
-use crate::planner::bound::{BoundBatch, BoundCondition, BoundModification};
 use crate::planner::guardrails::Level;
 use crate::schema::Table;
 use crate::throughput::Charges;
@@ -24,12 +24,12 @@ impl Database {
     pub(super) async fn modify(
         &self,
         request: &Request<'_>,
-        modification: &BoundModification,
+        modification: &Write,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let is_counter = modification.table.is_counter;
         let routed = [self.route(request, modification)?];
-        let is_conditional = modification.condition != BoundCondition::Always;
+        let is_conditional = modification.condition != Condition::Always;
         let write_kind = match (is_conditional, is_counter) {
             (true, _) => WriteKind::Cas,
             (false, true) => WriteKind::Counter,
@@ -65,7 +65,7 @@ impl Database {
     pub(super) async fn run_batch(
         &self,
         request: &Request<'_>,
-        batch: &BoundBatch,
+        batch: &Batch,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         if batch.modifications.is_empty() {
@@ -159,7 +159,7 @@ impl Database {
             .await
     }
 
-    fn route<'a>(&self, request: &'a Request<'_>, modification: &'a BoundModification) -> Result<Routed<'a>, Error> {
+    fn route<'a>(&self, request: &'a Request<'_>, modification: &'a Write) -> Result<Routed<'a>, Error> {
         refuse_system(&modification.table.keyspace)?;
         self.writes.limits.check_partition_keys(&modification.partition_keys)?;
         self.catalog.refuse_unsure(request.params.consistency)?;
@@ -224,7 +224,7 @@ impl Database {
 }
 
 /// What Cassandra says of a batch without a log that is scattered over the ring.
-fn scatter_warning(batch: &BoundBatch, threshold: &Threshold) -> Option<String> {
+fn scatter_warning(batch: &Batch, threshold: &Threshold) -> Option<String> {
     let keys = batch
         .modifications
         .iter()

@@ -14,13 +14,13 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 
 use super::Indexes;
+use crate::command::{Clustering, IndexProbe, Partitions, Read};
 use crate::executor::paging::Position;
 use crate::executor::read::sink::{Sink, Step};
 use crate::executor::read::source::{self, One, Visits, bring_static, covering, covers};
 use crate::executor::{Error, storage_read};
 use crate::partition::store::{Deletions, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry};
 use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
-use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, IndexProbe};
 use crate::planner::explain::IndexUse;
 use crate::schema::{ColumnKind, StorageId, Table};
 use crate::token::Token;
@@ -51,7 +51,7 @@ const ROW_BYTES: u64 = 100;
 pub(crate) async fn run<'a>(
     indexes: &Indexes,
     partitions: &'a TablePartitions,
-    select: &'a BoundSelect,
+    select: &'a Read,
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
 ) -> Result<Option<&'a str>, Error> {
@@ -59,14 +59,14 @@ pub(crate) async fn run<'a>(
         return Ok(None);
     }
     match &select.partitions {
-        BoundPartitions::Keys(keys) => run_keys(indexes, partitions, select, keys, resume, sink).await,
-        BoundPartitions::Ring { lower, upper } => {
+        Partitions::Keys(keys) => run_keys(indexes, partitions, select, keys, resume, sink).await,
+        Partitions::Ring { lower, upper } => {
             let from = resume.map_or(*lower, |position| Token::of(&position.partition_key).value());
             let lower = from.max(*lower);
             let mut used = None;
             for (number, partition) in partitions.overlapping(lower, *upper).iter().enumerate() {
                 let inside = (lower.max(partition.lower), partition.upper.min(*upper));
-                let read = Read::new(indexes, partition, select, inside, sink).await?;
+                let read = IndexRead::new(indexes, partition, select, inside, sink).await?;
                 if read.is_some() || number > 0 {
                     let is_first = source::is_first_visit(partition, resume);
                     sink.enter(select.table.storage_id, partition, None, is_first);
@@ -96,23 +96,23 @@ pub(crate) async fn run<'a>(
 pub(crate) async fn explain(
     indexes: &Indexes,
     partitions: &TablePartitions,
-    select: &BoundSelect,
+    select: &Read,
     sink: &Sink<'_>,
 ) -> Result<IndexUse, Error> {
     let read = match &select.partitions {
-        BoundPartitions::Keys(keys) => match keys.first() {
+        Partitions::Keys(keys) => match keys.first() {
             Some(partition_key) if may_seek_in_keys(select) => {
                 let token = Token::of(partition_key);
                 let inside = (token.value(), token.value());
-                let read = Read::new(indexes, partitions.of(token), select, inside, sink).await?;
+                let read = IndexRead::new(indexes, partitions.of(token), select, inside, sink).await?;
                 read.filter(|read| !read.by_partition && read.ordered.is_some())
             }
             _ => None,
         },
-        BoundPartitions::Ring { lower, upper } => match partitions.overlapping(*lower, *upper).first() {
+        Partitions::Ring { lower, upper } => match partitions.overlapping(*lower, *upper).first() {
             Some(partition) => {
                 let inside = ((*lower).max(partition.lower), partition.upper.min(*upper));
-                Read::new(indexes, partition, select, inside, sink).await?
+                IndexRead::new(indexes, partition, select, inside, sink).await?
             }
             None => None,
         },
@@ -129,7 +129,7 @@ pub(crate) async fn explain(
 /// When the store cannot be read.
 pub(crate) async fn count(
     partitions: &TablePartitions,
-    select: &BoundSelect,
+    select: &Read,
     index: &str,
     most: usize,
 ) -> Result<usize, Error> {
@@ -166,23 +166,23 @@ pub(crate) async fn count(
 }
 
 /// Whether a SELECT asks for partitions of this token.
-fn may_be_in(select: &BoundSelect, token: Token) -> bool {
+fn may_be_in(select: &Read, token: Token) -> bool {
     match &select.partitions {
-        BoundPartitions::Keys(keys) => keys.iter().any(|key| Token::of(key) == token),
-        BoundPartitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
+        Partitions::Keys(keys) => keys.iter().any(|key| Token::of(key) == token),
+        Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
     }
 }
 
 /// Whether an index may be asked within partitions.
-fn may_seek_in_keys(select: &BoundSelect) -> bool {
-    !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, BoundRows::Keys(_)))
+fn may_seek_in_keys(select: &Read) -> bool {
+    !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
 }
 
 /// The rows of some partitions. Where the entries of one value lie beside each other within a partition, they are sought there.
 async fn run_keys<'a>(
     indexes: &Indexes,
     partitions: &'a TablePartitions,
-    select: &'a BoundSelect,
+    select: &'a Read,
     keys: &[Bytes],
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
@@ -197,7 +197,7 @@ async fn run_keys<'a>(
     for (number, partition_key) in left.iter().enumerate() {
         let token = Token::of(partition_key);
         let (partition, is_first) = visits.of(token);
-        let read = Read::new(indexes, partition, select, (token.value(), token.value()), sink).await?;
+        let read = IndexRead::new(indexes, partition, select, (token.value(), token.value()), sink).await?;
         let read = read.filter(|read| !read.by_partition && read.ordered.is_some());
         if read.is_some() || number > 0 {
             sink.enter(table.storage_id, partition, Some((token, partition_key)), is_first);
@@ -235,10 +235,10 @@ async fn run_keys<'a>(
 /// A read of one index of one physical partition.
 ///
 /// A *place* is what follows the table id in a row's key: token, partition key, kind, clustering key.
-struct Read<'a> {
+struct IndexRead<'a> {
     store: &'a Store,
     at: Snapshot,
-    select: &'a BoundSelect,
+    select: &'a Read,
     table: &'a Table,
     probe: &'a IndexProbe,
     /// Entries lead to partitions rather than to rows.
@@ -280,12 +280,12 @@ fn entry_range(index: StorageId, start: &[u8], end: Option<&[u8]>) -> KeyRange {
     }
 }
 
-impl<'a> Read<'a> {
+impl<'a> IndexRead<'a> {
     /// Chooses among the probes; `None` when none is of use.
     async fn new(
         indexes: &Indexes,
         partition: &'a PhysicalPartition,
-        select: &'a BoundSelect,
+        select: &'a Read,
         (lower, upper): (i64, i64),
         sink: &Sink<'_>,
     ) -> Result<Option<Self>, Error> {

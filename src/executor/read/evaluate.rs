@@ -4,9 +4,9 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
+use crate::command::{Comparison, Expression, FilterTarget, Like, Part, Predicate, Value};
 use crate::executor::{Error, value};
 use crate::functions::Context;
-use crate::planner::bound::{BoundFilter, Comparison, Expression, FilterTarget, Like, Part, Value};
 use crate::schema::Table;
 use crate::schema::analysis::Analysis;
 use crate::token::Token;
@@ -269,7 +269,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// When the filter names what is not there.
-    pub(crate) fn passes(&self, filter: &BoundFilter) -> Result<bool, Error> {
+    pub(crate) fn passes(&self, filter: &Predicate) -> Result<bool, Error> {
         if filter.comparison == Comparison::In {
             return match self.target(filter)? {
                 None => Ok(false),
@@ -288,7 +288,7 @@ impl Scope<'_> {
     ///
     /// # Errors
     /// As [`Scope::passes`].
-    pub(crate) fn meets(&self, condition: &BoundFilter) -> Result<bool, Error> {
+    pub(crate) fn meets(&self, condition: &Predicate) -> Result<bool, Error> {
         let value = self.target(condition)?;
         let is_equal = |operand: &Value| match (operand, &value) {
             (Value::Bytes(operand), Some(value)) => condition.ty.compare(value, operand) == Ordering::Equal,
@@ -307,7 +307,7 @@ impl Scope<'_> {
         }
     }
 
-    fn compare(&self, filter: &BoundFilter, value: &Bytes, operand: &Bytes) -> Result<bool, Error> {
+    fn compare(&self, filter: &Predicate, value: &Bytes, operand: &Bytes) -> Result<bool, Error> {
         if let FilterTarget::Analysed(place, analysis) = &filter.target {
             return compare_analysed(
                 column_type(self.table, *place)?,
@@ -332,14 +332,14 @@ impl Scope<'_> {
     }
 
     /// The type of what CONTAINS looks into; the filter's own type is the operand's.
-    fn collection_type<'a>(&'a self, filter: &'a BoundFilter) -> Result<&'a CqlType, Error> {
+    fn collection_type<'a>(&'a self, filter: &'a Predicate) -> Result<&'a CqlType, Error> {
         match &filter.target {
             FilterTarget::Column(place) => column_type(self.table, *place),
             _ => Ok(&filter.ty),
         }
     }
 
-    fn target(&self, filter: &BoundFilter) -> Result<Option<Bytes>, Error> {
+    fn target(&self, filter: &Predicate) -> Result<Option<Bytes>, Error> {
         let column = |place: usize| self.row.get(place).map(Bytes::copy_from_slice);
         match &filter.target {
             FilterTarget::Column(place) | FilterTarget::Analysed(place, _) => Ok(column(*place)),
@@ -374,7 +374,7 @@ impl Scope<'_> {
     }
 }
 
-fn operands(filter: &BoundFilter) -> impl Iterator<Item = &Bytes> {
+fn operands(filter: &Predicate) -> impl Iterator<Item = &Bytes> {
     filter.operands.iter().filter_map(|operand| match operand {
         Value::Bytes(bytes) => Some(bytes),
         Value::Null | Value::Unset => None,
@@ -481,7 +481,7 @@ fn number_list<const N: usize>(numbers: impl ExactSizeIterator<Item = Option<[u8
 }
 
 /// Whether a filter looks at the rows of a partition rather than at its key and static columns.
-pub(crate) fn looks_at_rows(table: &Table, filter: &BoundFilter) -> bool {
+pub(crate) fn looks_at_rows(table: &Table, filter: &Predicate) -> bool {
     let of_row = |place: &usize| !super::buffer::is_of_partition(table, *place);
     match &filter.target {
         FilterTarget::Column(place)

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::planner::bound::ResultColumn;
+use crate::command::ResultColumn;
 use crate::types::json_string;
 
 /// A row as Cassandra prints it: names in order of selection, in double quotes of their own where they are not in lower case.

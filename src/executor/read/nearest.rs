@@ -9,10 +9,10 @@
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
+use crate::command::{Nearest, Read};
 use crate::executor::Error;
 use crate::functions::floats;
 use crate::partition::Consistency;
-use crate::planner::bound::{BoundNearest, BoundSelect};
 use crate::planner::refuse_nearest_limit;
 
 /// A row with how near it is.
@@ -52,17 +52,17 @@ impl Ord for Entry {
 }
 
 /// Keeps the nearest rows.
-pub(crate) struct Nearest<'a> {
-    wanted: &'a BoundNearest,
+pub(crate) struct NearestRows<'a> {
+    wanted: &'a Nearest,
     rows_max: usize,
     /// The farthest is on top.
     heap: BinaryHeap<Entry>,
     kept: u64,
 }
 
-impl<'a> Nearest<'a> {
+impl<'a> NearestRows<'a> {
     /// What a SELECT asks for; `None`: not for the nearest.
-    pub(crate) fn of(select: &'a BoundSelect) -> Option<Self> {
+    pub(crate) fn of(select: &'a Read) -> Option<Self> {
         Some(Self {
             wanted: select.nearest.as_ref()?,
             rows_max: usize::try_from(select.limit_rows?).unwrap_or(usize::MAX),
@@ -110,7 +110,7 @@ impl<'a> Nearest<'a> {
 /// # Errors
 /// Aggregates and groups, a serial level, no LIMIT or one that is too great, PER PARTITION LIMIT.
 pub(crate) fn judge(
-    select: &BoundSelect,
+    select: &Read,
     asked: Consistency,
     page_rows: Option<u32>,
     warnings: &mut Vec<String>,
@@ -169,13 +169,13 @@ mod tests {
 
     #[test]
     fn the_nearest_are_kept_and_come_first() {
-        let wanted = BoundNearest {
+        let wanted = Nearest {
             column: 1,
             index: "i".to_owned(),
             similarity: Similarity::Euclidean,
             vector: vec![0.0, 0.0],
         };
-        let mut nearest = Nearest {
+        let mut nearest = NearestRows {
             wanted: &wanted,
             rows_max: 3,
             heap: BinaryHeap::new(),

@@ -5,12 +5,12 @@
 
 use bytes::Bytes;
 
+use crate::command::{Aggregate, Clustering, Expression, Partitions, Predicate, Read};
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
 use crate::functions::{Accumulator, Context};
 use crate::partition::store::RowView;
 use crate::partition::{Consistency, PhysicalPartition};
-use crate::planner::bound::{Aggregate, BoundFilter, BoundPartitions, BoundRows, BoundSelect, Expression};
 use crate::planner::guardrails::{Level, Threshold};
 use crate::schema::{StorageId, Table};
 use crate::throughput::{Charges, Mark, PartitionRef};
@@ -19,7 +19,7 @@ use crate::token::Token;
 use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
 use super::layout::Layout;
-use super::nearest::Nearest;
+use super::nearest::NearestRows;
 use super::order::{self, Sortable};
 use super::room::Room;
 use super::tombstones::{self, Walked};
@@ -61,7 +61,7 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// The shape of a SELECT.
-    pub(crate) fn of(select: &BoundSelect) -> Self {
+    pub(crate) fn of(select: &Read) -> Self {
         let selection = &select.selection;
         let columns_only = || {
             let places = selection.expressions.iter().map(|expression| match expression {
@@ -94,19 +94,19 @@ struct Group {
 }
 
 /// Whether a read looks rows up by their whole keys, rather than visiting ranges of them.
-pub(crate) fn looks_up(select: &BoundSelect) -> bool {
-    matches!(select.partitions, BoundPartitions::Keys(_))
-        && (select.table.clustering_count == 0 || matches!(select.rows, BoundRows::Keys(_)))
+pub(crate) fn looks_up(select: &Read) -> bool {
+    matches!(select.partitions, Partitions::Keys(_))
+        && (select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
 }
 
 /// Takes rows in, gives a page out.
 pub(crate) struct Sink<'a> {
     table: &'a Table,
-    select: &'a BoundSelect,
+    select: &'a Read,
     shape: &'a Shape,
     context: &'a Context,
     now_seconds: i64,
-    filters: Vec<&'a BoundFilter>,
+    filters: Vec<&'a Predicate>,
     /// A partition without rows shows its static row.
     shows_static_only: bool,
     buffer: RowBuffer,
@@ -124,7 +124,7 @@ pub(crate) struct Sink<'a> {
     last_clustering: Option<Vec<u8>>,
     sorted: Vec<Sortable>,
     /// The rows nearest to a vector, where those are asked for.
-    nearest: Option<Nearest<'a>>,
+    nearest: Option<NearestRows<'a>>,
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
@@ -155,7 +155,7 @@ pub(crate) struct Page {
 
 impl<'a> Sink<'a> {
     pub(crate) fn new(
-        select: &'a BoundSelect,
+        select: &'a Read,
         shape: &'a Shape,
         context: &'a Context,
         now_seconds: i64,
@@ -165,7 +165,7 @@ impl<'a> Sink<'a> {
     ) -> Self {
         let table = select.table.as_ref();
         let restricts_rows =
-            select.rows != BoundRows::All || select.filters.iter().any(|filter| looks_at_rows(table, filter));
+            select.rows != Clustering::All || select.filters.iter().any(|filter| looks_at_rows(table, filter));
         Self {
             table,
             select,
@@ -187,7 +187,7 @@ impl<'a> Sink<'a> {
             last_partition_key: Vec::new(),
             last_clustering: None,
             sorted: Vec::new(),
-            nearest: Nearest::of(select),
+            nearest: NearestRows::of(select),
             position: None,
             walked: Walked::default(),
             warnings: Vec::new(),
@@ -272,7 +272,7 @@ impl<'a> Sink<'a> {
 
     /// Starts a partition; `rows_left` where a page before has taken some of it.
     pub(crate) fn begin_partition(&mut self, partition_key: &[u8], resumed: Option<Option<u32>>) {
-        if matches!(self.select.partitions, BoundPartitions::Keys(_)) {
+        if matches!(self.select.partitions, Partitions::Keys(_)) {
             self.report_tombstones();
         }
         self.partition_key.clear();
@@ -413,7 +413,7 @@ impl<'a> Sink<'a> {
             }
         }
         self.sort();
-        for row in self.nearest.take().into_iter().flat_map(Nearest::rows) {
+        for row in self.nearest.take().into_iter().flat_map(NearestRows::rows) {
             self.out.extend_from_slice(&row);
             self.rows += 1;
         }
@@ -485,7 +485,7 @@ impl<'a> Sink<'a> {
 
     /// Whether the partition is the last of those that the statement names.
     fn is_last_key(&self) -> bool {
-        matches!(&self.select.partitions, BoundPartitions::Keys(keys)
+        matches!(&self.select.partitions, Partitions::Keys(keys)
             if keys.last().is_some_and(|key| *key == self.partition_key))
     }
 

@@ -5,6 +5,7 @@ use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
+use crate::command::{Clustering, ClusteringRange, Partitions, Read};
 use crate::executor::paging::Position;
 use crate::executor::{Error, storage_read};
 use crate::mutant::{self, Mutant};
@@ -12,7 +13,6 @@ use crate::partition::store::{
     Deletions, KeyRange, Order, RangeTombstone, RowView, Snapshot, Space, Store, deletion, key,
 };
 use crate::partition::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
-use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, ClusteringRange};
 use crate::schema::Table;
 use crate::token::Token;
 
@@ -41,13 +41,13 @@ impl Moments {
 /// The physical partitions that a SELECT may have to visit, in order of token; one that several keys lead to comes several times.
 pub(crate) fn concerned<'a>(
     partitions: &'a TablePartitions,
-    select: &'a BoundSelect,
+    select: &'a Read,
 ) -> impl Iterator<Item = &'a PhysicalPartition> {
     let (ring, keys): (_, &[Bytes]) = match (&select.partitions, partitions.all()) {
         // Nobody needs to hash the keys where there is one place only.
         (_, [_]) => (partitions.all(), &[]),
-        (BoundPartitions::Keys(keys), _) => (Default::default(), keys),
-        (BoundPartitions::Ring { lower, upper }, _) => (partitions.overlapping(*lower, *upper), &[]),
+        (Partitions::Keys(keys), _) => (Default::default(), keys),
+        (Partitions::Ring { lower, upper }, _) => (partitions.overlapping(*lower, *upper), &[]),
     };
     let of_keys = keys.iter().map(|key| partitions.of(Token::of(key)).as_ref());
     ring.iter().map(AsRef::as_ref).chain(of_keys)
@@ -56,11 +56,11 @@ pub(crate) fn concerned<'a>(
 /// Those of the [`concerned`] that are not passed yet when a page begins behind `resume`.
 pub(crate) fn ahead<'a>(
     partitions: &'a TablePartitions,
-    select: &'a BoundSelect,
+    select: &'a Read,
     resume: Option<&Position>,
 ) -> impl Iterator<Item = &'a PhysicalPartition> {
     let passed = match (&select.partitions, resume) {
-        (BoundPartitions::Ring { .. }, Some(position)) => Token::of(&position.partition_key).value(),
+        (Partitions::Ring { .. }, Some(position)) => Token::of(&position.partition_key).value(),
         _ => i64::MIN,
     };
     concerned(partitions, select).filter(move |partition| partition.upper >= passed)
@@ -73,7 +73,7 @@ pub(crate) fn ahead<'a>(
 /// When a store fails, or the sink.
 pub(crate) async fn run(
     partitions: &TablePartitions,
-    select: &BoundSelect,
+    select: &Read,
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
 ) -> Result<usize, Error> {
@@ -81,8 +81,8 @@ pub(crate) async fn run(
         return Ok(0);
     }
     match &select.partitions {
-        BoundPartitions::Keys(keys) => run_keys(partitions, select, keys, resume, sink).await,
-        BoundPartitions::Ring { lower, upper } => {
+        Partitions::Keys(keys) => run_keys(partitions, select, keys, resume, sink).await,
+        Partitions::Ring { lower, upper } => {
             let from = resume.map_or(*lower, |position| Token::of(&position.partition_key).value());
             let mut moments = Moments::default();
             let mut visited = 0;
@@ -145,7 +145,7 @@ impl<'a> Visits<'a> {
 /// As [`run`].
 pub(crate) async fn ring(
     store: &Store,
-    select: &BoundSelect,
+    select: &Read,
     (lower, upper): (i64, i64),
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
@@ -178,7 +178,7 @@ pub(crate) fn keys_left<'k, 'p>(
 
 async fn run_keys(
     partitions: &TablePartitions,
-    select: &BoundSelect,
+    select: &Read,
     keys: &[Bytes],
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
@@ -221,7 +221,7 @@ pub(crate) struct One<'a> {
     /// As of when.
     pub(crate) at: &'a Snapshot,
     /// What is asked.
-    pub(crate) select: &'a BoundSelect,
+    pub(crate) select: &'a Read,
     /// Of which table.
     pub(crate) table: &'a Table,
     /// The token of its key.
@@ -247,20 +247,20 @@ impl One<'_> {
             bring_static(self.store, self.at, &prefix, &deletions, sink).await?;
         }
         match &self.select.rows {
-            BoundRows::All => sink.note_ranges(deletions.ranges.len()),
-            BoundRows::Ranges(ranges) => {
+            Clustering::All => sink.note_ranges(deletions.ranges.len()),
+            Clustering::Ranges(ranges) => {
                 let meets = |deleted: &&RangeTombstone| ranges.iter().any(|range| overlaps(range, deleted));
                 sink.note_ranges(deletions.ranges.iter().filter(meets).count());
             }
             // Of a single row only its own cells count.
-            BoundRows::Keys(_) => {}
+            Clustering::Keys(_) => {}
         }
         let after = resume.and_then(|position| position.clustering.as_deref());
         let step = match &self.select.rows {
-            BoundRows::All if self.table.clustering_count == 0 => {
+            Clustering::All if self.table.clustering_count == 0 => {
                 self.get(&prefix, &[], after, &deletions, sink).await?
             }
-            BoundRows::All => {
+            Clustering::All => {
                 let whole = ClusteringRange {
                     start: Vec::new(),
                     end: None,
@@ -268,8 +268,8 @@ impl One<'_> {
                 self.scan(&prefix, std::slice::from_ref(&whole), after, &deletions, sink)
                     .await?
             }
-            BoundRows::Ranges(ranges) => self.scan(&prefix, ranges, after, &deletions, sink).await?,
-            BoundRows::Keys(keys) => self.get_all(&prefix, keys, after, &deletions, sink).await?,
+            Clustering::Ranges(ranges) => self.scan(&prefix, ranges, after, &deletions, sink).await?,
+            Clustering::Keys(keys) => self.get_all(&prefix, keys, after, &deletions, sink).await?,
         };
         if step == Step::Stop {
             Ok(step)
@@ -446,7 +446,7 @@ pub(crate) async fn bring_static(
 struct Ring<'a> {
     store: &'a Store,
     at: Snapshot,
-    select: &'a BoundSelect,
+    select: &'a Read,
     table: &'a Table,
     range: KeyRange,
     has_deletions: bool,
@@ -483,7 +483,7 @@ enum Pause {
 }
 
 impl<'a> Ring<'a> {
-    fn new(store: &'a Store, at: Snapshot, select: &'a BoundSelect, lower: i64, upper: i64) -> Self {
+    fn new(store: &'a Store, at: Snapshot, select: &'a Read, lower: i64, upper: i64) -> Self {
         let table = select.table.as_ref();
         Self {
             store,
@@ -692,11 +692,11 @@ fn overlaps(range: &ClusteringRange, deleted: &RangeTombstone) -> bool {
 }
 
 /// Whether a statement's rows include this clustering key.
-pub(crate) fn covers(rows: &BoundRows, clustering: &[u8]) -> bool {
+pub(crate) fn covers(rows: &Clustering, clustering: &[u8]) -> bool {
     match rows {
-        BoundRows::All => true,
-        BoundRows::Keys(keys) => keys.binary_search_by(|key| key.as_slice().cmp(clustering)).is_ok(),
-        BoundRows::Ranges(ranges) => {
+        Clustering::All => true,
+        Clustering::Keys(keys) => keys.binary_search_by(|key| key.as_slice().cmp(clustering)).is_ok(),
+        Clustering::Ranges(ranges) => {
             let after = ranges.partition_point(|range| range.start.as_slice() <= clustering);
             after
                 .checked_sub(1)

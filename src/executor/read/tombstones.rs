@@ -3,9 +3,9 @@
 //! Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without
 //! such cells, and two for each deleted range; by partition where partitions are named, else over the page.
 
+use crate::command::{Clustering, FilterTarget, Partitions, Read, Value};
 use crate::executor::value;
 use crate::partition::store::RowView;
-use crate::planner::bound::{BoundPartitions, BoundRows, BoundSelect, FilterTarget, Value};
 use crate::schema::Column;
 use crate::token::Token;
 use crate::types::quoted;
@@ -50,7 +50,7 @@ impl Walked {
 }
 
 /// Cassandra's warning. `partition_key` is the last one that was read; `page_rows` the size of the page, if there are pages.
-pub(crate) fn warning(select: &BoundSelect, page_rows: Option<u32>, partition_key: &[u8], walked: Walked) -> String {
+pub(crate) fn warning(select: &Read, page_rows: Option<u32>, partition_key: &[u8], walked: Walked) -> String {
     let query: String = query_text(select, page_rows, partition_key)
         .chars()
         .take(QUERY_CHARACTERS_MAX)
@@ -64,7 +64,7 @@ pub(crate) fn warning(select: &BoundSelect, page_rows: Option<u32>, partition_ke
 }
 
 /// The read as Cassandra's `toCQLString` has it. Ranges of clustering columns are left out: of those only encoded keys are known here.
-fn query_text(select: &BoundSelect, page_rows: Option<u32>, partition_key: &[u8]) -> String {
+fn query_text(select: &Read, page_rows: Option<u32>, partition_key: &[u8]) -> String {
     let table = select.table.as_ref();
     let keys = table.partition_key_count + table.clustering_count;
     let needed: Vec<usize> = select
@@ -114,11 +114,11 @@ fn query_text(select: &BoundSelect, page_rows: Option<u32>, partition_key: &[u8]
     text
 }
 
-fn restrictions(select: &BoundSelect, partition_key: &[u8]) -> Vec<String> {
+fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
     let table = select.table.as_ref();
     let mut found = Vec::new();
     let equal = |column: &Column, value: &[u8]| format!("{} = {}", quoted(&column.name), column.ty.to_literal(value));
-    if let BoundPartitions::Keys(_) = &select.partitions {
+    if let Partitions::Keys(_) = &select.partitions {
         let components = value::key_components(partition_key, table.partition_key_count);
         found.extend(
             table
@@ -128,7 +128,7 @@ fn restrictions(select: &BoundSelect, partition_key: &[u8]) -> Vec<String> {
                 .map(|(column, value)| equal(column, value)),
         );
     }
-    if let BoundRows::Keys(keys) = &select.rows {
+    if let Clustering::Keys(keys) = &select.rows {
         match (keys.as_slice(), table.clustering()) {
             ([key], columns) => {
                 let mut rest = key.as_slice();

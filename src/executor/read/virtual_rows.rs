@@ -2,9 +2,9 @@
 
 use bytes::Bytes;
 
+use crate::command::{Partitions, Read};
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
-use crate::planner::bound::{BoundPartitions, BoundSelect};
 use crate::schema::Table;
 use crate::token::Token;
 
@@ -48,7 +48,7 @@ fn clustering_key(table: &Table, row: &ViewRow) -> Vec<u8> {
 /// # Errors
 /// As the sink.
 pub(crate) fn run(
-    select: &BoundSelect,
+    select: &Read,
     rows: Vec<ViewRow>,
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
@@ -73,11 +73,11 @@ pub(crate) fn run(
             .unwrap_or_default()
     };
     let wanted: Vec<&[Made]> = match &select.partitions {
-        BoundPartitions::Keys(keys) => {
+        Partitions::Keys(keys) => {
             let of_key = |key: &Bytes| partitions.iter().copied().find(|partition| key_of(partition) == *key);
             keys.iter().filter_map(of_key).collect()
         }
-        BoundPartitions::Ring { lower, upper } => {
+        Partitions::Ring { lower, upper } => {
             let inside = |partition: &&[Made]| (*lower..=*upper).contains(&Token::of(&key_of(partition)).value());
             partitions.into_iter().filter(inside).collect()
         }
@@ -87,8 +87,8 @@ pub(crate) fn run(
     if let Some(position) = resume {
         // Where the partition has gone since, the scan goes on behind the place where it was.
         let place = wanted.iter().position(|partition| match &select.partitions {
-            BoundPartitions::Keys(_) => key_of(partition) == position.partition_key,
-            BoundPartitions::Ring { .. } => {
+            Partitions::Keys(_) => key_of(partition) == position.partition_key,
+            Partitions::Ring { .. } => {
                 let (key, last) = (key_of(partition), &position.partition_key);
                 (Token::of(&key), key.as_slice()) >= (Token::of(last), last.as_ref())
             }
@@ -117,7 +117,7 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn one(select: &BoundSelect, partition: &[Made], after: Option<&[u8]>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+fn one(select: &Read, partition: &[Made], after: Option<&[u8]>, sink: &mut Sink<'_>) -> Result<Step, Error> {
     let mut order: Vec<&Made> = partition.iter().collect();
     order.sort_by(|a, b| a.clustering.cmp(&b.clustering));
     if select.reversed {

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
+use crate::command::{Condition, FilterTarget, Predicate, ResultColumn, Write, WriteTarget};
 use crate::executor::answer::{Answer, AnswerKind, ResultMetadata, Rows};
 use crate::executor::disturb::admit_writes;
 use crate::executor::read::buffer::RowBuffer;
@@ -23,7 +24,6 @@ use crate::functions::Context;
 use crate::mutant::{self, Mutant};
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{Deletions, Error as StoreError, Order, RowView, Snapshot, Space, key};
-use crate::planner::bound::{BoundCondition, BoundFilter, BoundModification, BoundTarget, FilterTarget, ResultColumn};
 use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
@@ -150,7 +150,7 @@ impl WriteRoom {
             // A member without a condition may bring a timestamp, but Cassandra writes all with that of the ballot.
             let own_time;
             let modification = if routed.modification.timestamp.is_some() {
-                own_time = BoundModification {
+                own_time = Write {
                     timestamp: None,
                     ..routed.modification.clone()
                 };
@@ -193,12 +193,12 @@ fn one_partition<'a>(modifications: &'a [Routed<'a>]) -> Result<(&'a Routed<'a>,
 }
 
 /// The row that a condition is about; `None`: the static row.
-fn condition_row(modification: &BoundModification) -> Option<&[u8]> {
+fn condition_row(modification: &Write) -> Option<&[u8]> {
     match &modification.target {
-        BoundTarget::Rows(rows) => rows.first().map(Vec::as_slice),
+        WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
         // The one row of a partition without clustering columns.
-        BoundTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
-        BoundTarget::Static | BoundTarget::Ranges(_) | BoundTarget::Partition => None,
+        WriteTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
+        WriteTarget::Static | WriteTarget::Ranges(_) | WriteTarget::Partition => None,
     }
 }
 
@@ -209,7 +209,7 @@ fn is_static(table: &Table, place: usize) -> bool {
 }
 
 /// The column that one condition of an IF looks at.
-fn column_of(filter: &BoundFilter) -> Option<usize> {
+fn column_of(filter: &Predicate) -> Option<usize> {
     match &filter.target {
         FilterTarget::Column(place)
         | FilterTarget::Analysed(place, _)
@@ -221,12 +221,12 @@ fn column_of(filter: &BoundFilter) -> Option<usize> {
 
 /// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static row's, also
 /// where the statement names another, which then is not read at all (Cassandra's `ColumnConditions.addConditionsTo`).
-pub(super) fn rows_asked(modification: &BoundModification) -> impl Iterator<Item = Option<&[u8]>> {
+pub(super) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[u8]>> {
     let row = condition_row(modification);
     let (own, of_static) = match &modification.condition {
-        BoundCondition::Always => (false, false),
-        BoundCondition::Exists | BoundCondition::NotExists => (true, false),
-        BoundCondition::Columns(conditions) => {
+        Condition::Always => (false, false),
+        Condition::Exists | Condition::NotExists => (true, false),
+        Condition::Columns(conditions) => {
             let places = || conditions.iter().filter_map(column_of);
             let table = &modification.table;
             (
@@ -240,7 +240,7 @@ pub(super) fn rows_asked(modification: &BoundModification) -> impl Iterator<Item
 
 /// One row cannot be asked to be there, not to be there, and to have values.
 fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
-    let mut seen: BTreeMap<Option<&[u8]>, &BoundCondition> = BTreeMap::new();
+    let mut seen: BTreeMap<Option<&[u8]>, &Condition> = BTreeMap::new();
     for routed in modifications {
         let condition = &routed.modification.condition;
         for row in rows_asked(routed.modification) {
@@ -248,15 +248,12 @@ fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
                 continue;
             };
             let text = match (before, condition) {
-                (BoundCondition::Exists, BoundCondition::NotExists)
-                | (BoundCondition::NotExists, BoundCondition::Exists) => {
+                (Condition::Exists, Condition::NotExists) | (Condition::NotExists, Condition::Exists) => {
                     "Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row"
                 }
-                (BoundCondition::Columns(_), BoundCondition::Exists) => {
-                    "Cannot mix IF conditions and IF EXISTS for the same row"
-                }
-                (BoundCondition::Columns(_), BoundCondition::NotExists)
-                | (BoundCondition::Exists | BoundCondition::NotExists, BoundCondition::Columns(_)) => {
+                (Condition::Columns(_), Condition::Exists) => "Cannot mix IF conditions and IF EXISTS for the same row",
+                (Condition::Columns(_), Condition::NotExists)
+                | (Condition::Exists | Condition::NotExists, Condition::Columns(_)) => {
                     "Cannot mix IF conditions and IF NOT EXISTS for the same row"
                 }
                 _ => continue,
@@ -272,16 +269,15 @@ fn refuse_mixed(modifications: &[Routed<'_>]) -> Result<(), Error> {
 fn unread(table: &Table, modifications: &[Routed<'_>]) -> Vec<usize> {
     let writes_static = modifications.iter().any(|routed| {
         let modification = routed.modification;
-        matches!(modification.target, BoundTarget::Static) || modification.names_static
+        matches!(modification.target, WriteTarget::Static) || modification.names_static
     });
     let writes_rows = modifications
         .iter()
-        .any(|routed| !matches!(routed.modification.target, BoundTarget::Static));
+        .any(|routed| !matches!(routed.modification.target, WriteTarget::Static));
     let in_condition = |place: &usize| {
         modifications.iter().any(|routed| {
             let modification = routed.modification;
-            matches!(modification.condition, BoundCondition::Columns(_))
-                && modification.condition_columns.contains(place)
+            matches!(modification.condition, Condition::Columns(_)) && modification.condition_columns.contains(place)
         })
     };
     (0..table.columns.len())
@@ -294,12 +290,9 @@ fn unread(table: &Table, modifications: &[Routed<'_>]) -> Vec<usize> {
 }
 
 fn asks_existence(modifications: &[Routed<'_>]) -> bool {
-    modifications.iter().any(|routed| {
-        matches!(
-            routed.modification.condition,
-            BoundCondition::Exists | BoundCondition::NotExists
-        )
-    })
+    modifications
+        .iter()
+        .any(|routed| matches!(routed.modification.condition, Condition::Exists | Condition::NotExists))
 }
 
 fn boolean(name: &str) -> ResultColumn {
@@ -452,16 +445,16 @@ impl<'a> Current<'a> {
         Some((clustering, bytes))
     }
 
-    fn allows(&self, modification: &'a BoundModification) -> Result<bool, Error> {
+    fn allows(&self, modification: &'a Write) -> Result<bool, Error> {
         let row = condition_row(modification);
         let about_static = row.is_none();
         let (buffer, found) = self.fill(row.and_then(|clustering| self.stored(clustering)))?;
         let is_there = found && (about_static || row.is_some_and(|clustering| self.stored(clustering).is_some()));
         match &modification.condition {
-            BoundCondition::Always => Ok(true),
-            BoundCondition::Exists => Ok(is_there),
-            BoundCondition::NotExists => Ok(!is_there),
-            BoundCondition::Columns(conditions) => {
+            Condition::Always => Ok(true),
+            Condition::Exists => Ok(is_there),
+            Condition::NotExists => Ok(!is_there),
+            Condition::Columns(conditions) => {
                 let scope = Scope {
                     table: self.table,
                     row: &buffer,

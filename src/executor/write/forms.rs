@@ -8,10 +8,10 @@ use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
+use crate::command::{Write, WriteTarget};
 use crate::executor::{Error, storage_read};
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{Order, Space, key};
-use crate::planner::bound::{BoundModification, BoundTarget};
 use crate::schema::Table;
 use crate::token::Token;
 use crate::types::{CqlType, Native};
@@ -33,10 +33,10 @@ pub(super) fn must_look(table: &Table) -> bool {
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<BoundModification>, Error> {
+pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<Write>, Error> {
     let modification = routed.modification;
     let table = routed.table();
-    let (BoundTarget::Rows(rows), true) = (&modification.target, must_look(table)) else {
+    let (WriteTarget::Rows(rows), true) = (&modification.target, must_look(table)) else {
         return Ok(None);
     };
     // Several partitions may hold one row in different forms; Cassandra's own answer to that is one statement each.
@@ -49,8 +49,8 @@ pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<BoundModific
         let found = find(table, partition, partition_key, clustering).await?;
         stored.push(found.unwrap_or_else(|| clustering.clone()));
     }
-    Ok((stored != *rows).then(|| BoundModification {
-        target: BoundTarget::Rows(stored),
+    Ok((stored != *rows).then(|| Write {
+        target: WriteTarget::Rows(stored),
         ..modification.clone()
     }))
 }

@@ -2,10 +2,10 @@
 
 use bytes::Bytes;
 
+use crate::command::{ColumnChange, Value};
 use crate::executor::read::layout::Shape;
 use crate::executor::{Error, value};
 use crate::partition::store::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
-use crate::planner::bound::{BoundOperation, Value};
 use crate::schema::Column;
 use crate::types::CqlType;
 
@@ -65,12 +65,12 @@ impl FragmentWriter<'_> {
     ///
     /// # Errors
     /// When a list position is not there.
-    pub(crate) fn apply(&self, row: &mut Row, column: &Column, operation: &BoundOperation) -> Result<(), Error> {
+    pub(crate) fn apply(&self, row: &mut Row, column: &Column, operation: &ColumnChange) -> Result<(), Error> {
         match operation {
-            BoundOperation::Set(Value::Unset) => {}
-            BoundOperation::Set(Value::Null) => self.kill(row, column, None),
-            BoundOperation::Set(Value::Bytes(bytes)) => self.put(row, column, None, bytes.clone()),
-            BoundOperation::Replace(elements) => {
+            ColumnChange::Set(Value::Unset) => {}
+            ColumnChange::Set(Value::Null) => self.kill(row, column, None),
+            ColumnChange::Set(Value::Bytes(bytes)) => self.put(row, column, None, bytes.clone()),
+            ColumnChange::Replace(elements) => {
                 // Just before the write, so that what it puts in is not deleted with the rest (Cassandra's deletion for overwrite).
                 let timestamp = self.stamp.timestamp_micros - i64::from(!self.deletes);
                 let deletion = Deletion {
@@ -87,7 +87,7 @@ impl FragmentWriter<'_> {
                     self.put(row, column, Some(path), bytes.clone());
                 }
             }
-            BoundOperation::Put(elements) => {
+            ColumnChange::Put(elements) => {
                 let shape = Shape::of(&column.ty);
                 for (element, bytes) in elements {
                     let path = path(&shape, element);
@@ -97,24 +97,24 @@ impl FragmentWriter<'_> {
                     }
                 }
             }
-            BoundOperation::Remove(elements) => {
+            ColumnChange::Remove(elements) => {
                 let shape = Shape::of(&column.ty);
                 for element in elements {
                     self.kill(row, column, Some(path(&shape, element)));
                 }
             }
-            BoundOperation::Append(values) => {
+            ColumnChange::Append(values) => {
                 for (bytes, key) in values.iter().zip(self.list_keys.append(values.len())) {
                     self.put(row, column, Some(key), bytes.clone());
                 }
             }
-            BoundOperation::Prepend(values) => {
+            ColumnChange::Prepend(values) => {
                 for (bytes, key) in values.iter().zip(self.list_keys.prepend(values.len())) {
                     self.put(row, column, Some(key), bytes.clone());
                 }
             }
-            BoundOperation::SetAt(position, bytes) => self.set_at(row, column, *position, bytes.as_ref())?,
-            BoundOperation::Discard(values) => {
+            ColumnChange::SetAt(position, bytes) => self.set_at(row, column, *position, bytes.as_ref())?,
+            ColumnChange::Discard(values) => {
                 let CqlType::List(element) = &column.ty else {
                     return Ok(());
                 };
@@ -124,7 +124,7 @@ impl FragmentWriter<'_> {
                     }
                 }
             }
-            BoundOperation::Increment(by) => self.increment(row, column, *by),
+            ColumnChange::Increment(by) => self.increment(row, column, *by),
         }
         Ok(())
     }
@@ -227,9 +227,9 @@ fn path(shape: &Shape, element: &Bytes) -> Bytes {
 }
 
 /// Whether an operation must know what is stored.
-pub(crate) fn reads_before(operation: &BoundOperation) -> bool {
+pub(crate) fn reads_before(operation: &ColumnChange) -> bool {
     matches!(
         operation,
-        BoundOperation::SetAt(..) | BoundOperation::Discard(_) | BoundOperation::Increment(_)
+        ColumnChange::SetAt(..) | ColumnChange::Discard(_) | ColumnChange::Increment(_)
     )
 }

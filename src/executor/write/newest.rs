@@ -5,10 +5,10 @@
 use std::collections::BTreeSet;
 use std::ops::{Bound, ControlFlow};
 
+use crate::command::{ClusteringRange, Write, WriteTarget};
 use crate::executor::{Error, storage_read};
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{Deletions, Order, RangeTombstone, RowView, Snapshot, Space, Store, key};
-use crate::planner::bound::{BoundModification, BoundTarget, ClusteringRange};
 use crate::token::Token;
 
 use super::condition::rows_asked;
@@ -63,7 +63,7 @@ pub(super) async fn of(
 }
 
 impl<'a> Concerned<'a> {
-    fn add(&mut self, modification: &'a BoundModification) {
+    fn add(&mut self, modification: &'a Write) {
         for row in rows_asked(modification) {
             match row {
                 Some(row) => drop(self.rows.insert(row)),
@@ -72,10 +72,10 @@ impl<'a> Concerned<'a> {
         }
         self.of_static |= modification.names_static;
         match &modification.target {
-            BoundTarget::Static => self.of_static = true,
-            BoundTarget::Rows(rows) => self.rows.extend(rows.iter().map(Vec::as_slice)),
-            BoundTarget::Ranges(ranges) => self.ranges.extend(ranges.iter().cloned()),
-            BoundTarget::Partition => {
+            WriteTarget::Static => self.of_static = true,
+            WriteTarget::Rows(rows) => self.rows.extend(rows.iter().map(Vec::as_slice)),
+            WriteTarget::Ranges(ranges) => self.ranges.extend(ranges.iter().cloned()),
+            WriteTarget::Partition => {
                 self.of_static = true;
                 self.ranges.push(ClusteringRange {
                     start: Vec::new(),

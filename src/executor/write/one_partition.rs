@@ -10,11 +10,11 @@ use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
 use super::staged::{Marked, Staged};
 use super::whole_row;
+use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::executor::limits::too_large;
 use crate::executor::{Error, logical, storage_read};
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{CellState, RangeTombstone, Row, Space, key};
-use crate::planner::bound::{BoundOperation, BoundTarget, ClusteringRange, ModificationKind};
 use crate::planner::guardrails::CELL_BYTES;
 use crate::schema::{Column, ColumnKind};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
@@ -43,12 +43,12 @@ impl OnePartition<'_> {
     ) -> Result<(), Error> {
         let modification = self.routed.modification;
         let table = self.routed.table();
-        let deletes_rows = modification.kind == ModificationKind::Delete && modification.operations.is_empty();
+        let deletes_rows = modification.kind == WriteVerb::Delete && modification.operations.is_empty();
         if let Some(size) = &mut staged.size {
             size.partition(table, self.partition_key);
         }
         match &modification.target {
-            BoundTarget::Partition => {
+            WriteTarget::Partition => {
                 let deletion = self.stamp(staged).deletion();
                 let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
                 staged.batch(self.partition, marked).put_partition_deletion(
@@ -59,7 +59,7 @@ impl OnePartition<'_> {
                 );
                 staged.weigh(self, 0, 0);
             }
-            BoundTarget::Ranges(ranges) => {
+            WriteTarget::Ranges(ranges) => {
                 let stamp = self.stamp(staged);
                 staged.weigh(self, 0, 0);
                 for range in ranges {
@@ -75,10 +75,10 @@ impl OnePartition<'_> {
                     );
                 }
             }
-            BoundTarget::Static => {
+            WriteTarget::Static => {
                 self.stage_static(&self.prefix(), request, staged, charges).await?;
             }
-            BoundTarget::Rows(rows) => {
+            WriteTarget::Rows(rows) => {
                 let prefix = self.prefix();
                 if self.operations(true).next().is_some() {
                     self.stage_static(&prefix, request, staged, charges).await?;
@@ -87,7 +87,7 @@ impl OnePartition<'_> {
                     let mut row = Row::default();
                     if deletes_rows {
                         row.deletion = Some(self.stamp.deletion());
-                    } else if modification.kind == ModificationKind::Insert && !table.is_counter {
+                    } else if modification.kind == WriteVerb::Insert && !table.is_counter {
                         row.marker = Some(self.stamp.marker());
                     }
                     self.stage_row(key::row_key(&prefix, clustering), false, row, request, staged, charges)
@@ -111,7 +111,7 @@ impl OnePartition<'_> {
         key::partition_prefix(self.routed.table().storage_id, self.token.value(), self.partition_key)
     }
 
-    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &BoundOperation)> {
+    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &ColumnChange)> {
         let table = self.routed.table();
         self.routed
             .modification
@@ -190,7 +190,7 @@ impl OnePartition<'_> {
                 stamp: self.stamp,
                 list_keys: &self.room.list_keys,
                 stored: stored.as_ref(),
-                deletes: self.routed.modification.kind == ModificationKind::Delete,
+                deletes: self.routed.modification.kind == WriteVerb::Delete,
             };
             writer.apply(&mut row, column, operation)?;
         }
@@ -213,7 +213,7 @@ impl OnePartition<'_> {
             entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
         }
         if let Some(bytes_max) = self.room.limits.row_bytes_max
-            && self.routed.modification.kind != ModificationKind::Delete
+            && self.routed.modification.kind != WriteVerb::Delete
         {
             self.check_row(&key, &row, bytes_max, request).await?;
         }

@@ -3,31 +3,31 @@
 use bytes::Bytes;
 
 use super::fragment::reads_before;
-use crate::planner::bound::{BoundModification, BoundOperation, BoundTarget, ModificationKind, Value};
+use crate::command::{ColumnChange, Value, Write, WriteTarget, WriteVerb};
 use crate::planner::guardrails::CELL_BYTES;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::throughput::{Charges, RowWrite};
 
 /// Charges what a modification of one partition would cost if its rows were not there yet: the bytes that it says, for the row.
-pub(crate) fn estimate(modification: &BoundModification, partition_key: &Bytes, charges: &mut Charges) {
+pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mut Charges) {
     let table = modification.table.as_ref();
-    let value_bytes = |operation: &BoundOperation| match operation {
-        BoundOperation::Set(Value::Bytes(bytes)) => CELL_BYTES + bytes.len(),
-        BoundOperation::Set(_) | BoundOperation::Increment(_) | BoundOperation::SetAt(_, None) => CELL_BYTES,
-        BoundOperation::SetAt(_, Some(bytes)) => CELL_BYTES + bytes.len(),
-        BoundOperation::Replace(elements) => elements
+    let value_bytes = |operation: &ColumnChange| match operation {
+        ColumnChange::Set(Value::Bytes(bytes)) => CELL_BYTES + bytes.len(),
+        ColumnChange::Set(_) | ColumnChange::Increment(_) | ColumnChange::SetAt(_, None) => CELL_BYTES,
+        ColumnChange::SetAt(_, Some(bytes)) => CELL_BYTES + bytes.len(),
+        ColumnChange::Replace(elements) => elements
             .iter()
             .map(|(path, value)| CELL_BYTES + path.as_ref().map_or(16, Bytes::len) + value.len())
             .sum(),
-        BoundOperation::Put(elements) => elements
+        ColumnChange::Put(elements) => elements
             .iter()
             .map(|(path, value)| CELL_BYTES + path.len() + value.as_ref().map_or(0, Bytes::len))
             .sum(),
-        BoundOperation::Append(values) | BoundOperation::Prepend(values) => {
+        ColumnChange::Append(values) | ColumnChange::Prepend(values) => {
             values.iter().map(|value| CELL_BYTES + 16 + value.len()).sum()
         }
-        BoundOperation::Remove(paths) => paths.iter().map(|path| CELL_BYTES + path.len()).sum(),
-        BoundOperation::Discard(_) => 0,
+        ColumnChange::Remove(paths) => paths.iter().map(|path| CELL_BYTES + path.len()).sum(),
+        ColumnChange::Discard(_) => 0,
     };
     let is_static = |place: usize| {
         let column = table.columns.get(place);
@@ -55,8 +55,8 @@ pub(crate) fn estimate(modification: &BoundModification, partition_key: &Bytes, 
         );
     };
     match &modification.target {
-        BoundTarget::Static => one(true, 0),
-        BoundTarget::Rows(rows) => {
+        WriteTarget::Static => one(true, 0),
+        WriteTarget::Rows(rows) => {
             if modification.operations.iter().any(|(place, _)| is_static(*place)) {
                 one(true, 0);
             }
@@ -64,12 +64,12 @@ pub(crate) fn estimate(modification: &BoundModification, partition_key: &Bytes, 
                 one(false, clustering.len());
             }
         }
-        BoundTarget::Ranges(ranges) => {
+        WriteTarget::Ranges(ranges) => {
             for _ in ranges {
                 charges.write(RowWrite::Delete, 0, false, all_indexes(table));
             }
         }
-        BoundTarget::Partition => charges.write(RowWrite::Delete, 0, false, all_indexes(table)),
+        WriteTarget::Partition => charges.write(RowWrite::Delete, 0, false, all_indexes(table)),
     }
 }
 
@@ -77,10 +77,10 @@ pub(crate) fn estimate(modification: &BoundModification, partition_key: &Bytes, 
 const KEY_BYTES: usize = 15;
 
 /// How a modification writes rows.
-pub(super) fn how(modification: &BoundModification) -> RowWrite {
+pub(super) fn how(modification: &Write) -> RowWrite {
     match modification.kind {
-        ModificationKind::Delete if modification.operations.is_empty() => RowWrite::Delete,
-        ModificationKind::Insert if !modification.table.is_counter => RowWrite::Insert,
+        WriteVerb::Delete if modification.operations.is_empty() => RowWrite::Delete,
+        WriteVerb::Insert if !modification.table.is_counter => RowWrite::Insert,
         _ => RowWrite::Update,
     }
 }

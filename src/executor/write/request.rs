@@ -1,9 +1,9 @@
 //! A modification on its way: what it asks for and where its table's rows are.
 
 use super::fragment::reads_before;
+use crate::command::Write;
 use crate::consistency::WriteKind;
 use crate::partition::{Consistency, TablePartitions};
-use crate::planner::bound::BoundModification;
 use crate::schema::Table;
 use crate::token::Token;
 
@@ -23,7 +23,7 @@ pub(crate) struct WriteRequest {
 /// A modification and where its table's rows are.
 #[derive(Clone, Copy)]
 pub(crate) struct Routed<'a> {
-    pub(crate) modification: &'a BoundModification,
+    pub(crate) modification: &'a Write,
     pub(crate) partitions: &'a TablePartitions,
 }
 

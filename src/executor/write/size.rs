@@ -7,10 +7,10 @@ use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
 
+use crate::command::{ClusteringRange, Write};
 use crate::executor::Error;
 use crate::executor::read::layout::Shape;
 use crate::partition::store::{CellState, Row};
-use crate::planner::bound::{BoundModification, ClusteringRange};
 use crate::planner::guardrails::{CELL_BYTES, Level, Threshold};
 use crate::schema::{Column, Table};
 
@@ -28,7 +28,7 @@ const RANGES_BYTES: usize = 4;
 const COUNTER_BYTES: usize = 36;
 
 /// The partitions of a batch as Cassandra groups them: a mutation for each key of a keyspace, whatever its tables.
-pub(crate) fn mutations(modifications: &[BoundModification]) -> usize {
+pub(crate) fn mutations(modifications: &[Write]) -> usize {
     let mut seen = BTreeSet::new();
     for modification in modifications {
         for key in &modification.partition_keys {
@@ -93,11 +93,7 @@ impl BatchSize {
     ///
     /// # Errors
     /// When the batch is larger than it may be.
-    pub(super) fn judge(
-        &self,
-        threshold: &Threshold,
-        modifications: &[&BoundModification],
-    ) -> Result<Option<String>, Error> {
+    pub(super) fn judge(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
         let bytes = self.bytes();
         match threshold.judge(u64::try_from(bytes).unwrap_or(u64::MAX)) {
             Level::Fine => Ok(None),

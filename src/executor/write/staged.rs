@@ -9,6 +9,7 @@ use super::passes::Passes;
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
 use super::size::BatchSize;
+use crate::command::WriteVerb;
 use crate::consistency::WriteKind;
 use crate::executor::batch_log;
 use crate::executor::catalog::Catalog;
@@ -17,7 +18,6 @@ use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
 use crate::partition::{Held, Nodes, PhysicalPartition, StoreId};
-use crate::planner::bound::ModificationKind;
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
 
@@ -128,7 +128,7 @@ impl Staged {
     /// Adds what is written to a logical partition.
     pub(super) fn weigh(&mut self, one: &OnePartition<'_>, row_bytes: u64, entry_bytes: u64) {
         let modification = one.routed.modification;
-        let deletes = modification.kind == ModificationKind::Delete;
+        let deletes = modification.kind == WriteVerb::Delete;
         if let Some(last) = self.weights.last_mut()
             && last.deletes == deletes
             && last.token == one.token.value()

@@ -6,16 +6,16 @@
 //!
 //! Source: Azure Cosmos DB's documentation of CQL support (time to live by USING is of rows; of cells with the table's flag).
 
+use crate::command::{Write, WriteVerb};
 use crate::partition::store::{Cell, CellState, Marker, Row};
-use crate::planner::bound::{BoundModification, ModificationKind};
 
 use super::fragment::Stamp;
 
 /// Whether a modification's time to live is that of all that is stored of its rows.
-pub(super) fn concerns(modification: &BoundModification) -> bool {
+pub(super) fn concerns(modification: &Write) -> bool {
     let table = &modification.table;
     modification.ttl_seconds.is_some()
-        && modification.kind != ModificationKind::Delete
+        && modification.kind != WriteVerb::Delete
         && !table.is_counter
         && !table.options.cell_level.time_to_live
 }

@@ -10,10 +10,10 @@ use grammar::ast::{
     Type,
 };
 
-use super::super::bound::{BoundModification, BoundOperation};
 use super::super::error::Error;
 use super::super::select::SelectPlan;
 use super::{Guardrails, grade, guard};
+use crate::command::{ColumnChange, Write};
 use crate::schema::system;
 
 /// Said where ALLOW FILTERING would be needed and may not be used.
@@ -215,12 +215,7 @@ impl Guardrails {
     }
 
     /// Looks at what a modification does, apart from its values: its timestamp, and lists that it has to read.
-    pub(super) fn ways(
-        &self,
-        modification: &BoundModification,
-        now_micros: i64,
-        warnings: &mut Vec<String>,
-    ) -> Result<(), Error> {
+    pub(super) fn ways(&self, modification: &Write, now_micros: i64, warnings: &mut Vec<String>) -> Result<(), Error> {
         if let Some(timestamp) = modification.timestamp {
             ensure(
                 self.switches.user_timestamps,
@@ -234,9 +229,9 @@ impl Guardrails {
         }
         for (_, operation) in &modification.operations {
             let what = match operation {
-                BoundOperation::SetAt(_, Some(_)) => "Setting of list items by index",
-                BoundOperation::SetAt(_, None) => "Removal of list items by index",
-                BoundOperation::Discard(_) => "Removal of list items",
+                ColumnChange::SetAt(_, Some(_)) => "Setting of list items by index",
+                ColumnChange::SetAt(_, None) => "Removal of list items by index",
+                ColumnChange::Discard(_) => "Removal of list items",
                 _ => continue,
             };
             let what = format!("{what} requiring read before write");

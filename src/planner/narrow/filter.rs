@@ -1,11 +1,11 @@
 //! The tests on each row of what a WHERE cannot narrow to.
 
-use super::super::bound::{BoundFilter, Comparison, FilterTarget, Like, Value};
 use super::super::error::{Error, invalid};
 use super::super::restriction::{Operand, Restriction, Test, slice_comparison};
 use super::super::term::{Binding, Typed};
 use super::super::{index, value};
 use super::at;
+use crate::command::{Comparison, FilterTarget, Like, Predicate, Value};
 use crate::schema::Table;
 use crate::types::CqlType;
 
@@ -124,7 +124,7 @@ impl FilterPlan {
     }
 
     /// The test with its values in.
-    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<BoundFilter, Error> {
+    pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Predicate, Error> {
         let name = &at(table, self.column).name;
         let entry = matches!(self.target, TargetPlan::Element(..));
         let what = if entry { "map value " } else { "value " };
@@ -191,7 +191,7 @@ impl FilterPlan {
             }
             (target, _) => target,
         };
-        Ok(BoundFilter {
+        Ok(Predicate {
             target,
             comparison,
             operands,

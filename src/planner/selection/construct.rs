@@ -3,7 +3,7 @@
 use grammar::ast::Selector;
 
 use super::{Place, Selected, Selecting, cannot_infer};
-use crate::planner::bound::Expression;
+use crate::command::Expression;
 use crate::planner::error::{Error, invalid};
 use crate::planner::text::Joined;
 use crate::types::CqlType;

@@ -16,12 +16,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use grammar::ast::{self, Selector, Term};
 
-use super::bound::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use super::error::{Error, invalid};
 use super::function;
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::text::TermText;
+use crate::command::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{Assignment, CqlType, Native};
 

@@ -3,8 +3,8 @@
 use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::{Place, Selected, Selecting, term_text};
+use crate::command::{Expression, Part};
 use crate::functions::Argument;
-use crate::planner::bound::{Expression, Part};
 use crate::planner::error::{Error, invalid};
 use crate::planner::function::{self, Callee, Resolved};
 use crate::planner::operation;

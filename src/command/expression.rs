@@ -1,0 +1,80 @@
+//! Expressions: what is computed from one row, or from the rows of a group.
+
+use bytes::Bytes;
+
+use crate::functions::Function;
+use crate::types::CqlType;
+
+/// What is computed for each row, or for each group.
+#[derive(Clone, Debug)]
+pub enum Expression {
+    /// The column at this place in `table.columns`.
+    Column(usize),
+    /// A value.
+    Constant(Option<Bytes>),
+    /// A bind marker's value, by its index; gone after binding.
+    Marker(usize),
+    /// Write time (µs) of a column's cell, of one element (`key`), or of the cells of a multi-cell column as a list.
+    WriteTime {
+        /// Place in `table.columns`.
+        column: usize,
+        /// The greatest of all cells.
+        max: bool,
+        /// Element, slice or field of a multi-cell column.
+        part: Option<Box<Part>>,
+    },
+    /// Seconds left to live, like `WriteTime`.
+    Ttl {
+        /// Place in `table.columns`.
+        column: usize,
+        /// Element, slice or field of a multi-cell column.
+        part: Option<Box<Part>>,
+    },
+    /// Cassandra's `token(…)`; arguments are the partition key's components.
+    Token(Vec<Expression>),
+    /// A scalar function.
+    Function {
+        /// Which, already resolved.
+        function: Function,
+        /// Its arguments.
+        arguments: Vec<Expression>,
+    },
+    /// The result of the aggregate at this place in `Read::aggregates`.
+    Aggregate(usize),
+    /// A part of a value.
+    Part {
+        /// The value.
+        of: Box<Expression>,
+        /// The value's type.
+        of_type: CqlType,
+        /// Which part.
+        part: Box<Part>,
+    },
+    /// A tuple, list, set, map, vector or user-defined type put together; maps alternate keys and values.
+    Construct {
+        /// Of which type.
+        ty: CqlType,
+        /// Of what.
+        elements: Vec<Expression>,
+    },
+}
+
+/// A part of a collection or user-defined type.
+#[derive(Clone, Debug)]
+pub enum Part {
+    /// The field's number.
+    Field(usize),
+    /// `[key]`
+    Element(Expression),
+    /// `[from..to]`, both inclusive.
+    Slice(Option<Expression>, Option<Expression>),
+}
+
+/// An aggregate over the rows of a group.
+#[derive(Clone, Debug)]
+pub struct Aggregate {
+    /// Which, already resolved; `None` counts rows.
+    pub function: Option<Function>,
+    /// Its arguments, computed for each row.
+    pub arguments: Vec<Expression>,
+}

@@ -1,0 +1,53 @@
+//! Keys of a command: which partitions, and which rows of each.
+//!
+//! A partition key is Cassandra's serialised form (one component's bytes, or `{u16 length, bytes, 0}…`). A clustering key is the
+//! concatenation of its columns' order-preserving encodings (`CqlType::encode_key`), so that every restriction on clustering
+//! columns is a set of half-open byte ranges, a prefix restriction included.
+
+use bytes::Bytes;
+
+/// Clustering keys `start ≤ key < end`; `end` `None` is the end of the partition.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClusteringRange {
+    /// Inclusive.
+    pub start: Vec<u8>,
+    /// Exclusive.
+    pub end: Option<Vec<u8>>,
+}
+
+/// Which partitions a read visits.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Partitions {
+    /// These partition keys, distinct, in order of their components' values, as Cassandra answers `IN`.
+    Keys(Vec<Bytes>),
+    /// All partitions with a token in `lower ..= upper` (both inclusive; `lower > upper` is empty).
+    Ring {
+        /// Lowest token.
+        lower: i64,
+        /// Highest token.
+        upper: i64,
+    },
+}
+
+/// Which rows of each partition a read or a deletion covers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Clustering {
+    /// Every row; the static row counts as one where there is no other.
+    All,
+    /// These full clustering keys, distinct, sorted. Tables without clustering columns have one row, with an empty key.
+    Keys(Vec<Vec<u8>>),
+    /// These ranges, disjoint, sorted.
+    Ranges(Vec<ClusteringRange>),
+}
+
+impl Clustering {
+    /// Whether no row can be among them.
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        match self {
+            Self::All => false,
+            Self::Keys(keys) => keys.is_empty(),
+            Self::Ranges(ranges) => ranges.is_empty(),
+        }
+    }
+}

@@ -1,0 +1,39 @@
+//! The `command` room: what a front end asks of the engine, with every name resolved and every value in.
+//!
+//! A front end makes a command and the engine carries it out. `planner` makes commands from CQL; another front end makes them from
+//! its own language, or a program writes them down.
+//!
+//! ```text
+//! Read   table · selection · partitions · clustering · filters · order · groups · limits
+//! Write  table · verb · partition keys · target · column changes · timestamp, TTL · condition
+//! Batch  writes · kind · timestamp
+//! ```
+//!
+//! A command has two halves. One is made once for a statement and shared by all its executions: the table and, of a read, its
+//! [`Selection`]. The other is bound for each request: keys, operands, limits.
+//!
+//! Invariants: columns are places in `table.columns` of the table that the command holds, so a command keeps its meaning when the
+//! schema moves on. Keys are bytes ([`key`]), sorted and distinct where a type says so. A value is in its type's wire form.
+//!
+//! Deliberately absent: text, syntax trees, bind markers after binding, frames, sessions, consistency levels, and how or where rows
+//! are stored.
+
+pub mod batch;
+pub mod condition;
+pub mod expression;
+pub mod filter;
+pub mod key;
+pub mod read;
+pub mod selection;
+pub mod value;
+pub mod write;
+
+pub use batch::{Batch, BatchKind};
+pub use condition::Condition;
+pub use expression::{Aggregate, Expression, Part};
+pub use filter::{Comparison, FilterTarget, Like, Predicate};
+pub use key::{Clustering, ClusteringRange, Partitions};
+pub use read::{IndexProbe, Nearest, Read};
+pub use selection::{ResultColumn, Selection};
+pub use value::Value;
+pub use write::{ColumnChange, Write, WriteTarget, WriteVerb};

@@ -1,0 +1,69 @@
+//! Reads.
+
+use std::sync::Arc;
+
+use super::{Clustering, ClusteringRange, Expression, Partitions, Predicate, Selection};
+use crate::functions::Similarity;
+use crate::schema::{StorageId, Table};
+
+/// What an index is asked: its entries in these ranges stand for at least the rows that the read's filters let through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct IndexProbe {
+    /// The index's name.
+    pub index: String,
+    /// Its number in the store.
+    pub storage_id: StorageId,
+    /// Ranges of encoded values (`schema::IndexTarget`), disjoint, sorted.
+    pub ranges: Vec<ClusteringRange>,
+    /// One value is looked for, so that entries come in the order of tokens. Two entries may still stand for one row.
+    pub is_equality: bool,
+}
+
+/// An order by how near a column of vectors is to a vector.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Nearest {
+    /// The place of the column of vectors in `table.columns`.
+    pub column: usize,
+    /// The name of its index, which says by what vectors are alike.
+    pub index: String,
+    /// By what vectors are alike.
+    pub similarity: Similarity,
+    /// The vector that others are compared with.
+    pub vector: Vec<f32>,
+}
+
+/// A read of rows of one table, ready to be carried out.
+#[derive(Clone, Debug)]
+pub struct Read {
+    /// The table, as planned.
+    pub table: Arc<Table>,
+    /// What is given back; its markers are bound.
+    pub selection: Arc<Selection>,
+    /// Which partitions.
+    pub partitions: Partitions,
+    /// Which rows of each.
+    pub rows: Clustering,
+    /// No row is named (`c IN ()`), and the static row of each partition is read all the same and takes a row's place in pages.
+    pub counts_static: bool,
+    /// Tests on each row, all of which must hold.
+    pub filters: Vec<Predicate>,
+    /// Each alone finds all rows that `filters` let through, and others; empty: no index helps. An index whose build is not complete
+    /// must not be asked.
+    pub probes: Vec<IndexProbe>,
+    /// From the last row of each partition to the first.
+    pub reversed: bool,
+    /// ORDER BY over several partitions (`IN`): sort the rows of the result by these columns of the table, each with `true`
+    /// for descending. Empty: as they come.
+    pub sort: Vec<(usize, bool)>,
+    /// ORDER BY … ANN OF: the rows nearest to a vector, as many as LIMIT says, the nearest first.
+    pub nearest: Option<Nearest>,
+    /// GROUP BY these leading key columns (how many of the primary key), `None` without. Aggregates without GROUP BY make one
+    /// group of everything.
+    pub group_by: Option<Vec<Expression>>,
+    /// DISTINCT: one row for each partition, from its key and static columns.
+    pub distinct: bool,
+    /// LIMIT, in rows of the result.
+    pub limit_rows: Option<u32>,
+    /// PER PARTITION LIMIT, in rows.
+    pub per_partition_limit_rows: Option<u32>,
+}

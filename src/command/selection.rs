@@ -1,0 +1,32 @@
+//! Selections: what a read gives back of each row or group. Made once for a statement and shared by all its reads.
+
+use std::sync::Arc;
+
+use super::{Aggregate, Expression};
+use crate::types::CqlType;
+
+/// One column of a result: its place in metadata and how it is computed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ResultColumn {
+    /// Name as the client sees it.
+    pub name: String,
+    /// Type.
+    pub ty: CqlType,
+}
+
+/// What a read gives back of each row or group.
+#[derive(Clone, Debug)]
+pub struct Selection {
+    /// Metadata.
+    pub columns: Arc<Vec<ResultColumn>>,
+    /// One for each column. Plain columns are `Expression::Column`, so that a cell can be copied straight into an answer.
+    pub expressions: Vec<Expression>,
+    /// Aggregates that `expressions` refer to; empty without.
+    pub aggregates: Vec<Aggregate>,
+    /// Places in `table.columns` that must be read at all: for expressions, filters, grouping and sorting. Sorted.
+    pub needed: Vec<usize>,
+    /// Whether write times or expiries are needed.
+    pub needs_metadata: bool,
+    /// SELECT JSON: these columns, as they would be without JSON, become one text, which is the only one in `columns`.
+    pub json_columns: Option<Arc<Vec<ResultColumn>>>,
+}

@@ -1,0 +1,14 @@
+//! A value of a command: what a front end bound or wrote.
+
+use bytes::Bytes;
+
+/// A value that a client bound or wrote.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Value {
+    /// `null`
+    Null,
+    /// Not set: leaves a column alone.
+    Unset,
+    /// The value's wire bytes.
+    Bytes(Bytes),
+}
