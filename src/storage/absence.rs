@@ -46,9 +46,6 @@ const BLOCK_KEYS: usize = 20;
 const FIRST_LAYER_BYTES: usize = 64 * 1024;
 const LAYER_GROWTH: usize = 4;
 
-/// Searches in vain before a table is worth a fill, however small it is. Tests have small tables.
-const FILL_SEARCHES_MIN: u64 = if cfg!(test) { 2 } else { 1024 };
-
 #[derive(Debug)]
 struct Layer {
     blocks: Vec<Block>,
@@ -113,6 +110,8 @@ pub(super) struct Fill {
 pub(super) struct Absence {
     hasher: RandomState,
     bytes_max: usize,
+    /// See [`super::Options::fill_searches_min`].
+    fill_searches_min: u64,
     layers: Vec<Layer>,
     /// Tables that are not covered, and how many searches of them were in vain.
     uncovered: HashMap<TableId, u64, RandomState>,
@@ -120,10 +119,11 @@ pub(super) struct Absence {
 }
 
 impl Absence {
-    pub(super) fn new(bytes_max: usize) -> Self {
+    pub(super) fn new(bytes_max: usize, fill_searches_min: u64) -> Self {
         Self {
             hasher: RandomState::default(),
             bytes_max,
+            fill_searches_min,
             layers: Vec::new(),
             uncovered: HashMap::default(),
             fill: None,
@@ -162,7 +162,7 @@ impl Absence {
             return;
         };
         *searches += 1;
-        if *searches >= FILL_SEARCHES_MIN && searches.is_power_of_two() {
+        if *searches >= self.fill_searches_min && searches.is_power_of_two() {
             let (rows, searches) = (rows(table), *searches);
             if rows <= searches && self.has_room_for(rows) {
                 self.fill = Some(Fill {
@@ -251,12 +251,14 @@ mod tests {
     use super::*;
     use crate::storage::key::{partition_prefix, row_key};
 
+    const FILL_SEARCHES_MIN: u64 = 2;
+
     fn key(table: TableId, n: u64) -> Vec<u8> {
         row_key(&partition_prefix(table, n.cast_signed(), &n.to_be_bytes()), b"")
     }
 
     fn filled(bytes_max: usize, keys: u64) -> Absence {
-        let mut absence = Absence::new(bytes_max);
+        let mut absence = Absence::new(bytes_max, FILL_SEARCHES_MIN);
         for n in 0..keys {
             absence.note(&key(1, n));
         }
@@ -281,7 +283,7 @@ mod tests {
 
     #[test]
     fn a_table_with_rows_is_covered_only_after_its_fill() {
-        let mut absence = Absence::new(1 << 20);
+        let mut absence = Absence::new(1 << 20, FILL_SEARCHES_MIN);
         absence.begin([1]);
         assert!(absence.note(&key(2, 0)) && !absence.note(&key(1, 0)));
         for n in 0..FILL_SEARCHES_MIN {
@@ -299,7 +301,7 @@ mod tests {
 
     #[test]
     fn a_large_table_is_not_filled_for_few_searches_nor_past_the_bound() {
-        let mut absence = Absence::new(64 * 1024);
+        let mut absence = Absence::new(64 * 1024, FILL_SEARCHES_MIN);
         absence.begin([1, 2]);
         for n in 0..4 * FILL_SEARCHES_MIN {
             absence.searched_in_vain(&key(1, n), |_| 1 << 40);
@@ -332,7 +334,7 @@ mod tests {
                 0..400,
             ),
         ) {
-            let mut absence = Absence::new(bytes_max);
+            let mut absence = Absence::new(bytes_max, FILL_SEARCHES_MIN);
             let mut there = BTreeSet::new();
             for step in steps {
                 match step {

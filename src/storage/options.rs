@@ -75,6 +75,10 @@ pub struct Options {
     pub row_cache_bytes_max: usize,
     /// Most bytes to remember which rows there are, so that new ones are written without looking for old ones; 0: none. `file:` only.
     pub key_filter_bytes_max: usize,
+    /// Searches in vain for rows of a table before what it holds is noted too, however small it is.
+    pub fill_searches_min: u64,
+    /// Keys that one step of noting them passes: about a millisecond, then commits have their turn.
+    pub fill_step_keys: usize,
     /// Most bytes of an engine's blocks kept decoded.
     pub block_cache_bytes_max: usize,
     /// Most commits that wait for the committer; more wait outside.
@@ -107,6 +111,8 @@ impl Default for Options {
             durability: Durability::default(),
             row_cache_bytes_max: 64 * MIB,
             key_filter_bytes_max: 64 * MIB,
+            fill_searches_min: 1024,
+            fill_step_keys: 512,
             block_cache_bytes_max: 64 * MIB,
             commit_queue_batches_max: 16 * 1024,
             commit_queue_bytes_max: 64 * MIB,
@@ -148,6 +154,8 @@ impl fmt::Debug for Options {
             .field("durability", &self.durability)
             .field("row_cache_bytes_max", &self.row_cache_bytes_max)
             .field("key_filter_bytes_max", &self.key_filter_bytes_max)
+            .field("fill_searches_min", &self.fill_searches_min)
+            .field("fill_step_keys", &self.fill_step_keys)
             .field("block_cache_bytes_max", &self.block_cache_bytes_max)
             .field("commit_queue_batches_max", &self.commit_queue_batches_max)
             .field("commit_queue_bytes_max", &self.commit_queue_bytes_max)

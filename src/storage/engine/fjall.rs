@@ -16,9 +16,12 @@
 //!
 //! Sources: fjall 3.1.13 (`batch`, `journal`, `recovery`), whose behaviour the tests hold in place.
 
+mod committer;
+mod group;
 mod judge;
 mod log;
 mod opening;
+mod request;
 
 use std::any::Any;
 use std::ops::{Bound, ControlFlow};
@@ -34,11 +37,10 @@ use bytes::Bytes;
 use fjall::{AbstractTree, LsmError, Readable};
 use tokio::sync::oneshot;
 
-pub(super) use self::opening::Recovered;
-use super::committer::Committer;
+use self::committer::Committer;
+use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
 use super::layout::{full_range, with_full_key};
-use super::request::{Command, Request};
 use super::room::Room;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;

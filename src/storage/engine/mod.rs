@@ -3,14 +3,11 @@
 
 mod acknowledged;
 mod aside;
-mod committer;
 mod directory;
 pub(super) mod fjall;
-mod group;
 mod held;
 mod layout;
 pub(super) mod memory;
-mod request;
 mod room;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;

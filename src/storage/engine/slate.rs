@@ -42,7 +42,8 @@ use slatedb::{CloseReason, Db, DbSnapshot, ErrorKind, IterationOrder, MergeOpera
 use tokio::sync::{mpsc, oneshot};
 
 use self::clock::Ticks;
-use self::committer::{Command, Committer, DATABASE, Home, Request};
+use self::committer::{Command, Committer, DATABASE, Home};
+use self::group::Request;
 use super::layout::{full_key, full_range};
 use super::room::Room;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};

@@ -33,7 +33,12 @@ impl Place {
         };
         Self {
             url,
-            options: Options::default(),
+            options: Options {
+                // Tables are small here.
+                fill_searches_min: 2,
+                fill_step_keys: 2,
+                ..Options::default()
+            },
             _directory: directory,
         }
     }

@@ -14,10 +14,10 @@ use slatedb::config::{CloseOptions, FlushOptions, FlushType};
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
 use slatedb::{Db, DbSnapshot, WriteBatch};
-use tokio::sync::{OwnedSemaphorePermit, mpsc, oneshot};
+use tokio::sync::{mpsc, oneshot};
 
 use super::clock::{self, Ticks};
-use super::group::{Current, Fold, Group, derive, is_derived, stage};
+use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::{Merger, Published, Shared, failure};
 use crate::clock::{Clock, TimeMark};
 use crate::metrics;
@@ -64,17 +64,6 @@ pub(super) enum Command {
         answer: oneshot::Sender<Result<()>>,
     },
     Close(oneshot::Sender<Result<()>>),
-}
-
-pub(super) struct Request {
-    /// It is refused in any other opening.
-    pub(super) only_in: Option<Opening>,
-    /// It is refused where it makes a row longer, as far as that is seen here.
-    pub(super) row_bytes_max: Option<usize>,
-    pub(super) changes: Vec<Change>,
-    pub(super) bytes: usize,
-    pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
-    pub(super) room: OwnedSemaphorePermit,
 }
 
 /// Fragments from this length on have the committer look at their row, so that it stays within its limit.

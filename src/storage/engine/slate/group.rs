@@ -4,14 +4,26 @@ use std::collections::HashMap;
 
 use bytes::Bytes;
 use foldhash::quality::RandomState;
+use tokio::sync::{OwnedSemaphorePermit, oneshot};
 
-use super::committer::Request;
 use super::merge_or_keep_damage;
 use crate::storage::batch::{Change, Space, judge_row, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::engine::layout::full_key;
 use crate::storage::purge::{self, Judged};
-use crate::storage::{Error, Result};
+use crate::storage::{CommitSeq, Error, Opening, Result};
+
+/// A batch in the queue.
+pub(super) struct Request {
+    /// It is refused in any other opening.
+    pub(super) only_in: Option<Opening>,
+    /// It is refused where it makes a row longer, as far as that is seen here.
+    pub(super) row_bytes_max: Option<usize>,
+    pub(super) changes: Vec<Change>,
+    pub(super) bytes: usize,
+    pub(super) answer: oneshot::Sender<Result<CommitSeq>>,
+    pub(super) room: OwnedSemaphorePermit,
+}
 
 /// What a group does to one key, its changes folded into one.
 pub(super) enum Fold {

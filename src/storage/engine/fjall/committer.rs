@@ -28,13 +28,14 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use fjall::PersistMode;
 
-use super::acknowledged::{Acknowledged, ChainEnd};
-use super::directory::{Directory, full_or};
-use super::fjall::{Engine, FORMAT, Published, Recovered, Shared, guard};
+use super::super::acknowledged::{Acknowledged, ChainEnd};
+use super::super::directory::{Directory, full_or};
+use super::super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
+use super::super::{DeletionTables, Order, add_table, is_counted, remove_tables, rest_of_range, table_of};
 use super::group::{Group, Placed, placed, runs};
-use super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
+use super::opening::Recovered;
 use super::request::{Command, Request, Then, answer_all, give_room_back, has_ranges, refuse_of_other_openings};
-use super::{DeletionTables, Order, add_table, remove_tables};
+use super::{Engine, FORMAT, Published, Shared, guard};
 use crate::clock::{Clock, TimeMark};
 use crate::metrics;
 use crate::storage::absence::Absence;
@@ -48,9 +49,6 @@ use crate::storage::{CommitSeq, Committed, Error, Result};
 
 /// Keys that one step of a range deletion removes: a few milliseconds, then other commits have their turn.
 const RANGE_STEP_KEYS: usize = 4096;
-
-/// Keys that one step of a fill of the absence filter passes: about a millisecond. Tests have small tables.
-const FILL_STEP_KEYS: usize = if cfg!(test) { 2 } else { 512 };
 
 /// Memtables waiting to be written as tables, at which the committer waits: at four fjall waits itself, and does not notice failure.
 const SEALED_MEMTABLES_MAX: usize = 3;
@@ -123,7 +121,7 @@ impl Committer {
             openings: AtomicU64::default(),
             lost: ArcSwapOption::empty(),
         });
-        let absence_bytes_max = options.key_filter_bytes_max;
+        let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
         let mut committer = Self {
             directory,
             options,
@@ -135,7 +133,7 @@ impl Committer {
             end: ChainEnd::default(),
             time: None,
             sizes: Sizes::default(),
-            absence: Absence::new(absence_bytes_max),
+            absence,
             deletion_tables: DeletionTables::default(),
             jobs: VecDeque::new(),
             next_range: 0,
@@ -370,9 +368,9 @@ impl Committer {
         let Some(fill) = self.absence.fill() else { return };
         let stepped = self.fill_keys(&fill.rest).map(|keys| {
             let rest = match keys.last() {
-                Some(last) if keys.len() >= FILL_STEP_KEYS => {
+                Some(last) if keys.len() >= self.options.fill_step_keys => {
                     let last = last.get(1..).unwrap_or_default().to_vec();
-                    Some(super::rest_of_range(&fill.rest, Order::Forward, last))
+                    Some(rest_of_range(&fill.rest, Order::Forward, last))
                 }
                 _ => None,
             };
@@ -400,7 +398,7 @@ impl Committer {
         let view = engine.database.snapshot();
         let entries = engine.entries(&view, full_range(Space::Rows, range), Order::Forward)?;
         entries
-            .take(FILL_STEP_KEYS)
+            .take(self.options.fill_step_keys)
             .map(|entry| entry.map(|(key, _)| key))
             .collect()
     }
@@ -482,7 +480,7 @@ impl Committer {
         }
         let rest = last
             .filter(|_| removed >= RANGE_STEP_KEYS)
-            .map(|last| super::rest_of_range(range, Order::Forward, last));
+            .map(|last| rest_of_range(range, Order::Forward, last));
         group.finish();
         let tables = DeletionTables::clone(&self.deletion_tables);
         if rest.is_none() {
@@ -520,8 +518,8 @@ impl Committer {
         let digest = group.digest(&together);
         for pending in &group.pending {
             let after = pending.value.as_ref().map(|value| value.len());
-            if super::is_counted(pending.space)
-                && let Some(table) = super::table_of(&pending.key)
+            if is_counted(pending.space)
+                && let Some(table) = table_of(&pending.key)
             {
                 let counting = match &mut counting {
                     Some((of, size)) if *of == table => size,

@@ -5,8 +5,8 @@ use std::sync::{Arc, Weak};
 
 use fjall::PersistMode;
 
-use super::super::directory::full_or;
-use super::super::fjall::{Engine, TABLE_BYTES, guard};
+use super::super::super::directory::full_or;
+use super::super::{Engine, TABLE_BYTES, guard};
 use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
