@@ -113,6 +113,10 @@ pub struct Config {
     pub ready_fd: Option<u32>,
     /// File for the address.
     pub ready_file: Option<PathBuf>,
+    /// File for the record of the server; `-` is standard output.
+    pub ready_json: Option<PathBuf>,
+    /// Whether the server ends when its standard input does.
+    pub exit_with_stdin: bool,
     /// All settings as they are in force, by name; several values with commas between.
     pub settings: Vec<(String, String)>,
 }
@@ -202,6 +206,8 @@ impl Config {
             },
             ready_fd: values.optional("ready-fd")?,
             ready_file: values.text("ready-file").map(PathBuf::from),
+            ready_json: values.text("ready-json").map(PathBuf::from),
+            exit_with_stdin: values.parsed("exit-with-stdin")?,
             settings: values
                 .iter()
                 .map(|(setting, values, _)| {

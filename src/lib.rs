@@ -37,6 +37,7 @@
 
 pub mod advice;
 pub mod budget;
+pub mod cli;
 pub mod clock;
 pub mod command;
 pub mod config;

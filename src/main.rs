@@ -4,12 +4,14 @@ use std::collections::BTreeMap;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::{Command as Process, ExitCode};
+use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus::advice::{self, Script};
+use helenus::cli::record::{ServerRecord, Written};
+use helenus::cli::{self, warnings};
 use helenus::clock::Clock;
-use helenus::config::{Config, LogFormat, SETTINGS, Setting, Values, variable};
+use helenus::config::{Config, LogFormat, Origin, SETTINGS, Setting, Values, variable};
 use helenus::permissions;
 use helenus::server::admin::{client, print};
 use helenus::server::log::HumanFields;
@@ -31,11 +33,18 @@ type Failure = Box<dyn std::error::Error>;
 fn main() -> ExitCode {
     match run(&command().get_matches()) {
         Ok(code) => code,
+        // The reader of our output, such as `head`, has seen enough.
+        Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
             eprintln!("helenus: {error}");
             ExitCode::FAILURE
         }
     }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
 }
 
 fn argument(setting: &Setting) -> Arg {
@@ -162,7 +171,13 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
         "check-indexes" => check_indexes(&Config::new(&values)?),
         "status" => status(&values, inner.get_flag("json")),
         "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
-        _ => serve(&Config::new(&values)?),
+        _ => {
+            let config = Config::new(&values)?;
+            for warning in warnings::of_profile(&values, config.profile.is_cosmos()) {
+                eprintln!("helenus: warning: {warning}");
+            }
+            serve(&config)
+        }
     }
 }
 
@@ -178,7 +193,12 @@ fn gather(matches: &ArgMatches) -> Result<Values, Failure> {
         .get_one::<String>("config")
         .cloned()
         .or_else(|| environment("HELENUS_CONFIG"));
-    Ok(Values::gather(file.as_deref().map(Path::new), &given, environment)?)
+    let values = Values::gather(file.as_deref().map(Path::new), &given, environment)?;
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for warning in warnings::of_environment(names) {
+        eprintln!("helenus: warning: {warning}");
+    }
+    Ok(values)
 }
 
 /// Prints every setting as TOML, with its origin as a comment, and judges them.
@@ -269,9 +289,10 @@ fn list(addresses: &[SocketAddr]) -> String {
 
 /// Asks the admin port of a running server and prints what it says.
 fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
-    let address = values.admin_listen()?.ok_or(
-        "the server's admin port is not known: give --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN) here as to the server",
-    )?;
+    let address = match values.admin_listen()? {
+        Some(address) => address,
+        None => admin_of_running_server(values)?,
+    };
     let everything = client::everything(address)?;
     let mut out = std::io::stdout().lock();
     if is_json {
@@ -283,44 +304,89 @@ fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// The first cqlsh on the search path.
-fn find_cqlsh() -> Option<PathBuf> {
-    let path = std::env::var_os("PATH")?;
-    std::env::split_paths(&path)
-        .map(|folder| folder.join("cqlsh"))
-        .find(|file| file.is_file())
+/// The admin port of the server that has the data open.
+fn admin_of_running_server(values: &Values) -> Result<SocketAddr, Failure> {
+    let config = Config::new(values)?;
+    match running_server(&config)? {
+        Some(ServerRecord { admin: Some(admin), .. }) => Ok(admin.parse()?),
+        Some(ServerRecord { admin: None, .. }) => {
+            Err("the server's admin port is off: start it with --admin-listen ADDRESS:PORT".into())
+        }
+        None => Err(format!(
+            "no server has {} open: give --data as to the server, or --admin-listen ADDRESS:PORT (or HELENUS_ADMIN_LISTEN)",
+            config.data
+        )
+        .into()),
+    }
 }
 
+/// Starts cqlsh against the server that has the data open, or else against the address of the settings.
 fn shell<'a>(values: &Values, arguments: impl Iterator<Item = &'a String>) -> Result<ExitCode, Failure> {
     let config = Config::new(values)?;
-    let address = config
-        .server
-        .listen
-        .first()
-        .copied()
-        .ok_or("no address to connect to")?;
-    let host = if address.ip().is_unspecified() {
-        "127.0.0.1".to_owned()
+    let is_address_given = values.iter().any(|(setting, values, origin)| {
+        ["listen", "tls-listen"].contains(&setting.name) && !values.is_empty() && *origin == Origin::CommandLine
+    });
+    let running = if is_address_given {
+        None
     } else {
-        address.ip().to_string()
+        running_server(&config)?
     };
-    let mut words = vec![host, address.port().to_string()];
-    if let Some(credentials) = &config.server.credentials {
-        words.extend(["-u".to_owned(), credentials.user.clone()]);
-    }
-    words.extend(arguments.cloned());
-    let Some(cqlsh) = find_cqlsh() else {
+    let record = match running {
+        Some(record) => record,
+        None => configured_server(&config)?,
+    };
+    let name = format!("helenus-shell-{}", std::process::id());
+    let call = cli::shell::Call::new(&record, config.profile, &std::env::temp_dir(), &name)?;
+    let Some(cqlsh) = cli::shell::find_cqlsh() else {
         println!(
-            "cqlsh is not on the search path. To use it:\n\n    pip install cqlsh\n    cqlsh {}",
-            words.join(" ")
+            "cqlsh is not on the search path. To use it:\n\n    pipx install cqlsh\n    cqlsh {}",
+            call.words()
         );
         return Ok(ExitCode::FAILURE);
     };
-    let status = Process::new(cqlsh).args(words).status()?;
+    let status = call.run(&cqlsh, arguments)?;
     Ok(status
         .code()
         .and_then(|code| u8::try_from(code).ok())
         .map_or(ExitCode::FAILURE, ExitCode::from))
+}
+
+/// The record of the server that has the data open: of `ready-json`, or in the data directory.
+fn running_server(config: &Config) -> Result<Option<ServerRecord>, Failure> {
+    if let Some(path) = config.ready_json.as_deref().filter(|path| *path != Path::new("-")) {
+        return Ok(ServerRecord::read(path)?);
+    }
+    match data_directory(config) {
+        Some(directory) => Ok(ServerRecord::read(&ServerRecord::path(&directory))?),
+        None => Ok(None),
+    }
+}
+
+/// The server as the settings describe it: its data may be in memory, or on another machine.
+fn configured_server(config: &Config) -> Result<ServerRecord, Failure> {
+    let tls = config.server.tls.as_ref();
+    let first = |addresses: &[SocketAddr]| addresses.first().map(ToString::to_string);
+    let (cql, tls) = (first(&config.server.listen), tls.and_then(|tls| first(&tls.listen)));
+    if cql.is_none() && tls.is_none() {
+        return Err("no address to connect to: give --listen ADDRESS:PORT as to the server".into());
+    }
+    if config.profile.is_cosmos() && config.server.credentials.is_none() {
+        return Err(format!(
+            "no server has {} open, so its key is not known: give --account-key as to the server",
+            config.data
+        )
+        .into());
+    }
+    let (account, key) = match &config.server.credentials {
+        Some(credentials) => (Some(credentials.user.clone()), Some(credentials.password.clone())),
+        None => (None, None),
+    };
+    Ok(ServerRecord::new(cql, tls, account, key))
+}
+
+/// The directory of the data; `None`: it is in memory.
+fn data_directory(config: &Config) -> Option<PathBuf> {
+    helenus::server::run::data_directory(&config.data)
 }
 
 fn log(config: &Config) -> Result<(), Failure> {
@@ -360,9 +426,11 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hang_up = signal(SignalKind::hangup())?;
         let running = Running::start(config, Clock::system(), seed()?).await?;
-        announce(config, &running)?;
+        let written = announce(config, &running)?;
+        let mut stdin_ends = std::pin::pin!(stdin_ends(config));
         let lost = loop {
             tokio::select! {
+                () = &mut stdin_ends => break None,
                 _ = terminate.recv() => break None,
                 _ = interrupt.recv() => break None,
                 why = running.until_lost() => break Some(why),
@@ -371,6 +439,7 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         };
         tracing::info!(connections = running.server().connections(), "stopping");
         let stopped = running.stop().await;
+        drop(written);
         if let Some(why) = lost {
             tracing::error!(
                 why,
@@ -383,6 +452,15 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         tracing::info!("stopped");
         Ok(ExitCode::SUCCESS)
     })
+}
+
+/// Resolves when standard input ends, if the server is to end with it.
+async fn stdin_ends(config: &Config) {
+    if config.exit_with_stdin {
+        cli::parent::stdin_ends().await;
+    } else {
+        std::future::pending().await
+    }
 }
 
 /// Opens the data, compares, prints what it found. Fails when something differs.
@@ -411,39 +489,16 @@ fn seed() -> Result<u64, Failure> {
     Ok(u64::from_le_bytes(bytes))
 }
 
-/// Says that the server answers: the banner, then those who wait for it.
-fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
+/// Announces that the server answers: the banner, then the files that others wait for. They are removed when what is returned is dropped.
+fn announce(config: &Config, running: &Running) -> Result<Vec<Written>, Failure> {
     let server = running.server();
-    let login = if config.server.credentials.is_some() || running.identity().is_some() {
-        "required"
+    let record = ServerRecord::of(config, running)?;
+    let is_json_printed = config.ready_json.as_deref() == Some(Path::new("-"));
+    if is_json_printed {
+        // Standard output belongs to the record.
+        eprint!("{}", banner(config, running));
     } else {
-        "none"
-    };
-    println!(
-        "helenus {} serves CQL on {}{}\n  data {}, durability {}, login {login}",
-        env!("CARGO_PKG_VERSION"),
-        match (server.addresses(), server.tls_addresses()) {
-            (plain, []) => list(plain),
-            ([], tls) => format!("{} with TLS", list(tls)),
-            (plain, tls) => format!("{}, with TLS on {}", list(plain), list(tls)),
-        },
-        running
-            .admin_address()
-            .map(|address| format!(", figures on http://{address}"))
-            .unwrap_or_default(),
-        config.data,
-        config.durability,
-    );
-    if let Some(identity) = running.identity() {
-        println!("  profile cosmos, account {}", config.account_name);
-        if let Some(key) = identity.account_key() {
-            println!("  account key {key}");
-        }
-        match (identity.certificate(), identity.certificate_path()) {
-            (Some(_), Some(path)) => println!("  self-made certificate {}", path.display()),
-            (Some(_), None) => println!("  self-made certificate, in memory only"),
-            (None, _) => {}
-        }
+        print!("{}", banner(config, running));
     }
     std::io::stdout().flush()?;
     tracing::info!(
@@ -453,8 +508,17 @@ fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
         durability = %config.durability,
         "serving"
     );
+    let mut written = Vec::new();
+    if let Some(directory) = data_directory(config) {
+        written.push(record.write(&ServerRecord::path(&directory))?);
+    }
+    match &config.ready_json {
+        Some(_) if is_json_printed => record.print()?,
+        Some(path) => written.push(record.write(path)?),
+        None => {}
+    }
     let Some(first) = server.addresses().first().or_else(|| server.tls_addresses().first()) else {
-        return Ok(());
+        return Ok(written);
     };
     if let Some(number) = config.ready_fd {
         // By its path, since taking over a number that someone else has opened is not safe code.
@@ -464,9 +528,60 @@ fn announce(config: &Config, running: &Running) -> Result<(), Failure> {
         writeln!(file, "{first}")?;
     }
     if let Some(path) = &config.ready_file {
-        // Renamed into place, so that whoever waits for the file finds the whole address in it.
-        // Anybody may read it: an address is no secret.
+        // Renamed into place, so that its reader finds the whole address. An address is no secret: everybody may read it.
         permissions::write(path, &format!("{first}\n"), permissions::PUBLIC)?;
+        written.push(Written::of(path));
     }
-    Ok(())
+    Ok(written)
+}
+
+/// What the server serves, where its data is, and what to type next.
+fn banner(config: &Config, running: &Running) -> String {
+    let server = running.server();
+    let has_login = config.server.credentials.is_some() || running.identity().is_some();
+    let serves = match (server.addresses(), server.tls_addresses()) {
+        (plain, []) => list(plain),
+        ([], tls) => format!("{} with TLS", list(tls)),
+        (plain, tls) => format!("{}, with TLS on {}", list(plain), list(tls)),
+    };
+    let admin = running
+        .admin_address()
+        .map(|address| format!(", figures on http://{address}"));
+    let mut lines = vec![
+        format!(
+            "helenus {} serves CQL on {serves}{}",
+            env!("CARGO_PKG_VERSION"),
+            admin.unwrap_or_default()
+        ),
+        format!(
+            "data {}, durability {}, login {}",
+            config.data,
+            config.durability,
+            if has_login { "required" } else { "none" }
+        ),
+    ];
+    if let Some(identity) = running.identity() {
+        lines.push(format!("profile cosmos, account {}", config.account_name));
+        lines.extend(identity.account_key().map(|key| format!("account key {key}")));
+        match (identity.certificate(), identity.certificate_path()) {
+            (Some(_), Some(path)) => lines.push(format!("self-made certificate {}", path.display())),
+            (Some(_), None) => lines.push("self-made certificate, in memory only; --ready-json has it".to_owned()),
+            (None, _) => {}
+        }
+    }
+    lines.push(next_steps(config, running));
+    lines.join("\n  ") + "\n"
+}
+
+/// How to connect, and how to stop.
+fn next_steps(config: &Config, running: &Running) -> String {
+    let plain = running.server().addresses().first();
+    let cqlsh = plain.filter(|_| config.server.credentials.is_none() && running.identity().is_none());
+    let cqlsh = cqlsh.map(|address| format!("cqlsh {} {}", address.ip(), address.port()));
+    let shell = data_directory(config).map(|_| format!("helenus shell --data {}", config.data));
+    let ways: Vec<String> = cqlsh.into_iter().chain(shell).collect();
+    match ways.as_slice() {
+        [] => "stop: Ctrl-C".to_owned(),
+        ways => format!("connect: {}; stop: Ctrl-C", ways.join(", or ")),
+    }
 }

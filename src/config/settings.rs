@@ -137,7 +137,7 @@ pub const SETTINGS: &[Setting] = &[
         "admin-listen",
         "ADDRESS:PORT",
         None,
-        "Where figures are served over HTTP: /metrics, /readyz, /api/status, …; nobody logs in there, nothing can be changed",
+        "Admin HTTP port: metrics, status, fault injection. It has no login",
     ),
     setting(
         "cluster-name",
@@ -652,6 +652,18 @@ pub const SETTINGS: &[Setting] = &[
         "ready-file",
         "FILE",
         None,
-        "File to which ADDRESS:PORT is written once CQL is served",
+        "File to which ADDRESS:PORT is written once CQL is served; removed at the stop",
+    ),
+    setting(
+        "ready-json",
+        "FILE",
+        None,
+        "File, or - for standard output, to which one line of JSON is written once CQL is served: addresses, login, certificate, process",
+    ),
+    setting(
+        "exit-with-stdin",
+        "BOOL",
+        Some("false"),
+        "Stop when standard input ends, as it does when the process that started the server dies",
     ),
 ];

@@ -93,11 +93,22 @@ impl std::fmt::Debug for TlsIdentity {
     }
 }
 
+/// What to do about an address that cannot be taken.
+fn way_out(error: &std::io::Error) -> &'static str {
+    match error.kind() {
+        std::io::ErrorKind::AddrInUse => {
+            "; another server is there: take another address with --listen ADDRESS:PORT, port 0 takes a free one"
+        }
+        std::io::ErrorKind::PermissionDenied => "; ports below 1024 are for privileged users",
+        _ => "",
+    }
+}
+
 /// Why the server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// An address cannot be listened on.
-    #[error("cannot listen on {address}: {source}")]
+    #[error("cannot listen on {address}: {source}{}", way_out(source))]
     Listen {
         /// Which.
         address: SocketAddr,

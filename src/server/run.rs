@@ -31,6 +31,13 @@ const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 /// and are read, planned, computed and freed by recursion. Without optimisation a level of functions takes some 20 KiB.
 pub const THREAD_STACK_BYTES: usize = 16 * 1024 * 1024;
 
+/// The directory of a data URL; `None`: it names none, or means nothing.
+#[must_use]
+pub fn data_directory(url: &str) -> Option<std::path::PathBuf> {
+    let url: store::Url = url.parse().ok()?;
+    url.directory().map(Path::to_owned)
+}
+
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {

@@ -9,6 +9,7 @@ mod memory;
 mod program;
 #[path = "../raw/mod.rs"]
 mod raw;
+mod record;
 mod replicas;
 mod security;
 mod serve;

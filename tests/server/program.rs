@@ -10,7 +10,7 @@ use crate::raw::Client;
 use helenus::clock::Clock;
 use helenus::wire::Version;
 
-fn helenus(arguments: &[&str]) -> Command {
+pub(crate) fn helenus(arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_helenus"));
     command
         .args(arguments)
@@ -21,14 +21,14 @@ fn helenus(arguments: &[&str]) -> Command {
     command
 }
 
-fn output(arguments: &[&str]) -> (bool, String, String) {
+pub(crate) fn output(arguments: &[&str]) -> (bool, String, String) {
     let output = helenus(arguments).output().unwrap();
     let text = |bytes: Vec<u8>| String::from_utf8(bytes).unwrap();
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
 /// Waits for the address in a ready file.
-fn ready(file: &Path, child: &mut Child) -> String {
+pub(crate) fn ready(file: &Path, child: &mut Child) -> String {
     let clock = Clock::system();
     loop {
         if let Ok(text) = std::fs::read_to_string(file) {
@@ -40,7 +40,7 @@ fn ready(file: &Path, child: &mut Child) -> String {
     }
 }
 
-fn terminate(child: &mut Child) -> (bool, String) {
+pub(crate) fn terminate(child: &mut Child) -> (bool, String) {
     assert!(
         Command::new("kill")
             .arg(child.id().to_string())

@@ -1,0 +1,146 @@
+//! `helenus shell`: cqlsh against a running server, with its login and its certificate.
+
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use super::record::ServerRecord;
+use crate::permissions::{self, PRIVATE};
+use crate::profile::Profile;
+
+/// How cqlsh is to be called: its arguments and its environment.
+#[derive(Debug, Default)]
+pub struct Call {
+    arguments: Vec<String>,
+    environment: Vec<(&'static str, OsString)>,
+    /// Files that only this call needs, removed when it ends.
+    files: Vec<PathBuf>,
+}
+
+impl Drop for Call {
+    fn drop(&mut self) {
+        for file in &self.files {
+            // Best effort: the files are in the folder of temporary files, and only their owner can read them.
+            drop(fs::remove_file(file));
+        }
+    }
+}
+
+impl Call {
+    /// The call for a server. Login and certificate go by files in `folder`, since other users can see arguments; `name` tells these
+    /// files from those of other calls.
+    ///
+    /// # Errors
+    /// A file cannot be written.
+    pub fn new(record: &ServerRecord, profile: Profile, folder: &Path, name: &str) -> io::Result<Self> {
+        let mut call = Self::default();
+        let Some(address) = record.cql.as_ref().or(record.tls.as_ref()) else {
+            return Err(io::Error::new(
+                io::ErrorKind::AddrNotAvailable,
+                "the server has no address",
+            ));
+        };
+        let address: SocketAddr = address.parse().map_err(io::Error::other)?;
+        let host = if address.ip().is_unspecified() {
+            "127.0.0.1".to_owned()
+        } else {
+            address.ip().to_string()
+        };
+        call.arguments = vec![host, address.port().to_string()];
+        if let (Some(account), Some(key)) = (&record.account, &record.key) {
+            // What `cqlsh --credentials` reads. It takes a percent sign in the user for a reference, in the password for itself.
+            let account = account.replace('%', "%%");
+            let text = format!("[plain_text_auth]\nusername = {account}\npassword = {key}\n");
+            let file = call.file(folder, &format!("{name}.credentials"), &text)?;
+            call.arguments.push(format!("--credentials={}", file.display()));
+        }
+        if record.cql.is_none() {
+            call.arguments.push("--ssl".to_owned());
+            if let Some(certificate) = &record.certificate_pem {
+                let file = call.file(folder, &format!("{name}.pem"), certificate)?;
+                call.environment.push(("SSL_CERTFILE", file.into_os_string()));
+                call.environment.push(("SSL_VALIDATE", "true".into()));
+            }
+        }
+        if profile.is_cosmos() {
+            // The service speaks no later version.
+            call.arguments.push("--protocol-version=4".to_owned());
+        }
+        Ok(call)
+    }
+
+    fn file(&mut self, folder: &Path, name: &str, text: &str) -> io::Result<PathBuf> {
+        let path = folder.join(name);
+        permissions::write(&path, text, PRIVATE)?;
+        self.files.push(path.clone());
+        Ok(path)
+    }
+
+    /// The words after `cqlsh`, for people.
+    #[must_use]
+    pub fn words(&self) -> String {
+        self.arguments.join(" ")
+    }
+
+    /// Runs cqlsh with further arguments until it ends.
+    ///
+    /// # Errors
+    /// The program cannot be started.
+    pub fn run<'a>(
+        &self,
+        cqlsh: &Path,
+        further: impl Iterator<Item = &'a String>,
+    ) -> io::Result<std::process::ExitStatus> {
+        let environment = self.environment.iter().map(|(name, value)| (*name, value));
+        Command::new(cqlsh)
+            .args(&self.arguments)
+            .args(further)
+            .envs(environment)
+            .status()
+    }
+}
+
+/// The first cqlsh on the search path.
+#[must_use]
+pub fn find_cqlsh() -> Option<PathBuf> {
+    let path = std::env::var_os("PATH")?;
+    std::env::split_paths(&path)
+        .map(|folder| folder.join("cqlsh"))
+        .find(|file| file.is_file())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_with_tls_and_a_login_is_reached_without_its_password_in_the_arguments() {
+        let folder = tempfile::tempdir().unwrap();
+        let record = ServerRecord {
+            api: 1,
+            cql: None,
+            tls: Some("0.0.0.0:10350".to_owned()),
+            admin: None,
+            account: Some("ada".to_owned()),
+            key: Some("50%==".to_owned()),
+            certificate_pem: Some("PEM".to_owned()),
+            pid: 1,
+        };
+        let call = Call::new(&record, Profile::Cosmos, folder.path(), "shell").unwrap();
+        let credentials = folder.path().join("shell.credentials");
+        assert_eq!(
+            call.words(),
+            format!(
+                "127.0.0.1 10350 --credentials={} --ssl --protocol-version=4",
+                credentials.display()
+            )
+        );
+        let text = fs::read_to_string(&credentials).unwrap();
+        assert_eq!(text, "[plain_text_auth]\nusername = ada\npassword = 50%==\n");
+        drop(call);
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
+    }
+}
