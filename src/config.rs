@@ -18,12 +18,12 @@ pub use self::settings::{SETTINGS, Setting};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::executor::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
+use crate::guardrails::Guardrails;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
-use crate::planner::Guardrails;
-use crate::planner::rules::{Account, Strict};
 use crate::profile::Profile;
+use crate::profile::{Account, Strict};
 use crate::server::{ChargePayload, Options};
 use crate::throughput::{Coefficients, RequestUnits};
 

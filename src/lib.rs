@@ -46,6 +46,7 @@ pub mod executor;
 pub mod functions;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
+pub mod guardrails;
 pub mod metrics;
 pub mod mutant;
 pub mod partition;

@@ -9,7 +9,8 @@ use uuid::Uuid;
 use super::rules::{self, Rule};
 use super::script::{Found, Script};
 use super::{Finding, Input, Level, Place};
-use crate::planner::ddl::{self, DdlContext};
+use crate::command::SchemaContext;
+use crate::planner::ddl;
 use crate::planner::{self, Plan};
 use crate::schema::{Schema, Table, system};
 
@@ -271,7 +272,7 @@ impl Reader {
 
     fn apply(&mut self, statement: &Statement) -> Result<(), String> {
         self.number += 1;
-        let context = DdlContext {
+        let context = SchemaContext {
             now_micros: 0,
             new_id: Uuid::from_u128(u128::from(self.number)),
             storage_id: 1_000 + self.number * 64,

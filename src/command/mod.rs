@@ -24,6 +24,7 @@ pub mod expression;
 pub mod filter;
 pub mod key;
 pub mod read;
+pub mod schema_change;
 pub mod selection;
 pub mod value;
 pub mod write;
@@ -33,7 +34,11 @@ pub use condition::Condition;
 pub use expression::{Aggregate, Expression, Part};
 pub use filter::{Comparison, FilterTarget, Like, Predicate};
 pub use key::{Clustering, ClusteringRange, Partitions};
-pub use read::{IndexProbe, Nearest, Read};
+pub use read::{IndexProbe, IndexUse, Nearest, Read};
+pub use schema_change::{
+    ChangeKind, ChangeTarget, PartitionChange, PartitionChangeOf, SchemaChange, SchemaContext, SchemaIntent,
+    SchemaOutcome,
+};
 pub use selection::{ResultColumn, Selection};
 pub use value::Value;
 pub use write::{ColumnChange, Write, WriteTarget, WriteVerb};

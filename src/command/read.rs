@@ -67,3 +67,19 @@ pub struct Read {
     /// PER PARTITION LIMIT, in rows.
     pub per_partition_limit_rows: Option<u32>,
 }
+
+/// What the executor says of the indexes of a SELECT.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum IndexUse {
+    /// No probe was planned.
+    None,
+    /// This index is used; `ordered`: its entries come in the order of the ring.
+    Used {
+        /// Its name.
+        index: String,
+        /// Entries come in the order of the ring, and are sought a few at a time.
+        ordered: bool,
+    },
+    /// None is: they are being built, or would cost more than the scan.
+    Spared,
+}

@@ -5,9 +5,9 @@ use std::str::FromStr;
 
 use super::{ConfigError, Values};
 use crate::executor::{self, SizeLimits, ThroughputRules};
+use crate::guardrails::Guardrails;
+use crate::guardrails::{Listed, Names, Switches};
 use crate::partition::Consistency;
-use crate::planner::Guardrails;
-use crate::planner::guardrails::{Listed, Names, Switches};
 use crate::profile::Profile;
 use crate::server::Limits;
 use crate::throughput::Coefficients;

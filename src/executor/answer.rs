@@ -8,9 +8,9 @@ use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use crate::budget::Share;
+pub use crate::command::{ChangeKind, ChangeTarget, SchemaChange};
 use crate::command::{ResultColumn, Value};
 use crate::partition::Consistency;
-pub use crate::planner::ddl::{ChangeKind, ChangeTarget, SchemaChange};
 use crate::throughput::RequestUnits;
 
 /// What a connection remembers between its requests.

@@ -50,6 +50,7 @@ use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::open::{Found, schema_of};
 use self::publication::Publication;
 use crate::clock::Clock;
+use crate::command::{PartitionChange, SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
 use crate::executor::growth::{Growth, needed};
 use crate::executor::index::build::Build;
@@ -64,8 +65,7 @@ use crate::executor::{Error, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
 use crate::partition::{Consistency, MapError, PhysicalPartitionId, Stores, TablePartitions};
-use crate::planner::ddl::{self, DdlContext, DdlOutcome, PartitionChange};
-use crate::planner::rules::Rules;
+use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
 
 const HOST_ID: &[u8] = b"!host_id";
@@ -215,19 +215,17 @@ impl Catalog {
         self.current.load()
     }
 
-    /// Carries out a DDL statement: durable when it returns, and every later request sees it.
+    /// Makes a change of the schema: durable when it returns, and every later request sees it.
     ///
     /// # Errors
-    /// When the statement is refused or the store fails; nothing has changed then.
-    pub(crate) async fn change(
-        self: &Arc<Self>,
-        statement: &grammar::ast::Statement,
-        session_keyspace: Option<&str>,
-    ) -> Result<DdlOutcome, Error> {
+    /// When the intent is refused or the store fails; nothing has changed then.
+    pub(crate) async fn change<I: SchemaIntent>(self: &Arc<Self>, intent: I) -> Result<SchemaOutcome, Error>
+    where
+        Error: From<I::Refusal>,
+    {
         let catalog = Arc::clone(self);
-        let (statement, keyspace) = (statement.clone(), session_keyspace.map(str::to_owned));
         to_the_end(async move {
-            let outcome = catalog.change_in_order(&statement, keyspace.as_deref()).await?;
+            let outcome = catalog.change_in_order(&intent).await?;
             if let Some(of) = outcome
                 .partition_change
                 .as_ref()
@@ -243,23 +241,22 @@ impl Catalog {
         .await
     }
 
-    async fn change_in_order(
-        &self,
-        statement: &grammar::ast::Statement,
-        session_keyspace: Option<&str>,
-    ) -> Result<DdlOutcome, Error> {
+    async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, Error>
+    where
+        Error: From<I::Refusal>,
+    {
         let mut changing = self.changing.lock().await;
         self.settle(&mut changing).await?;
         let current = self.current.load_full();
         let before = Arc::clone(&current.schema);
-        let context = DdlContext {
+        let context = SchemaContext {
             now_micros: self.timestamps.next_micros(),
             new_id: self.table_id(&mut changing),
             storage_id: changing.next_storage_id,
             data_centers: self.data_centers.clone(),
             profile: self.rules.profile,
         };
-        let outcome = ddl::apply(statement, session_keyspace, &before, &context)?;
+        let outcome = intent.apply(&before, &context)?;
         self.offers.check_metered(&outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
             let list = current.partitions.get(&table.storage_id);

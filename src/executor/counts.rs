@@ -319,9 +319,9 @@ mod tests {
     use crate::executor::{
         Database, Options, PartitionLimits, PartitionSizes, QueryParams, SessionState, SizeLimits, ThroughputRules,
     };
+    use crate::guardrails::Guardrails;
     use crate::partition::store;
-    use crate::planner::Guardrails;
-    use crate::planner::rules::Account;
+    use crate::profile::Account;
     use crate::profile::Profile;
     use crate::schema::node::NodeInfo;
     use crate::throughput::Coefficients;

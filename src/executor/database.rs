@@ -36,12 +36,13 @@ use crate::clock::Clock;
 use crate::command::{Batch, BatchKind, Partitions, Value};
 use crate::consistency::WriteKind;
 use crate::functions::{Context, Timeuuids};
+use crate::guardrails::Guardrails;
 use crate::metrics::Statements;
 use crate::partition::store::Swept;
 use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
-use crate::planner::rules::Rules;
-use crate::planner::{self, Guardrails, Plan, ddl};
+use crate::planner::{self, Plan, ddl};
 use crate::profile::Profile;
+use crate::profile::Rules;
 use crate::schema::node::{HotKey, LargePartition, Live, NodeInfo, ThroughputShown};
 use crate::schema::{Schema, StorageId, system};
 use crate::throughput::{Charges, RequestUnits};
@@ -448,7 +449,7 @@ impl Database {
 
     // The schema.
 
-    async fn change_schema(&self, request: &Request<'_>, statement: &ast::Statement) -> Result<Answer, Error> {
+    async fn change_schema(&self, request: &Request<'_>, statement: &Arc<ast::Statement>) -> Result<Answer, Error> {
         if let Some(unsupported) = ddl::not_executed(statement) {
             return Err(Error::Invalid(unsupported.to_string()));
         }
@@ -457,12 +458,15 @@ impl Database {
         self.guardrails
             .ddl(statement, &request.snapshot.schema, keyspace, &mut warnings)?;
         let given = ddl::with_payload(statement, |name| Some(request.params.payload_value(name)?.as_ref()));
-        let statement = given.as_ref().unwrap_or(statement);
+        let intent = ddl::DdlIntent {
+            statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
+            session_keyspace: request.keyspace.clone(),
+        };
         self.ledger
             .admission
             .admit_metadata(request, Work::Write(WriteKind::Simple))
             .await?;
-        let outcome = self.catalog.change(statement, keyspace).await?;
+        let outcome = self.catalog.change(intent).await?;
         // What is kept for each table is gone through only when one may have gone.
         if outcome
             .change

@@ -202,6 +202,12 @@ impl From<crate::planner::Error> for Error {
     }
 }
 
+impl From<crate::guardrails::Violation> for Error {
+    fn from(violation: crate::guardrails::Violation) -> Self {
+        Self::Invalid(violation.0)
+    }
+}
+
 impl From<crate::planner::rules::Refusal> for Error {
     fn from(refusal: crate::planner::rules::Refusal) -> Self {
         use crate::planner::rules::Refusal;

@@ -23,11 +23,14 @@ use super::read::source;
 use super::request::Request;
 use super::value;
 use super::write;
-use crate::command::{Clustering, Comparison, Condition, FilterTarget, Partitions, Read, Value, Write, WriteVerb};
+use crate::command::{
+    Clustering, Comparison, Condition, FilterTarget, IndexUse, Partitions, Read, Value, Write, WriteVerb,
+};
+use crate::guardrails::Threshold;
 use crate::partition::TablePartitions;
 use crate::partition::store::{Order, Space, key};
-use crate::planner::explain::{self, IndexUse, Stage};
-use crate::planner::{Plan, Threshold};
+use crate::planner::Plan;
+use crate::planner::explain::{self, Stage};
 use crate::schema::{ColumnKind, Table, system};
 use crate::throughput::{Charges, PartitionRef, Stage as Charged};
 use crate::token::Token;

@@ -14,8 +14,8 @@ use std::time::Duration;
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::partitions::{Repartitioned, change};
+use crate::command::PartitionChange;
 use crate::partition::HeatLimits;
-use crate::planner::ddl::PartitionChange;
 use crate::schema::{Table, system};
 
 /// Physical partitions beyond which heat splits a table no more.

@@ -15,7 +15,7 @@ use super::meter::Meter;
 use super::receipt::{ChargeReceipt, Executed};
 use super::request::Request;
 use crate::partition::Consistency;
-use crate::planner::rules::Rules;
+use crate::profile::Rules;
 use crate::throughput::{Charges, Coefficients, Stage};
 
 /// Prices, budgets and the meter.

@@ -15,8 +15,8 @@
 
 use super::Error;
 use crate::partition::Consistency;
-use crate::planner::rules::Rules;
 use crate::profile::AccountConsistency;
+use crate::profile::Rules;
 
 /// The level that a read is carried out at.
 pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result<Consistency, Error> {
@@ -53,8 +53,8 @@ pub(super) fn write(rules: &Rules, asked: Consistency) -> Consistency {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::planner::rules::{Account, Strict};
     use crate::profile::Profile;
+    use crate::profile::{Account, Strict};
 
     fn rules(consistency: AccountConsistency, strict: bool) -> Rules {
         let strict = Strict {

@@ -20,8 +20,8 @@ use std::sync::Arc;
 use super::catalog::{Catalog, Snapshot};
 use super::counts::{Counts, walk};
 use super::error::Error;
+use crate::command::PartitionChange;
 use crate::partition::{MapError, PARTITIONS_MAX, PhysicalPartition, TablePartitions};
-use crate::planner::ddl::PartitionChange;
 use crate::schema::{StorageId, Table, Throughput, system};
 
 /// What partitions may come to.

@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::ResultMetadata;
 use crate::command::{
-    Batch, Clustering, ColumnChange, Comparison, Condition, FilterTarget, Partitions, Predicate, Read, ResultColumn,
-    Value, Write, WriteTarget, WriteVerb,
+    Batch, Clustering, ColumnChange, Comparison, Condition, FilterTarget, IndexUse, Partitions, Predicate, Read,
+    ResultColumn, Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
 use crate::types::{CqlType, Native, quoted};
@@ -22,22 +22,6 @@ const VALUE_BYTES_MAX: usize = 200;
 
 /// A stage and what is told of it.
 pub type Stage = (&'static str, String);
-
-/// What the executor says of the indexes of a SELECT.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub enum IndexUse {
-    /// No probe was planned.
-    None,
-    /// This index is used; `ordered`: its entries come in the order of the ring.
-    Used {
-        /// Its name.
-        index: String,
-        /// Entries come in the order of the ring, and are sought a few at a time.
-        ordered: bool,
-    },
-    /// None is: they are being built, or would cost more than the scan.
-    Spared,
-}
 
 /// The columns of EXPLAIN's answer: `step` int, `stage` and `detail` text.
 #[must_use]

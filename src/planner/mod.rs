@@ -31,7 +31,7 @@ pub mod explain;
 mod function;
 #[cfg(test)]
 mod golden_tests;
-pub mod guardrails;
+mod guardrails;
 mod index;
 mod json;
 mod judge;
@@ -56,7 +56,6 @@ mod value;
 
 pub use batch::BatchPlan;
 pub use error::Error;
-pub use guardrails::{Guardrails, Threshold};
 pub use key::KEY_BYTES_MAX;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};

@@ -30,91 +30,13 @@ use grammar::ast::{
 use super::ddl::DdlError;
 use super::{Planned, batch};
 use crate::command::BatchKind;
-use crate::profile::{AccountConsistency, Profile};
+use crate::profile::{Rules, Strict};
 use crate::schema::index::{COSMOS_CLASSES, is_cosmos_class};
 use crate::schema::{Column, ColumnKind, TableOptions, typename};
 use crate::types::{CqlType, Native};
 
 /// The class whose indexes are of clustering columns, and allow to sort.
 pub const CLUSTERING_INDEX_CLASS: &str = "CosmosClusteringIndex";
-
-/// What is refused although sources contradict each other, are old, or are silent.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Strict {
-    /// ALTER TABLE of columns: an old page knows only throughput and time to live, newer tools of the vendor's own add columns.
-    pub alter: bool,
-    /// LIKE, GROUP BY, PER PARTITION LIMIT: mentioned nowhere.
-    pub clauses: bool,
-    /// Levels of reads that one page's table forbids and another paragraph of it advises.
-    pub consistency: bool,
-    /// DELETE of ranges and of partitions: refused in 2020, nothing newer is known.
-    pub deletes: bool,
-    /// The type `duration`: missing in the list of types.
-    pub duration: bool,
-    /// Functions that are missing in the list of functions.
-    pub functions: bool,
-}
-
-impl Strict {
-    /// As the setting has them.
-    pub const NAMES: [&'static str; 7] = [
-        "alter",
-        "clauses",
-        "consistency",
-        "deletes",
-        "duration",
-        "functions",
-        "all",
-    ];
-
-    /// All that is named.
-    ///
-    /// # Errors
-    /// The name that is none of [`Strict::NAMES`].
-    pub fn of<'n>(names: impl Iterator<Item = &'n str>) -> Result<Self, String> {
-        let mut strict = Self::default();
-        for name in names {
-            match name {
-                "alter" => strict.alter = true,
-                "clauses" => strict.clauses = true,
-                "consistency" => strict.consistency = true,
-                "deletes" => strict.deletes = true,
-                "duration" => strict.duration = true,
-                "functions" => strict.functions = true,
-                "all" => {
-                    strict = Self {
-                        alter: true,
-                        clauses: true,
-                        consistency: true,
-                        deletes: true,
-                        duration: true,
-                        functions: true,
-                    }
-                }
-                unknown => return Err(unknown.to_owned()),
-            }
-        }
-        Ok(strict)
-    }
-}
-
-/// The account that a server stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Account {
-    /// What its reads promise.
-    pub consistency: AccountConsistency,
-    /// What it refuses besides.
-    pub strict: Strict,
-}
-
-/// The rules of a profile. In the profile `cassandra` there are none.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Rules {
-    /// The profile.
-    pub profile: Profile,
-    /// The account.
-    pub account: Account,
-}
 
 /// Why a statement is refused: one variant for each code of the protocol.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]

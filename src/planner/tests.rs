@@ -59,7 +59,7 @@ impl World {
         match &planned.plan {
             Plan::Ddl(statement) => {
                 self.next += 1;
-                let context = ddl::DdlContext {
+                let context = crate::command::SchemaContext {
                     now_micros: 1,
                     new_id: Uuid::from_u128(u128::from(self.next)),
                     storage_id: self.next,

@@ -18,14 +18,14 @@ pub(in crate::server) async fn memory() -> Database {
         seed: 1,
         node: NodeInfo::single(Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
         page_bytes_max: Options::PAGE_BYTES_MAX,
-        guardrails: crate::planner::Guardrails::default(),
+        guardrails: crate::guardrails::Guardrails::default(),
         prices: crate::throughput::Coefficients::default(),
         limits: crate::executor::SizeLimits::default(),
         clock_rules: crate::executor::ClockRules::default(),
         request_log_max: 100,
         profile: crate::profile::Profile::default(),
         throughput: crate::executor::ThroughputRules::default(),
-        account: crate::planner::rules::Account::default(),
+        account: crate::profile::Account::default(),
     };
     Database::open(options).await.unwrap()
 }

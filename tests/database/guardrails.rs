@@ -12,9 +12,9 @@ use std::sync::{Arc, Mutex};
 use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::executor::{Database, Error, Options, QueryParams, SessionState};
+use helenus::guardrails::{Guardrails, Threshold};
+use helenus::guardrails::{Listed, Names, Switches};
 use helenus::partition::Consistency;
-use helenus::planner::guardrails::{Listed, Names, Switches};
-use helenus::planner::{Guardrails, Threshold};
 use serde_json::Value;
 
 const ON: Threshold = Threshold::new(2, 3);

@@ -12,7 +12,8 @@ use std::path::{Path, PathBuf};
 
 use bytes::Bytes;
 use grammar::ast::Statement;
-use helenus::planner::ddl::{self, ChangeKind, ChangeTarget, DdlContext, DdlError, DdlOutcome};
+use helenus::command::{ChangeKind, ChangeTarget, SchemaContext, SchemaOutcome};
+use helenus::planner::ddl::{self, DdlError};
 use helenus::planner::{self, Plan};
 use helenus::schema::describe::{DescribeError, Description, describe};
 use helenus::schema::node::{Live, NodeInfo};
@@ -76,7 +77,7 @@ impl Session {
         }
     }
 
-    fn apply(&mut self, statement: &Statement) -> Result<DdlOutcome, DdlError> {
+    fn apply(&mut self, statement: &Statement) -> Result<SchemaOutcome, DdlError> {
         self.storage_id += 1;
         self.now_micros += 1000;
         let name = match statement {
@@ -84,7 +85,7 @@ impl Session {
             Statement::CreateView(create) => create.name.name.as_str(),
             _ => "",
         };
-        let context = DdlContext {
+        let context = SchemaContext {
             now_micros: self.now_micros,
             new_id: self
                 .ids
@@ -158,7 +159,7 @@ impl Session {
     }
 }
 
-fn ddl_answer(answer: Result<DdlOutcome, DdlError>) -> Value {
+fn ddl_answer(answer: Result<SchemaOutcome, DdlError>) -> Value {
     let outcome = match answer {
         Ok(outcome) => outcome,
         Err(error) => {

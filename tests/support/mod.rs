@@ -43,14 +43,14 @@ impl Client {
             seed: 1,
             node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
             page_bytes_max: Options::PAGE_BYTES_MAX,
-            guardrails: helenus::planner::Guardrails::default(),
+            guardrails: helenus::guardrails::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
             limits: helenus::executor::SizeLimits::default(),
             clock_rules: helenus::executor::ClockRules::default(),
             request_log_max: 100,
             profile: helenus::profile::Profile::default(),
             throughput: ThroughputRules::default(),
-            account: helenus::planner::rules::Account::default(),
+            account: helenus::profile::Account::default(),
         }
     }
 

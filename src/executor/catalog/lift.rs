@@ -31,12 +31,12 @@ use super::leftovers::{
     BEING_MADE, BEING_REMOVED, IN_USE, Moved, NEXT_STORE, PAUSE, STEP_BYTES, behind, empty, record_store,
 };
 use super::{Catalog, Changing, commit, partitions_key};
+use crate::command::PartitionChange;
 use crate::executor::{Error, storage_read};
 use crate::mutant::{self, Mutant};
 use crate::partition::gate::Hold;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
 use crate::partition::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
-use crate::planner::ddl::PartitionChange;
 use crate::schema::{StorageId, Table};
 
 /// Noted keys that are few enough to be copied while writers wait.

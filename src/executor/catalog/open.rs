@@ -26,7 +26,7 @@ use crate::executor::write::clock::{LAST_BALLOT, WriteClock};
 use crate::executor::{Error, storage_read};
 use crate::partition::Stores;
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store};
-use crate::planner::rules::Rules;
+use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, record, system};
 
 /// What the catalog space held.

@@ -22,11 +22,10 @@ use super::super::write::clock::{ListKeys, WriteClock};
 use super::Database;
 use crate::clock::{Clock, Timestamps};
 use crate::functions::Timeuuids;
+use crate::guardrails::Guardrails;
 use crate::partition::store::{self, Url};
 use crate::partition::{Nodes, Stores, Stripes};
-use crate::planner::Guardrails;
-use crate::planner::rules::{self, Rules};
-use crate::profile::Profile;
+use crate::profile::{Account, Profile, Rules};
 use crate::schema::node::NodeInfo;
 use crate::throughput::Coefficients;
 
@@ -61,7 +60,7 @@ pub struct Options {
     /// How throughput is dealt with.
     pub throughput: ThroughputRules,
     /// The account that it stands for, in the profile `cosmos`.
-    pub account: rules::Account,
+    pub account: Account,
 }
 
 /// What is done when the wall clock jumps ahead.

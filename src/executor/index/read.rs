@@ -14,6 +14,7 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 
 use super::Indexes;
+use crate::command::IndexUse;
 use crate::command::{Clustering, IndexProbe, Partitions, Read};
 use crate::executor::paging::Position;
 use crate::executor::read::sink::{Sink, Step};
@@ -21,7 +22,6 @@ use crate::executor::read::source::{self, One, Visits, bring_static, covering, c
 use crate::executor::{Error, storage_read};
 use crate::partition::store::{Deletions, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry};
 use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
-use crate::planner::explain::IndexUse;
 use crate::schema::{ColumnKind, StorageId, Table};
 use crate::token::Token;
 

@@ -9,9 +9,9 @@ use crate::command::{Aggregate, Clustering, Expression, Partitions, Predicate, R
 use crate::executor::paging::Position;
 use crate::executor::{Error, value};
 use crate::functions::{Accumulator, Context};
+use crate::guardrails::{Level, Threshold};
 use crate::partition::store::RowView;
 use crate::partition::{Consistency, PhysicalPartition};
-use crate::planner::guardrails::{Level, Threshold};
 use crate::schema::{StorageId, Table};
 use crate::throughput::{Charges, Mark, PartitionRef};
 use crate::token::Token;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 
 use super::fragment::reads_before;
 use crate::command::{ColumnChange, Value, Write, WriteTarget, WriteVerb};
-use crate::planner::guardrails::CELL_BYTES;
+use crate::guardrails::CELL_BYTES;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::throughput::{Charges, RowWrite};
 

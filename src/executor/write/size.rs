@@ -10,8 +10,8 @@ use bytes::Bytes;
 use crate::command::{ClusteringRange, Write};
 use crate::executor::Error;
 use crate::executor::read::layout::Shape;
+use crate::guardrails::{CELL_BYTES, Level, Threshold};
 use crate::partition::store::{CellState, Row};
-use crate::planner::guardrails::{CELL_BYTES, Level, Threshold};
 use crate::schema::{Column, Table};
 
 /// Of a partition's update: its deletion, and a static row that is always counted.

@@ -8,12 +8,13 @@ use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, T
 use super::error::{DdlError, configuration, invalid, syntax};
 use super::index_options;
 use super::table::{add_column, check_name, sort_columns};
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, cosmos, options};
+use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, options};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::names::statement_order;
 use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
 use crate::types::{CqlType, Native, quoted};
 
-pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome, DdlError> {
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     Ddl::authorize(keyspace_name, Right::Alter, &format!("table {keyspace_name}.{name}"))?;
     if let AlterTableAction::AlterType { .. } = statement.action {
@@ -67,7 +68,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<DdlOutcome,
         _ => Vec::new(),
     };
     keyspace.tables.insert(name.to_owned(), Arc::new(table));
-    let outcome = DdlOutcome::changed(
+    let outcome = SchemaOutcome::changed(
         ddl.schema,
         ddl.with(keyspace),
         ChangeKind::Updated,

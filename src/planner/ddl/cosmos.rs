@@ -15,9 +15,9 @@
 
 use grammar::ast::{AlterTable, AlterTableAction, Literal, Name, Property, PropertyValue, Statement};
 
-use super::DdlOutcome;
 use super::error::{DdlError, invalid, syntax};
 use super::property::Properties;
+use crate::command::{PartitionChange, PartitionChangeOf, SchemaOutcome};
 use crate::schema::{Keyspace, Schema, Table, TableOptions, Throughput};
 
 pub(super) const PROVISIONED: &str = "cosmosdb_provisioned_throughput";
@@ -33,44 +33,6 @@ const LOWER: &str = "helenus_lower";
 
 /// Most physical partitions a table may begin with; the executor's map takes at least as many.
 const PARTITIONS_MAX: u16 = 1024;
-
-/// What is to become of some physical partitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum PartitionChange {
-    /// The one of this token becomes two, the right one beginning with it.
-    Split {
-        /// The token.
-        at: i64,
-    },
-    /// Two neighbours become one.
-    Merge {
-        /// The id of the one with the lower tokens.
-        left: u64,
-        /// The id of the other.
-        right: u64,
-    },
-    /// One goes into a new store of its own.
-    Lift {
-        /// Its id.
-        id: u64,
-    },
-    /// One goes back into the main store.
-    Lower {
-        /// Its id.
-        id: u64,
-    },
-}
-
-/// A change and the table that it is of.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct PartitionChangeOf {
-    /// The table's keyspace.
-    pub keyspace: String,
-    /// The table.
-    pub table: String,
-    /// What is to change.
-    pub change: PartitionChange,
-}
 
 /// The change that an ALTER TABLE asks for; `None`: it is about other options.
 pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionChange>, DdlError> {
@@ -152,14 +114,14 @@ pub fn with_payload<'a>(statement: &Statement, value_of: impl Fn(&str) -> Option
 }
 
 /// What such an ALTER TABLE comes to.
-pub(super) fn outcome(schema: &Schema, table: &Table, change: PartitionChange) -> DdlOutcome {
-    DdlOutcome {
+pub(super) fn outcome(schema: &Schema, table: &Table, change: PartitionChange) -> SchemaOutcome {
+    SchemaOutcome {
         partition_change: Some(PartitionChangeOf {
             keyspace: table.keyspace.clone(),
             table: table.name.clone(),
             change,
         }),
-        ..DdlOutcome::unchanged(schema)
+        ..SchemaOutcome::unchanged(schema)
     }
 }
 

@@ -6,7 +6,8 @@ use std::sync::Arc;
 use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, Term, Type};
 
 use super::error::{DdlError, configuration, invalid};
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type};
+use super::{Ddl, Right, SchemaOutcome, column_type};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Keyspace, UserAggregate, UserFunction, record, typename};
 use crate::types::{CqlType, LiteralError};
 
@@ -17,7 +18,7 @@ fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
     types.into_iter().map(typename::unfrozen_name).collect()
 }
 
-fn with_arguments(mut outcome: DdlOutcome, arguments: Vec<String>) -> DdlOutcome {
+fn with_arguments(mut outcome: SchemaOutcome, arguments: Vec<String>) -> SchemaOutcome {
     if let Some(change) = &mut outcome.change {
         change.arguments = arguments;
     }
@@ -25,7 +26,7 @@ fn with_arguments(mut outcome: DdlOutcome, arguments: Vec<String>) -> DdlOutcome
 }
 
 /// The keyspace has a new function or aggregate, perhaps in the place of another.
-fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> DdlOutcome {
+fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: ChangeTarget, name: &str) -> SchemaOutcome {
     record::sort_functions(&mut keyspace);
     let kind = if replaces {
         ChangeKind::Updated
@@ -33,7 +34,7 @@ fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: Change
         ChangeKind::Created
     };
     let keyspace_name = keyspace.name.clone();
-    DdlOutcome::changed(ddl.schema, ddl.with(keyspace), kind, target, &keyspace_name, name)
+    SchemaOutcome::changed(ddl.schema, ddl.with(keyspace), kind, target, &keyspace_name, name)
 }
 
 /// `frozen<…>` is understood around arguments, so it must not be written.
@@ -46,7 +47,7 @@ fn check_frozen(what: &str, written: &Type) -> Result<(), DdlError> {
     }
 }
 
-pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     Ddl::authorize(
         keyspace_name,
@@ -96,7 +97,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<DdlOut
     let mut next = Keyspace::clone(keyspace);
     if let Some(existing) = existing.and_then(|at| next.functions.get_mut(at)) {
         if statement.if_not_exists {
-            return Ok(DdlOutcome::unchanged(ddl.schema));
+            return Ok(SchemaOutcome::unchanged(ddl.schema));
         }
         if !statement.or_replace {
             return Err(invalid!("Function '{name}' already exists"));
@@ -124,7 +125,7 @@ fn find<'a>(keyspace: &'a Keyspace, name: &str, types: &[String]) -> Option<&'a 
     keyspace.functions.iter().find(same).map(AsRef::as_ref)
 }
 
-pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     Ddl::authorize(
         keyspace_name,
@@ -198,7 +199,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     let mut next = Keyspace::clone(keyspace);
     if let Some(existing) = existing.and_then(|at| next.aggregates.get_mut(at)) {
         if statement.if_not_exists {
-            return Ok(DdlOutcome::unchanged(ddl.schema));
+            return Ok(SchemaOutcome::unchanged(ddl.schema));
         }
         if !statement.or_replace {
             return Err(invalid!("Aggregate '{name}' already exists"));
@@ -230,7 +231,7 @@ fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>
     }
 }
 
-pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let kind = if statement.aggregate { "Aggregate" } else { "Function" };
     Ddl::authorize(keyspace_name, Right::Drop, &format!("all functions in {keyspace_name}"))?;
@@ -318,7 +319,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<DdlOutcome
         ChangeTarget::Function
     };
     let types = types.clone();
-    let outcome = DdlOutcome::changed(
+    let outcome = SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Dropped,

@@ -8,7 +8,8 @@ use grammar::ast::{CreateIndex, CreateTrigger, Drop, DropTrigger, IndexTargetKin
 use super::error::{DdlError, configuration, invalid};
 use super::index_options;
 use super::property::Properties;
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right};
+use super::{Ddl, Right, SchemaOutcome};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::schema::index::{SASI_CLASS, is_cosmos_class};
 use crate::schema::{Column, ColumnKind, Index, IndexPart, Keyspace, StorageId, Table, typename};
@@ -59,7 +60,7 @@ fn keyspace_name<'a>(ddl: &Ddl<'a>, statement: &'a CreateIndex) -> Result<&'a st
     }
 }
 
-pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOutcome, DdlError> {
     let (table_name, keyspace_name) = (statement.table.name.as_str(), keyspace_name(ddl, statement)?);
     let properties = Properties::new(&statement.properties)?;
     Ddl::authorize(
@@ -83,7 +84,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
     let Some(table) = keyspace.table_or_view(table_name) else {
         return Err(invalid!("Table '{table_name}' doesn't exist"));
     };
-    let unchanged = || Ok(DdlOutcome::unchanged(ddl.schema));
+    let unchanged = || Ok(SchemaOutcome::unchanged(ddl.schema));
     let own_name = statement.name.as_ref().map(|name| name.name.as_str());
     if let Some(name) = own_name.filter(|name| keyspace.indexed_table(name).is_some()) {
         return if statement.if_not_exists {
@@ -132,11 +133,11 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<DdlOutcom
 }
 
 /// The schema with a table changed, and the news that it has.
-fn updated(ddl: &Ddl<'_>, keyspace: &Keyspace, table: Table) -> DdlOutcome {
+fn updated(ddl: &Ddl<'_>, keyspace: &Keyspace, table: Table) -> SchemaOutcome {
     let (keyspace_name, name) = (table.keyspace.clone(), table.name.clone());
     let mut next = Keyspace::clone(keyspace);
     next.tables.insert(name.clone(), Arc::new(table));
-    DdlOutcome::changed(
+    SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Updated,
@@ -299,7 +300,7 @@ fn index(
     }
 }
 
-pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.indexed_table(name)) else {
         // The last quote stands there in Cassandra too.
@@ -320,7 +321,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
     Ok(outcome)
 }
 
-pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result<SchemaOutcome, DdlError> {
     let (table_name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     Ddl::authorize(
         keyspace_name,
@@ -337,7 +338,7 @@ pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result
     let name = statement.name.as_str();
     if table.triggers.contains_key(name) {
         return if statement.if_not_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
+            Ok(SchemaOutcome::unchanged(ddl.schema))
         } else {
             Err(invalid!("Trigger '{name}' already exists"))
         };
@@ -346,7 +347,7 @@ pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result
     Err(invalid!("Trigger class '{}' couldn't be loaded", statement.class))
 }
 
-pub(super) fn drop_trigger(ddl: &Ddl<'_>, statement: &DropTrigger) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop_trigger(ddl: &Ddl<'_>, statement: &DropTrigger) -> Result<SchemaOutcome, DdlError> {
     let (table_name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     Ddl::authorize(
         keyspace_name,

@@ -6,7 +6,8 @@ use grammar::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace};
 
 use super::error::{DdlError, configuration, invalid};
 use super::property::Properties;
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, cosmos};
+use super::{Ddl, Right, SchemaOutcome, cosmos};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Keyspace, LOCATOR_PACKAGE, system};
 
 const FACTOR: &str = "replication_factor";
@@ -19,7 +20,7 @@ const NAME_CHARACTERS_MAX: usize = 48;
 /// The factor of a new SimpleStrategy that gives none. Source: Cassandra's default_keyspace_rf.
 const DEFAULT_FACTOR: &str = "1";
 
-pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<SchemaOutcome, DdlError> {
     let name = statement.name.as_str();
     let properties = Properties::new(&statement.properties)?;
     if system::is_local(name) {
@@ -35,7 +36,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOut
     let throughput = cosmos::throughput(&properties, None)?;
     if ddl.schema.keyspace(name).is_some() {
         return if statement.if_not_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
+            Ok(SchemaOutcome::unchanged(ddl.schema))
         } else {
             Err(DdlError::AlreadyExists {
                 keyspace: name.to_owned(),
@@ -49,7 +50,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<DdlOut
     keyspace.throughput = throughput;
     keyspace.throughput_highest = cosmos::highest(0, throughput);
     let schema = ddl.with(keyspace);
-    Ok(DdlOutcome::changed(
+    Ok(SchemaOutcome::changed(
         ddl.schema,
         schema,
         ChangeKind::Created,
@@ -75,7 +76,7 @@ fn check_name(name: &str) -> Result<(), DdlError> {
     Ok(())
 }
 
-pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutcome, DdlError> {
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<SchemaOutcome, DdlError> {
     let name = statement.name.as_str();
     let properties = Properties::new(&statement.properties)?;
     Ddl::authorize(name, Right::Alter, &format!("keyspace {name}"))?;
@@ -100,7 +101,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutco
     next.durable_writes = durable_writes.unwrap_or(next.durable_writes);
     cosmos::alter_keyspace(&properties, &mut next)?;
     let schema = ddl.with(next);
-    Ok(DdlOutcome::changed(
+    Ok(SchemaOutcome::changed(
         ddl.schema,
         schema,
         ChangeKind::Updated,
@@ -111,14 +112,14 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<DdlOutco
     .warned(warnings))
 }
 
-pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<SchemaOutcome, DdlError> {
     let name = statement.name.as_str();
     Ddl::authorize(name, Right::Drop, &format!("keyspace {name}"))?;
     let Some(keyspace) = ddl.schema.keyspace(name) else {
         return ddl.absent(statement.if_exists, invalid!("Keyspace '{name}' doesn't exist"));
     };
     let schema = ddl.schema.without_keyspace(name);
-    let mut outcome = DdlOutcome::changed(
+    let mut outcome = SchemaOutcome::changed(
         ddl.schema,
         schema,
         ChangeKind::Dropped,

@@ -29,125 +29,30 @@ mod table;
 mod user_type;
 mod view;
 
-use grammar::ast::{QualifiedName, Statement};
-use uuid::Uuid;
+use std::sync::Arc;
 
-pub use self::cosmos::{PartitionChange, PartitionChangeOf, with_payload};
+use grammar::ast::{QualifiedName, Statement};
+
+pub use self::cosmos::with_payload;
 pub use self::error::DdlError;
 pub use self::gate::{Unsupported, not_executed};
-use crate::profile::Profile;
-use crate::schema::{Keyspace, Schema, StorageId, system};
+use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
+use crate::schema::{Keyspace, Schema, system};
 
-/// What comes from outside.
+/// A DDL statement as an intent: applied to the schema of the moment when the change is made.
 #[derive(Clone, Debug)]
-pub struct DdlContext {
-    /// µs since 1970-01-01 UTC; when dropped columns are said to have been dropped.
-    pub now_micros: i64,
-    /// The uuid of a new table or view, a version 1 one.
-    pub new_id: Uuid,
-    /// The number in the store of a new table or view; one that no table has ever had.
-    pub storage_id: StorageId,
-    /// Data centres and how many nodes each has.
-    pub data_centers: Vec<(String, usize)>,
-    /// Whose rules are in force.
-    pub profile: Profile,
+pub struct DdlIntent {
+    /// The statement.
+    pub statement: Arc<Statement>,
+    /// The keyspace of unqualified names; `None`: every name has its own.
+    pub session_keyspace: Option<Arc<str>>,
 }
 
-/// How something has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeKind {
-    /// CREATED
-    Created,
-    /// UPDATED
-    Updated,
-    /// DROPPED
-    Dropped,
-}
+impl SchemaIntent for DdlIntent {
+    type Refusal = DdlError;
 
-/// What kind of thing has changed.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ChangeTarget {
-    /// The keyspace itself.
-    Keyspace,
-    /// A table or materialized view.
-    Table,
-    /// A user-defined type.
-    Type,
-    /// A function.
-    Function,
-    /// An aggregate.
-    Aggregate,
-}
-
-/// What clients are told: the result of the statement and the event.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct SchemaChange {
-    /// How.
-    pub kind: ChangeKind,
-    /// What.
-    pub target: ChangeTarget,
-    /// Its keyspace, or the keyspace itself.
-    pub keyspace: String,
-    /// Its name; empty for a keyspace.
-    pub name: String,
-    /// The CQL types of a function's or aggregate's arguments.
-    pub arguments: Vec<String>,
-}
-
-/// What a DDL statement comes to.
-#[derive(Clone, Debug)]
-pub struct DdlOutcome {
-    /// The next schema; the same as before if `change` is `None`.
-    pub schema: Schema,
-    /// `None`: nothing has changed, and the result is Void.
-    pub change: Option<SchemaChange>,
-    /// To be sent with the result.
-    pub warnings: Vec<String>,
-    /// Tables whose rows are to be wiped once the next schema is in force.
-    pub dropped_storage: Vec<StorageId>,
-    /// `storage_id` of the context is in use now.
-    pub storage_id_used: bool,
-    /// What is to become of a table's physical partitions; the schema is the same then.
-    pub partition_change: Option<PartitionChangeOf>,
-}
-
-impl DdlOutcome {
-    fn unchanged(schema: &Schema) -> Self {
-        Self {
-            schema: schema.clone(),
-            change: None,
-            warnings: Vec::new(),
-            dropped_storage: Vec::new(),
-            storage_id_used: false,
-            partition_change: None,
-        }
-    }
-
-    /// The next schema; no change is reported if it is the same.
-    fn changed(
-        before: &Schema,
-        schema: Schema,
-        kind: ChangeKind,
-        target: ChangeTarget,
-        keyspace: &str,
-        name: &str,
-    ) -> Self {
-        let change = (schema.version != before.version).then(|| SchemaChange {
-            kind,
-            target,
-            keyspace: keyspace.to_owned(),
-            name: name.to_owned(),
-            arguments: Vec::new(),
-        });
-        Self {
-            change,
-            ..Self::unchanged(&schema)
-        }
-    }
-
-    fn warned(mut self, warnings: Vec<String>) -> Self {
-        self.warnings = warnings;
-        self
+    fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, DdlError> {
+        apply(&self.statement, self.session_keyspace.as_deref(), schema, context)
     }
 }
 
@@ -159,8 +64,8 @@ pub fn apply(
     statement: &Statement,
     session_keyspace: Option<&str>,
     schema: &Schema,
-    context: &DdlContext,
-) -> Result<DdlOutcome, DdlError> {
+    context: &SchemaContext,
+) -> Result<SchemaOutcome, DdlError> {
     let ddl = Ddl {
         schema,
         session_keyspace,
@@ -183,7 +88,7 @@ pub fn apply(
         Statement::Drop(statement) => table::drop(&ddl, statement),
         Statement::CreateTrigger(statement) => index::create_trigger(&ddl, statement),
         Statement::DropTrigger(statement) => index::drop_trigger(&ddl, statement),
-        _ => Ok(DdlOutcome::unchanged(schema)),
+        _ => Ok(SchemaOutcome::unchanged(schema)),
     }
 }
 
@@ -209,7 +114,7 @@ impl Right {
 struct Ddl<'a> {
     schema: &'a Schema,
     session_keyspace: Option<&'a str>,
-    context: &'a DdlContext,
+    context: &'a SchemaContext,
 }
 
 impl<'a> Ddl<'a> {
@@ -241,18 +146,18 @@ impl<'a> Ddl<'a> {
     }
 
     /// What an ALTER or DROP comes to where there is nothing of that name.
-    fn absent(&self, if_exists: bool, complaint: DdlError) -> Result<DdlOutcome, DdlError> {
+    fn absent(&self, if_exists: bool, complaint: DdlError) -> Result<SchemaOutcome, DdlError> {
         if if_exists {
-            Ok(DdlOutcome::unchanged(self.schema))
+            Ok(SchemaOutcome::unchanged(self.schema))
         } else {
             Err(complaint)
         }
     }
 
     /// What the CREATE of a table or view comes to where there is one of that name.
-    fn table_exists(&self, if_not_exists: bool, keyspace: &str, table: &str) -> Result<DdlOutcome, DdlError> {
+    fn table_exists(&self, if_not_exists: bool, keyspace: &str, table: &str) -> Result<SchemaOutcome, DdlError> {
         if if_not_exists {
-            Ok(DdlOutcome::unchanged(self.schema))
+            Ok(SchemaOutcome::unchanged(self.schema))
         } else {
             Err(DdlError::AlreadyExists {
                 keyspace: keyspace.to_owned(),

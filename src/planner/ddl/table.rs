@@ -7,7 +7,8 @@ use grammar::ast::{self, CreateTable, Drop, DropKind};
 use uuid::Uuid;
 
 use super::error::{DdlError, configuration, invalid};
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type, index, options, user_type, view};
+use super::{Ddl, Right, SchemaOutcome, column_type, index, options, user_type, view};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::schema::names::{compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, typename};
@@ -16,7 +17,7 @@ use crate::types::{CqlType, Native};
 /// Most characters of a table's name. Source: Cassandra's SchemaConstants.
 const NAME_CHARACTERS_MAX: usize = 222;
 
-pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     statement
         .columns
@@ -86,7 +87,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<DdlOutcom
     }
     let mut next = Keyspace::clone(keyspace);
     next.tables.insert(name.to_owned(), Arc::new(table));
-    let mut outcome = DdlOutcome::changed(
+    let mut outcome = SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Created,
@@ -385,7 +386,7 @@ pub(super) fn sort_columns(table: &mut Table) {
     });
 }
 
-pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     match statement.kind {
         DropKind::Table => drop_table(ddl, statement),
         DropKind::Type => user_type::drop(ddl, statement),
@@ -394,7 +395,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
     }
 }
 
-fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     Ddl::authorize(keyspace_name, Right::Drop, &format!("table {keyspace_name}.{name}"))?;
     let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.table_or_view(name)) else {
@@ -422,7 +423,7 @@ fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
     let mut next = Keyspace::clone(keyspace);
     next.tables.remove(name);
     let schema: Schema = ddl.with(next);
-    let mut outcome = DdlOutcome::changed(
+    let mut outcome = SchemaOutcome::changed(
         ddl.schema,
         schema,
         ChangeKind::Dropped,

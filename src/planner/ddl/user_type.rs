@@ -8,7 +8,8 @@ use std::sync::Arc;
 use grammar::ast::{AlterType, AlterTypeAction, CreateType, Drop, Name, Type};
 
 use super::error::{DdlError, invalid, syntax};
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, column_type};
+use super::{Ddl, Right, SchemaOutcome, column_type};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Column, Keyspace, Table, in_dependency_order, typename};
 use crate::types::{CqlType, UserType};
 
@@ -25,7 +26,7 @@ fn check_field(written: &Type) -> Result<(), DdlError> {
     Ok(())
 }
 
-pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     if RESERVED.contains(&name) {
         return Err(syntax!("Invalid (reserved) user type name {name}"));
@@ -38,7 +39,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<DdlOutcome
     let keyspace = ddl.keyspace(keyspace_name)?;
     if keyspace.types.contains_key(name) {
         return if statement.if_not_exists {
-            Ok(DdlOutcome::unchanged(ddl.schema))
+            Ok(SchemaOutcome::unchanged(ddl.schema))
         } else {
             Err(invalid!("A user type with name '{name}' already exists"))
         };
@@ -64,7 +65,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<DdlOutcome
     };
     let mut next = Keyspace::clone(keyspace);
     next.types.insert(name.to_owned(), Arc::new(ty));
-    Ok(DdlOutcome::changed(
+    Ok(SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Created,
@@ -74,7 +75,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<DdlOutcome
     ))
 }
 
-pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<DdlOutcome, DdlError> {
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     if let AlterTypeAction::Add { field_type, .. } = &statement.action {
         column_type::check_syntax(field_type)?;
@@ -94,14 +95,14 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<DdlOutcome, 
             field_type,
         } => {
             if !add_field(keyspace, &mut next, field.as_str(), field_type, *if_not_exists)? {
-                return Ok(DdlOutcome::unchanged(ddl.schema));
+                return Ok(SchemaOutcome::unchanged(ddl.schema));
             }
         }
         AlterTypeAction::Rename { if_exists, renames } => rename_fields(before, &mut next, renames, *if_exists)?,
         AlterTypeAction::AlterField { .. } => return Err(invalid!("Altering field types is no longer supported")),
     }
     let schema = ddl.with(with_type(keyspace, next));
-    Ok(DdlOutcome::changed(
+    Ok(SchemaOutcome::changed(
         ddl.schema,
         schema,
         ChangeKind::Updated,
@@ -276,7 +277,7 @@ fn change_columns(table: &mut Arc<Table>, made: &BTreeMap<String, Arc<UserType>>
     }
 }
 
-pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     Ddl::authorize(keyspace_name, Right::Drop, &format!("all tables in {keyspace_name}"))?;
     let found = ddl
@@ -326,7 +327,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
 
     let mut next = Keyspace::clone(keyspace);
     next.types.remove(name);
-    Ok(DdlOutcome::changed(
+    Ok(SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Dropped,

@@ -10,7 +10,8 @@ use grammar::ast::{
 
 use super::error::{DdlError, configuration, invalid, syntax};
 use super::table::{Key, add_column, check_name, clustering_order, table_id};
-use super::{ChangeKind, ChangeTarget, Ddl, DdlOutcome, Right, options};
+use super::{Ddl, Right, SchemaOutcome, options};
+use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
 use crate::types::quoted;
 
@@ -18,7 +19,7 @@ const EXPERIMENTAL: &str = "Materialized views are experimental and are not reco
 const NO_TIME_TO_LIVE: &str = "Cannot set default_time_to_live for a materialized view. Data in a materialized view always \
                                expire at the same time than the corresponding data in the parent table.";
 
-pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<DdlOutcome, DdlError> {
+pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let base_name = statement.base_table.name.as_str();
     if statement.options.compact_storage {
@@ -109,7 +110,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<DdlOutcome
     };
     let mut next = Keyspace::clone(keyspace);
     next.views.insert(name.to_owned(), Arc::new(view));
-    let mut outcome = DdlOutcome::changed(
+    let mut outcome = SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Created,
@@ -293,7 +294,7 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
     Ok(())
 }
 
-pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, DdlError> {
+pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
         return ddl.absent(
@@ -327,7 +328,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, 
     Arc::make_mut(&mut changed.table).options = given.validate()?;
     let mut next = Keyspace::clone(keyspace);
     next.views.insert(name.to_owned(), Arc::new(changed));
-    Ok(DdlOutcome::changed(
+    Ok(SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Updated,
@@ -337,7 +338,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<DdlOutcome, 
     ))
 }
 
-pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlError> {
+pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
         return ddl.absent(
@@ -348,7 +349,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<DdlOutcome, DdlErr
     let storage_id = view.table.storage_id;
     let mut next = Keyspace::clone(keyspace);
     next.views.remove(name);
-    let mut outcome = DdlOutcome::changed(
+    let mut outcome = SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
         ChangeKind::Dropped,

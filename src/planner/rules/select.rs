@@ -2,8 +2,9 @@
 
 use grammar::ast::{Operator, OrderBy, Relation, RelationTarget, RelationValue, Select, Selection, Selector, Term};
 
-use super::{CLUSTERING_INDEX_CLASS, Refusal, Strict};
+use super::{CLUSTERING_INDEX_CLASS, Refusal};
 use crate::planner::ast::Name;
+use crate::profile::Strict;
 use crate::schema::{ColumnKind, Table};
 
 const AGGREGATES: &[&str] = &["avg", "count", "max", "min", "sum"];

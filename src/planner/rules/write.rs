@@ -7,8 +7,9 @@ use grammar::ast::{
     RelationTarget, Statement, Update, Using,
 };
 
+use super::Refusal;
 use super::select::{relations, term};
-use super::{Refusal, Strict};
+use crate::profile::Strict;
 use crate::schema::{ColumnKind, Table};
 
 /// Judges what an INSERT says of itself.
