@@ -10,15 +10,14 @@ use std::sync::{Arc, OnceLock};
 use grammar::ast;
 use uuid::Uuid;
 
-use super::admission::Work;
 use super::answer::{Answer, AnswerKind, ChangeKind, QueryParams, SessionState, Values};
 use super::catalog::{Catalog, Snapshot};
 use super::counts::Counts;
-use super::disturb::Disturbance;
 use super::draws::Draws;
 use super::error::Error;
 use super::explain::Explainer;
 use super::figures::{Figures, PartitionFigures, StoreFigures};
+use super::gates::{self, Gates};
 use super::heat;
 use super::index::check::{IndexCheck, check_indexes};
 use super::ledger::Ledger;
@@ -33,18 +32,17 @@ use super::sweep::Sweeper;
 use super::watch::Watch;
 use super::write::WriteRoom;
 use crate::clock::Clock;
-use crate::command::{Batch, BatchKind, Partitions, Value};
-use crate::consistency::WriteKind;
+use crate::command::{Batch, BatchKind, Value};
 use crate::functions::{Context, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::metrics::Statements;
 use crate::partition::store::Swept;
-use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
+use crate::partition::{HeatLimits, Nodes, Stores};
 use crate::planner::{self, Plan, ddl};
 use crate::profile::Profile;
 use crate::profile::Rules;
 use crate::schema::node::{HotKey, LargePartition, Live, NodeInfo, ThroughputShown};
-use crate::schema::{Schema, StorageId, system};
+use crate::schema::{Schema, StorageId};
 use crate::throughput::{Charges, RequestUnits};
 
 pub use self::options::{ClockRules, Options};
@@ -158,11 +156,14 @@ impl Database {
         &mut self.counts
     }
 
-    fn disturbance(&self) -> Disturbance<'_> {
-        Disturbance {
-            nodes: &self.nodes,
+    fn gates(&self) -> Gates<'_> {
+        Gates {
             catalog: &self.catalog,
+            limits: &self.writes.limits,
+            guardrails: &self.guardrails,
             rules: &self.rules,
+            nodes: &self.nodes,
+            admission: &self.ledger.admission,
         }
     }
 
@@ -185,7 +186,7 @@ impl Database {
     /// # Errors
     /// [`Error::Invalid`] in Cassandra's words.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
-        expect_keyspace(&self.catalog.load().schema, keyspace)
+        gates::expect_keyspace(&self.catalog.load().schema, keyspace)
     }
 
     /// Plans a text in a keyspace.
@@ -242,7 +243,7 @@ impl Database {
         let mut request = self.request(session, params)?;
         let planned = statement.at(&request.snapshot)?;
         if let Values::Positional(values) = &params.values {
-            expect_values("there", planned.planned.markers.len(), values.len())?;
+            gates::prepared_values(&planned.planned, values.len())?;
         }
         self.watch.note_prepared();
         self.run(&mut request, &planned).await
@@ -289,7 +290,7 @@ impl Database {
                 Member::Text(text) => self.plans.plan(request.keyspace.as_ref(), &text, &request.snapshot)?,
                 Member::Prepared(statement) => statement.at(&request.snapshot)?,
             };
-            expect_values("There", member.planned.markers.len(), values.len())?;
+            gates::member_values(&member.planned, values.len())?;
             planned.push((member, values));
         }
         let mut plans = Vec::with_capacity(planned.len());
@@ -302,6 +303,7 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
+        gates::batch_permissions(&plans)?;
         let mut bound = Vec::with_capacity(plans.len());
         for (plan, (_, values)) in plans.iter().zip(&planned) {
             bound.push(plan.bind(values, &request.context)?);
@@ -320,9 +322,7 @@ impl Database {
 
     fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Request<'a>, Error> {
         let snapshot = Arc::clone(&self.catalog.load());
-        if let Some(keyspace) = &params.keyspace {
-            expect_keyspace(&snapshot.schema, keyspace)?;
-        }
+        gates::names(&snapshot.schema, params)?;
         // One reading of the clock for all that the request needs of it.
         let now_micros = self.writes.clock.now_micros();
         Ok(Request {
@@ -374,26 +374,14 @@ impl Database {
                 &arranged
             }
         };
-        planned.planned.check_values(values.len())?;
+        gates::values(&planned.planned, values.len())?;
+        let gates = self.gates();
+        gates::permissions(request.session, &planned.planned.plan)?;
         match &planned.planned.plan {
             Plan::Select(plan) => {
-                if request.params.consistency == Consistency::Any {
-                    return Err(Error::Invalid(
-                        "ANY ConsistencyLevel is only supported for writes".to_owned(),
-                    ));
-                }
-                self.guardrails.select_plan(plan)?;
+                gates::read_plan(gates, request, plan)?;
                 let bound = plan.bind(values, &request.context)?;
-                let pages = request.params.page_size_rows.is_some_and(|page| {
-                    page > 0 && (plan.is_aggregate() || bound.partitions != Partitions::Keys(Vec::new()))
-                });
-                if pages && plan.sorts_partitions() {
-                    return Err(Error::Invalid(
-                        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
-                         remove the ORDER BY or the IN and sort client side, or disable paging for this query"
-                            .to_owned(),
-                    ));
-                }
+                gates::sorted_whole(request, plan, &bound)?;
                 let mut answer = self.select(request, planned, &bound, values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
@@ -407,15 +395,8 @@ impl Database {
                 self.run_batch(request, &bound, charges).await
             }
             Plan::Truncate(table) => {
-                self.guardrails.truncate()?;
-                refuse_system(&table.keyspace)?;
-                self.ledger
-                    .admission
-                    .admit_metadata(request, Work::Write(WriteKind::Simple))
-                    .await?;
-                if let Ok(partitions) = request.snapshot.partitions(table) {
-                    self.disturbance().admit_truncate(table, partitions)?;
-                }
+                gates::truncate(gates)?;
+                gates::admit_truncate(gates, request, table).await?;
                 charges.metadata();
                 self.catalog.truncate(&table.keyspace, &table.name).await?;
                 self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
@@ -425,9 +406,14 @@ impl Database {
                 charges.metadata();
                 Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
             }
-            Plan::Ddl(statement) => {
+            plan @ Plan::Ddl(statement) => {
                 charges.metadata();
-                self.change_schema(request, statement).await
+                let mut warnings = Vec::new();
+                gates::change(gates, request, plan, &mut warnings)?;
+                let mut answer = self.change_schema(request, statement).await?;
+                warnings.append(&mut answer.warnings);
+                answer.warnings = warnings;
+                Ok(answer)
             }
             Plan::Describe(statement) => {
                 charges.metadata();
@@ -443,29 +429,20 @@ impl Database {
                 };
                 explainer.explain(request, planned, explained, values).await
             }
-            Plan::Auth(_) => Err(refuse_auth(request.session)),
+            // Refused by `gates::permissions`.
+            Plan::Auth(_) => Err(Error::Server("a statement about roles was permitted".to_owned())),
         }
     }
 
     // The schema.
 
     async fn change_schema(&self, request: &Request<'_>, statement: &Arc<ast::Statement>) -> Result<Answer, Error> {
-        if let Some(unsupported) = ddl::not_executed(statement) {
-            return Err(Error::Invalid(unsupported.to_string()));
-        }
-        let keyspace = request.keyspace.as_deref();
-        let mut warnings = Vec::new();
-        self.guardrails
-            .ddl(statement, &request.snapshot.schema, keyspace, &mut warnings)?;
         let given = ddl::with_payload(statement, |name| Some(request.params.payload_value(name)?.as_ref()));
         let intent = ddl::DdlIntent {
             statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
             session_keyspace: request.keyspace.clone(),
         };
-        self.ledger
-            .admission
-            .admit_metadata(request, Work::Write(WriteKind::Simple))
-            .await?;
+        gates::admit_change(self.gates(), request).await?;
         let outcome = self.catalog.change(intent).await?;
         // What is kept for each table is gone through only when one may have gone.
         if outcome
@@ -478,8 +455,7 @@ impl Database {
         }
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
-        answer.warnings = warnings;
-        answer.warnings.extend(outcome.warnings);
+        answer.warnings = outcome.warnings;
         Ok(answer)
     }
 
@@ -665,39 +641,5 @@ impl Database {
     #[must_use]
     pub fn largest_partitions(&self) -> Vec<LargePartition> {
         self.figures().largest_partitions()
-    }
-}
-
-fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Error> {
-    if schema.keyspaces.contains_key(keyspace) {
-        return Ok(());
-    }
-    Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")))
-}
-
-/// Cassandra says the same in several places, with another first word.
-fn expect_values(first_word: &str, markers: usize, values: usize) -> Result<(), Error> {
-    if markers == values {
-        return Ok(());
-    }
-    Err(Error::Invalid(format!(
-        "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
-    )))
-}
-
-/// Nobody writes to what the server makes itself.
-fn refuse_system(keyspace: &str) -> Result<(), Error> {
-    if system::is_local(keyspace) {
-        return Err(Error::Unauthorized(format!(
-            "{keyspace} keyspace is not user-modifiable."
-        )));
-    }
-    Ok(())
-}
-
-fn refuse_auth(session: &SessionState) -> Error {
-    match &session.user {
-        None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
-        Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
     }
 }

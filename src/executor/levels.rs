@@ -14,9 +14,11 @@
 //! Source: Azure Cosmos DB's documentation, consistency mapping and consistency levels.
 
 use super::Error;
+use super::request::Request;
 use crate::partition::Consistency;
 use crate::profile::AccountConsistency;
 use crate::profile::Rules;
+use crate::schema::Table;
 
 /// The level that a read is carried out at.
 pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result<Consistency, Error> {
@@ -48,6 +50,58 @@ pub(super) fn write(rules: &Rules, asked: Consistency) -> Consistency {
     } else {
         asked
     }
+}
+
+/// The levels of a conditional write: `consistency` is that of its commit.
+pub(super) fn conditional(request: &Request<'_>, consistency: Consistency, table: &Table) -> Result<(), Error> {
+    let invalid = |text: String| Err(Error::Invalid(text));
+    let serial = request.params.serial_consistency;
+    if serial.is_some_and(|serial| !serial.is_serial()) {
+        return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned());
+    }
+    if consistency.is_serial() {
+        return invalid(format!(
+            "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted \
+             but I don't care how many replicas commit it for non-SERIAL reads\"",
+            consistency.name()
+        ));
+    }
+    if consistency == Consistency::EachQuorum {
+        let keyspace = request.snapshot.schema.keyspaces.get(&table.keyspace);
+        let strategy = keyspace.and_then(|keyspace| keyspace.replication.get("class"));
+        if let Some(strategy) = strategy.filter(|class| !class.ends_with(".NetworkTopologyStrategy")) {
+            return invalid(format!(
+                "consistency level EACH_QUORUM not compatible with replication strategy ({strategy})"
+            ));
+        }
+    }
+    Ok(())
+}
+
+/// The level of a write to a counter table.
+pub(super) fn counter(consistency: Consistency, table: &Table) -> Result<(), Error> {
+    if consistency == Consistency::Any {
+        return Err(Error::Invalid(format!(
+            "Consistency level ANY is not yet supported for counter table {}",
+            table.name
+        )));
+    }
+    if consistency.is_serial() {
+        return Err(Error::Invalid(
+            "Counter operations are inherently non-serializable".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// The level of a single write without a condition.
+pub(super) fn unconditional(consistency: Consistency) -> Result<(), Error> {
+    if consistency.is_serial() {
+        return Err(Error::Invalid(
+            "You must use conditional updates for serializable writes".to_owned(),
+        ));
+    }
+    Ok(())
 }
 
 #[cfg(test)]

@@ -10,6 +10,7 @@ use bytes::Bytes;
 use super::Error;
 use crate::consistency::WriteKind;
 use crate::partition::Consistency;
+use crate::schema::Table;
 
 /// The limits of a database. `None`: no limit, or Cassandra's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -114,6 +115,23 @@ pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Erro
         write_kind,
         message: "Request size is too large".to_owned(),
     }
+}
+
+/// The last second at which Cassandra's cells can expire: 2038-01-19T03:14:06Z.
+const EXPIRY_SECONDS_MAX: i64 = 2_147_483_646;
+
+/// Refuses what would expire later than Cassandra can say (ExpirationDateOverflowHandling, policy REJECT): a client that
+/// depended on it could not go back.
+pub(super) fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
+    if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "Request on table {}.{} with ttl of {ttl_seconds} seconds exceeds maximum supported expiration date of \
+         2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
+         to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
+        table.keyspace, table.name
+    )))
 }
 
 /// Bytes as Cosmos's texts give them: `20 GB`, `2.5 MB`.

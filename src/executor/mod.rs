@@ -23,6 +23,7 @@ mod draws;
 pub mod error;
 mod explain;
 mod figures;
+mod gates;
 mod growth;
 mod heat;
 mod index;

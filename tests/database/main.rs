@@ -3,6 +3,7 @@
 mod charges;
 mod clock;
 mod executor;
+mod gates;
 mod golden;
 mod guardrails;
 mod heat;

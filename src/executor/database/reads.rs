@@ -5,14 +5,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 use grammar::ast;
 
-use super::super::admission::{Concerned, Work};
 use super::super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
 use super::super::error::Error;
+use super::super::gates::{self, ReadPass};
 use super::super::index;
-use super::super::levels;
 use super::super::paging::{self, StatementDigest};
 use super::super::plans::PlannedAt;
-use super::super::read::nearest;
 use super::super::read::room::Room;
 use super::super::read::sink::{Limits, Page, Sink};
 use super::super::read::{source, virtual_rows};
@@ -64,34 +62,16 @@ impl Database {
         mut room: Room<'_>,
     ) -> Result<Answer, Error> {
         let params = request.params;
+        let gates = self.gates();
         let is_system = system::is_local(&select.table.keyspace);
-        let consistency = levels::read(&self.rules, params.consistency, is_system)?;
-        let shape = planned.shape(select);
-        let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
-        let mut warnings = Vec::new();
-        self.guardrails.level(params.consistency.name(), false, &mut warnings)?;
-        let mut page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
-        if select.nearest.is_some() {
-            nearest::judge(select, params.consistency, page_rows, &mut warnings)?;
-            page_rows = None;
-        }
         let digest = || statement_digest(planned, select, values);
-        let resume = match &params.paging_state {
-            Some(state) if page_rows.is_some() => Some(self.catalog.paging_key.open(digest(), state)?),
-            _ => None,
-        };
-        self.guardrails.select(select, page_rows, &mut warnings)?;
-        let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
-        if let Partitions::Keys(keys) = &select.partitions
-            && keys.len() > 1
-            && consistency.is_serial()
-            && !is_paged
-            && select.selection.aggregates.is_empty()
-        {
-            return Err(Error::Invalid(
-                "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time".to_owned(),
-            ));
-        }
+        let mut warnings = Vec::new();
+        let ReadPass {
+            consistency,
+            page_rows,
+            resume,
+        } = gates::read(gates, request, select, digest, &mut warnings)?;
+        let shape = planned.shape(select);
         let limits = Limits {
             rows: resume
                 .as_ref()
@@ -102,14 +82,10 @@ impl Database {
             tombstones: self.guardrails.tombstones,
         };
         let mut notes = Vec::new();
-        if select.table.keyspace == "system_schema" {
-            self.ledger.admission.admit_metadata(request, Work::Read).await?;
-        }
+        gates::admit_answer(gates, request, select, limits.content_bytes_ahead, &mut room).await?;
         if is_system {
             charges.metadata();
         }
-        // Before anything is read, where it is known that the answer will be large.
-        room.need(limits.content_bytes_ahead, 0)?;
         let mut sink = Sink::new(
             select,
             shape,
@@ -128,19 +104,8 @@ impl Database {
             virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
         } else {
             let partitions = request.snapshot.partitions(&select.table)?;
-            let as_of;
-            let partitions = if self.nodes.is_quiet() {
-                partitions
-            } else {
-                // Boxed, since it is rare: every request's future would be as large.
-                as_of = Box::pin(self.disturbance().disturb_read(request, select, partitions)).await?;
-                as_of.as_ref().unwrap_or(partitions)
-            };
-            let mut concerned = Concerned::default();
-            concerned.add(&select.table, partitions, || {
-                source::ahead(partitions, select, resume.as_ref()).map(|partition| partition.id.0)
-            });
-            self.ledger.admission.admit(request, concerned, Work::Read).await?;
+            let as_of = gates::admit_read(gates, request, select, partitions, resume.as_ref()).await?;
+            let partitions = as_of.as_ref().unwrap_or(partitions);
             let at_level = |error| match error {
                 Error::TooManyTombstones { .. } => Error::TooManyTombstones { consistency },
                 error => error,

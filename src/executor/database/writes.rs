@@ -4,21 +4,17 @@ use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::super::admission::{Concerned, Work};
 use super::super::answer::{Answer, AnswerKind};
 use super::super::error::Error;
-use super::super::levels;
-use super::super::write::{Routed, WriteRequest, size};
-use super::{Database, Request, refuse_system};
+use super::super::gates;
+use super::super::write::size;
+use super::{Database, Request};
 use crate::command::{Batch, BatchKind, Condition, Write};
 use crate::consistency::WriteKind;
 use crate::guardrails::Level;
 use crate::guardrails::Threshold;
 use crate::mutant::{self, Mutant};
-use crate::partition::Consistency;
-use crate::schema::Table;
 use crate::throughput::Charges;
-use crate::token::Token;
 
 impl Database {
     pub(super) async fn modify(
@@ -28,21 +24,18 @@ impl Database {
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let is_counter = modification.table.is_counter;
-        let routed = [self.route(request, modification)?];
+        let gates = self.gates();
+        let routed = [gates::route(gates, request, modification)?];
         let is_conditional = modification.condition != Condition::Always;
         let write_kind = match (is_conditional, is_counter) {
             (true, _) => WriteKind::Cas,
             (false, true) => WriteKind::Counter,
             (false, false) => WriteKind::Simple,
         };
-        let write = self.write_request(request, write_kind, &modification.table)?;
-        if !is_conditional && !is_counter && write.consistency.is_serial() {
-            return Err(Error::Invalid(
-                "You must use conditional updates for serializable writes".to_owned(),
-            ));
-        }
         let mut warnings = Vec::new();
-        let told_after = self.ask_before(request, &routed, &write, &mut warnings).await?;
+        let table = &modification.table;
+        let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
+        let told_after = gates::admit_write(gates, request, &routed, &write).await?;
         let mut answer = if is_conditional {
             let writes = &self.writes;
             writes
@@ -57,7 +50,7 @@ impl Database {
             answer.warnings = applied?;
             answer
         };
-        told_after.map_or(Ok(()), Err)?;
+        gates::told_after(told_after)?;
         answer.warnings.extend(warnings);
         Ok(answer)
     }
@@ -71,12 +64,13 @@ impl Database {
         if batch.modifications.is_empty() {
             return Ok(Answer::new(AnswerKind::Void));
         }
-        self.writes.limits.check_operations(batch.modifications.len())?;
+        let gates = self.gates();
+        gates::members(gates, batch)?;
         self.watch.note_partitions(batch);
         let routed = batch
             .modifications
             .iter()
-            .map(|modification| self.route(request, modification));
+            .map(|modification| gates::route(gates, request, modification));
         let routed = routed.collect::<Result<Vec<_>, _>>()?;
         let write_kind = match batch.kind {
             _ if batch.conditional => WriteKind::Cas,
@@ -87,11 +81,10 @@ impl Database {
         let tables = || batch.modifications.iter().map(|modification| &modification.table);
         let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
         let table = table.ok_or_else(|| Error::Server("a batch with members has no table".to_owned()))?;
-        // Cassandra lets a batch without conditions be written at SERIAL.
-        let mut write = self.write_request(request, write_kind, table)?;
-        write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let mut warnings = Vec::new();
-        let told_after = self.ask_before(request, &routed, &write, &mut warnings).await?;
+        let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
+        write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
+        let told_after = gates::admit_write(gates, request, &routed, &write).await?;
         let mut answer = if batch.conditional {
             let writes = &self.writes;
             writes
@@ -111,115 +104,9 @@ impl Database {
             }
             Answer::new(AnswerKind::Void)
         };
-        told_after.map_or(Ok(()), Err)?;
+        gates::told_after(told_after)?;
         answer.warnings.extend(warnings);
         Ok(answer)
-    }
-
-    /// Asks everybody who may refuse a write: guardrails, the fault plan, budgets. What it is to be answered with although it is carried out.
-    async fn ask_before(
-        &self,
-        request: &Request<'_>,
-        routed: &[Routed<'_>],
-        write: &WriteRequest,
-        warnings: &mut Vec<String>,
-    ) -> Result<Option<Error>, Error> {
-        for one in routed {
-            self.guardrails
-                .modification(one.modification, request.at_micros, warnings)?;
-        }
-        self.guardrails
-            .level(request.params.consistency.name(), true, warnings)?;
-        let told_after = if self.nodes.is_quiet() {
-            None
-        } else {
-            Box::pin(self.disturbance().disturb_write(request, routed, write)).await?
-        };
-        self.admit_writes(request, routed, write.write_kind).await?;
-        Ok(told_after)
-    }
-
-    /// Asks for the request units of all physical partitions that are written to.
-    async fn admit_writes(
-        &self,
-        request: &Request<'_>,
-        routed: &[Routed<'_>],
-        write_kind: WriteKind,
-    ) -> Result<(), Error> {
-        let mut concerned = Concerned::default();
-        for one in routed {
-            concerned.add(&one.modification.table, one.partitions, || {
-                let keys = one.modification.partition_keys.iter();
-                keys.map(|key| one.partitions.of(Token::of(key)).id.0)
-            });
-        }
-        self.ledger
-            .admission
-            .admit(request, concerned, Work::Write(write_kind))
-            .await
-    }
-
-    fn route<'a>(&self, request: &'a Request<'_>, modification: &'a Write) -> Result<Routed<'a>, Error> {
-        refuse_system(&modification.table.keyspace)?;
-        self.writes.limits.check_partition_keys(&modification.partition_keys)?;
-        self.catalog.refuse_unsure(request.params.consistency)?;
-        Ok(Routed {
-            modification,
-            partitions: request.snapshot.partitions(&modification.table)?,
-        })
-    }
-
-    /// What the request says of a write; `table` is one of those written to, a counter table where there is one.
-    fn write_request(
-        &self,
-        request: &Request<'_>,
-        write_kind: WriteKind,
-        table: &Table,
-    ) -> Result<WriteRequest, Error> {
-        let consistency = levels::write(&self.rules, request.params.consistency);
-        let invalid = |text: String| Err(Error::Invalid(text));
-        if write_kind == WriteKind::Cas {
-            let serial = request.params.serial_consistency;
-            if serial.is_some_and(|serial| !serial.is_serial()) {
-                return invalid(
-                    "Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned(),
-                );
-            }
-            if consistency.is_serial() {
-                return invalid(format!(
-                    "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is \
-                     accepted but I don't care how many replicas commit it for non-SERIAL reads\"",
-                    consistency.name()
-                ));
-            }
-            if consistency == Consistency::EachQuorum {
-                let keyspace = request.snapshot.schema.keyspaces.get(&table.keyspace);
-                let strategy = keyspace.and_then(|keyspace| keyspace.replication.get("class"));
-                if let Some(strategy) = strategy.filter(|class| !class.ends_with(".NetworkTopologyStrategy")) {
-                    return invalid(format!(
-                        "consistency level EACH_QUORUM not compatible with replication strategy ({strategy})"
-                    ));
-                }
-            }
-        }
-        if table.is_counter {
-            if consistency == Consistency::Any {
-                return invalid(format!(
-                    "Consistency level ANY is not yet supported for counter table {}",
-                    table.name
-                ));
-            }
-            if consistency.is_serial() {
-                return invalid("Counter operations are inherently non-serializable".to_owned());
-            }
-        }
-        Ok(WriteRequest {
-            timestamp_micros: request.params.timestamp_micros,
-            now_seconds: request.now_seconds,
-            consistency,
-            serial_consistency: request.params.serial_consistency.unwrap_or(Consistency::Serial),
-            write_kind,
-        })
     }
 }
 

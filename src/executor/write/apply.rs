@@ -10,12 +10,10 @@ use super::room::WriteRoom;
 use super::size::BatchSize;
 use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
 use super::{forms, whole_row};
-use crate::executor::disturb::admit_writes;
-use crate::executor::{Error, storage_write};
+use crate::executor::{Error, gates, storage_write};
 use crate::guardrails::Threshold;
 use crate::partition::store::Error as StoreError;
 use crate::partition::{Consistency, Held, TablePartitions};
-use crate::schema::Table;
 use crate::throughput::Charges;
 use crate::token::Token;
 
@@ -86,14 +84,7 @@ impl WriteRoom {
             };
             self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
-        let warning = match (size, staged.size.take()) {
-            (Some(threshold), Some(size)) => {
-                let modifications: Vec<_> = modifications.iter().map(|routed| routed.modification).collect();
-                size.judge(threshold, &modifications)?
-            }
-            _ => None,
-        };
-        admit_writes(&self.nodes, modifications, request)?;
+        let warning = gates::staged(&self.nodes, modifications, request, size.zip(staged.size.take()))?;
         let mut outcome = staged.commit(self, request, held, charges).await?;
         if let Outcome::Written(warnings) = &mut outcome {
             warnings.extend(warning);
@@ -158,8 +149,7 @@ impl WriteRoom {
         let ttl = modification
             .ttl_seconds
             .unwrap_or_else(|| u32::try_from(routed.table().options.default_time_to_live).unwrap_or(0));
-        self.limits.check_ttl(ttl)?;
-        refuse_overflow(routed.table(), ttl, request.now_seconds)?;
+        gates::lifetime(&self.limits, routed.table(), ttl, request.now_seconds)?;
         let stamp = Stamp {
             timestamp_micros: modification.timestamp.unwrap_or(timestamp_micros),
             now_seconds: request.now_seconds,
@@ -180,21 +170,4 @@ impl WriteRoom {
         }
         Ok(())
     }
-}
-
-/// The last second at which Cassandra's cells can expire: 2038-01-19T03:14:06Z.
-const EXPIRY_SECONDS_MAX: i64 = 2_147_483_646;
-
-/// Refuses what would expire later than Cassandra can say (ExpirationDateOverflowHandling, policy REJECT), so that nobody comes
-/// to depend on it.
-fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
-    if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {
-        return Ok(());
-    }
-    Err(Error::Invalid(format!(
-        "Request on table {}.{} with ttl of {ttl_seconds} seconds exceeds maximum supported expiration date of \
-         2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
-         to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
-        table.keyspace, table.name
-    )))
 }

@@ -15,11 +15,10 @@ use bytes::Bytes;
 
 use crate::command::{Condition, FilterTarget, Predicate, ResultColumn, Write, WriteTarget};
 use crate::executor::answer::{Answer, AnswerKind, ResultMetadata, Rows};
-use crate::executor::disturb::admit_writes;
 use crate::executor::read::buffer::RowBuffer;
 use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
-use crate::executor::{Error, storage_read, storage_write, value};
+use crate::executor::{Error, gates, storage_read, storage_write, value};
 use crate::functions::Context;
 use crate::mutant::{self, Mutant};
 use crate::partition::PhysicalPartition;
@@ -88,7 +87,7 @@ impl WriteRoom {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
         let token = Token::of(partition_key);
-        admit_writes(&self.nodes, modifications, request)?;
+        gates::replicas(&self.nodes, modifications, request)?;
         let held = if mutant::is_on(Mutant::SkipStripe) {
             None
         } else {
@@ -164,7 +163,7 @@ impl WriteRoom {
             };
             self.stage(&routed, timestamp, request, &mut staged, charges).await?;
         }
-        admit_writes(&self.nodes, modifications, request)?;
+        gates::replicas(&self.nodes, modifications, request)?;
         let Outcome::Written(warnings) = staged.commit(self, request, held, charges).await? else {
             return Ok(None);
         };

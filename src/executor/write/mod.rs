@@ -19,5 +19,4 @@ mod staged;
 mod whole_row;
 
 pub(crate) use prices::estimate;
-pub(crate) use request::{Routed, WriteRequest};
 pub(crate) use room::WriteRoom;

@@ -11,8 +11,7 @@ use super::room::WriteRoom;
 use super::staged::{Marked, Staged};
 use super::whole_row;
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
-use crate::executor::limits::too_large;
-use crate::executor::{Error, logical, storage_read};
+use crate::executor::{Error, gates, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
 use crate::partition::PhysicalPartition;
 use crate::partition::store::{CellState, RangeTombstone, Row, Space, key};
@@ -212,10 +211,9 @@ impl OnePartition<'_> {
         if self.room.logical.is_watched(self.routed.table().storage_id, token) {
             entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
         }
-        if let Some(bytes_max) = self.room.limits.row_bytes_max
-            && self.routed.modification.kind != WriteVerb::Delete
-        {
-            self.check_row(&key, &row, bytes_max, request).await?;
+        if self.routed.modification.kind != WriteVerb::Delete {
+            let together = async |bytes_max| self.bytes_together(&key, &row, bytes_max).await;
+            gates::row(&self.room.limits, request, together).await?;
         }
         let marked = self.marked_row(&key, of_static, &row);
         let batch = staged.batch(self.partition, marked);
@@ -226,24 +224,20 @@ impl OnePartition<'_> {
         Ok(())
     }
 
-    /// Refuses a row that would be larger than it may be.
-    async fn check_row(&self, key: &[u8], row: &Row, bytes_max: u64, request: &WriteRequest) -> Result<(), Error> {
+    /// Bytes of a row that is written, with what is stored of it where that may matter.
+    async fn bytes_together(&self, key: &[u8], row: &Row, bytes_max: u64) -> Result<u64, Error> {
         let written = row.encode().len() as u64;
         let store = &self.partition.store;
         let stored = store.get(Space::Rows, key, &store.snapshot()).await;
         let stored = stored.map_err(|error| storage_read(&error))?;
-        let together = match stored {
-            // Merged they are no longer than one behind the other.
+        Ok(match stored {
+            // Merged they are no longer than one after the other.
             Some(stored) if written + stored.len() as u64 > bytes_max => {
                 let stored = Row::decode(&stored).map_err(|error| storage_read(&error))?;
                 Row::merge(stored, row.clone().canonical()).encode().len() as u64
             }
             _ => written,
-        };
-        if together > bytes_max {
-            return Err(too_large(request.consistency, request.write_kind));
-        }
-        Ok(())
+        })
     }
 
     /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.

@@ -40,7 +40,7 @@ pub(crate) fn mutations(modifications: &[Write]) -> usize {
 
 /// What a batch writes, as far as its size depends on it.
 #[derive(Debug, Default)]
-pub(super) struct BatchSize {
+pub(crate) struct BatchSize {
     /// Tables and keys of partitions.
     partitions: BTreeSet<(u32, Bytes)>,
     /// Partitions with range deletions.
@@ -93,7 +93,7 @@ impl BatchSize {
     ///
     /// # Errors
     /// When the batch is larger than it may be.
-    pub(super) fn judge(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
+    pub(crate) fn judge(&self, threshold: &Threshold, modifications: &[&Write]) -> Result<Option<String>, Error> {
         let bytes = self.bytes();
         match threshold.judge(u64::try_from(bytes).unwrap_or(u64::MAX)) {
             Level::Fine => Ok(None),

@@ -14,7 +14,7 @@ use crate::consistency::WriteKind;
 use crate::executor::batch_log;
 use crate::executor::catalog::Catalog;
 use crate::executor::logical::{Admitted, Weight};
-use crate::executor::{Error, storage_read, storage_write};
+use crate::executor::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
 use crate::partition::{Held, Nodes, PhysicalPartition, StoreId};
@@ -161,10 +161,7 @@ impl Staged {
         held: Option<Held>,
         charges: &mut Charges,
     ) -> Result<Outcome, Error> {
-        let bytes = self.weights.iter().map(|weight| weight.row_bytes).sum();
-        room.limits
-            .check_request(bytes, request.consistency, request.write_kind)?;
-        let mut admitted = room.logical.admit(&self.weights, request.now_seconds).await?;
+        let mut admitted = gates::commit(&room.limits, &room.logical, &self.weights, request).await?;
         if !admitted.records.is_empty() {
             // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
             let main = self.of_main(&room.catalog);

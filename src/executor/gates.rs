@@ -1,0 +1,461 @@
+//! Every check of a request, in the order in which requests pass them. A new check is a line in its phase.
+//!
+//! ```text
+//! phase          decides by                      SELECT                  INSERT UPDATE DELETE BATCH     TRUNCATE            schema changes
+//! 1 names        catalog, names, markers         [`names`], then the planner, then [`values`]
+//! 2 permissions  the plan, before any value      [`permissions`]
+//! 3 bound        values, options, levels         [`read_plan`], bind,    bind, [`members`],         [`truncate`]        [`change`]
+//!                                                [`sorted_whole`],       [`route`] each, [`write`]
+//!                                                [`read`]
+//! 4 admission    the fault plan, budgets;        [`admit_answer`],       [`admit_write`]            [`admit_truncate`]  [`admit_change`]
+//!                may wait                        [`admit_read`]
+//! 5 staged       sizes, once they are known      the sink: tombstones,   [`lifetime`], [`row`],
+//!                                                memory                  [`staged`], [`commit`]
+//! 6 told after   what was decided before,                                [`told_after`]
+//!                although the work was done
+//! ```
+//! A phase never uses what a later one learns, so a request that fails early costs little. Each check is a static call that
+//! decides by its arguments; the mechanism (a threshold, a budget, a replica set) lives in its own file and knows nothing of the order.
+//!
+//! Elsewhere: what the planner refuses (it decides by names and types alone), what a conditional write learns from the rows that it
+//! reads (`write::condition`), and what a store refuses because of the row that it merges into (`storage::judge_row`).
+
+use std::sync::Arc;
+
+use super::admission::{Admission, Concerned, Work};
+use super::answer::{QueryParams, SessionState};
+use super::catalog::Catalog;
+use super::disturb::{self, Disturbance};
+use super::error::Error;
+use super::levels;
+use super::limits::{SizeLimits, refuse_overflow, too_large};
+use super::logical::{Admitted, LogicalPartitions, Weight};
+use super::paging::{Position, StatementDigest};
+use super::read::nearest;
+use super::read::room::Room;
+use super::read::source;
+use super::request::Request;
+use super::write::request::{Routed, WriteRequest};
+use super::write::size::BatchSize;
+use crate::command::{Batch, Partitions, Read, Write};
+use crate::consistency::WriteKind;
+use crate::guardrails::{Guardrails, Threshold};
+use crate::partition::{Consistency, Nodes, TablePartitions};
+use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
+use crate::profile::Rules;
+use crate::schema::{Schema, Table, system};
+use crate::token::Token;
+
+/// The services and settings that checks consult.
+#[derive(Clone, Copy)]
+pub(super) struct Gates<'a> {
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) limits: &'a SizeLimits,
+    pub(super) guardrails: &'a Guardrails,
+    pub(super) rules: &'a Rules,
+    pub(super) nodes: &'a Nodes,
+    pub(super) admission: &'a Admission,
+}
+
+// 1. Names.
+
+/// The keyspace that a request names for its unqualified tables exists. The keyspace of a session may have been dropped: then only
+/// statements with unqualified tables fail, in the planner.
+pub(super) fn names(schema: &Schema, params: &QueryParams) -> Result<(), Error> {
+    match &params.keyspace {
+        Some(keyspace) => expect_keyspace(schema, keyspace),
+        None => Ok(()),
+    }
+}
+
+/// A keyspace exists.
+pub(super) fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Error> {
+    if schema.keyspaces.contains_key(keyspace) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")))
+}
+
+/// A statement has as many values as markers.
+pub(super) fn values(planned: &Planned, values: usize) -> Result<(), Error> {
+    Ok(planned.check_values(values)?)
+}
+
+/// The same of a prepared statement; Cassandra has other words for it.
+pub(super) fn prepared_values(planned: &Planned, values: usize) -> Result<(), Error> {
+    count_values("there", planned, values)
+}
+
+/// The same of a member of a batch, before any member is planned further.
+pub(super) fn member_values(planned: &Planned, values: usize) -> Result<(), Error> {
+    count_values("There", planned, values)
+}
+
+fn count_values(first_word: &str, planned: &Planned, values: usize) -> Result<(), Error> {
+    let markers = planned.markers.len();
+    if markers == values {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
+    )))
+}
+
+// 2. Permissions.
+
+/// What the session may do, by the plan alone: Cassandra's `authorize` comes before any value is looked at.
+pub(super) fn permissions(session: &SessionState, plan: &Plan) -> Result<(), Error> {
+    // Roles: what the plan needs of its resources against what the session's role was granted.
+    match plan {
+        Plan::Modify(plan) => writable(&plan.table),
+        Plan::Batch(plan) => batch_permissions(&plan.modifications),
+        Plan::Truncate(table) => writable(table),
+        Plan::Auth(_) => Err(refuse_auth(session)),
+        Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
+    }
+}
+
+/// The same of a batch.
+pub(super) fn batch_permissions(members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
+    members.iter().try_for_each(|member| writable(&member.table))
+}
+
+/// Users cannot write to the tables that the server itself fills.
+fn writable(table: &Table) -> Result<(), Error> {
+    if system::is_local(&table.keyspace) {
+        return Err(Error::Unauthorized(format!(
+            "{} keyspace is not user-modifiable.",
+            table.keyspace
+        )));
+    }
+    Ok(())
+}
+
+fn refuse_auth(session: &SessionState) -> Error {
+    match &session.user {
+        None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
+        Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
+    }
+}
+
+// 3. Bound: values and options of the request.
+
+/// A SELECT before its values are bound.
+pub(super) fn read_plan(gates: Gates<'_>, request: &Request<'_>, plan: &SelectPlan) -> Result<(), Error> {
+    not_at_any(request.consistency())?;
+    Ok(gates.guardrails.select_plan(plan)?)
+}
+
+/// A SELECT that sorts the rows of several partitions cannot be cut into pages.
+pub(super) fn sorted_whole(request: &Request<'_>, plan: &SelectPlan, select: &Read) -> Result<(), Error> {
+    let pages = request
+        .params
+        .page_size_rows
+        .is_some_and(|page| page > 0 && (plan.is_aggregate() || select.partitions != Partitions::Keys(Vec::new())));
+    if !pages || !plan.sorts_partitions() {
+        return Ok(());
+    }
+    Err(Error::Invalid(
+        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
+         remove the ORDER BY or the IN and sort client side, or disable paging for this query"
+            .to_owned(),
+    ))
+}
+
+/// How a bound SELECT is carried out.
+pub(super) struct ReadPass {
+    /// The level.
+    pub(super) consistency: Consistency,
+    /// Rows of its page; `None`: all in one.
+    pub(super) page_rows: Option<u32>,
+    /// Where it goes on; `None`: at the beginning.
+    pub(super) resume: Option<Position>,
+}
+
+/// A bound SELECT.
+pub(super) fn read(
+    gates: Gates<'_>,
+    request: &Request<'_>,
+    select: &Read,
+    digest: impl FnOnce() -> StatementDigest,
+    warnings: &mut Vec<String>,
+) -> Result<ReadPass, Error> {
+    let params = request.params;
+    let consistency = levels::read(
+        gates.rules,
+        params.consistency,
+        system::is_local(&select.table.keyspace),
+    )?;
+    gates.guardrails.level(params.consistency.name(), false, warnings)?;
+    let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
+    let mut page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
+    if select.nearest.is_some() {
+        nearest::judge(select, params.consistency, page_rows, warnings)?;
+        page_rows = None;
+    }
+    let resume = match &params.paging_state {
+        Some(state) if page_rows.is_some() => Some(gates.catalog.paging_key.open(digest(), state)?),
+        _ => None,
+    };
+    gates.guardrails.select(select, page_rows, warnings)?;
+    serial_of_one_partition(select, consistency, page_rows)?;
+    Ok(ReadPass {
+        consistency,
+        page_rows,
+        resume,
+    })
+}
+
+fn not_at_any(consistency: Consistency) -> Result<(), Error> {
+    if consistency == Consistency::Any {
+        return Err(Error::Invalid(
+            "ANY ConsistencyLevel is only supported for writes".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// Cassandra's `SelectStatement.execute` lets a pager read several partitions at SERIAL, one after the other.
+fn serial_of_one_partition(select: &Read, consistency: Consistency, page_rows: Option<u32>) -> Result<(), Error> {
+    let is_paged = page_rows.is_some_and(|rows| select.limit_rows.is_none_or(|limit| limit > rows));
+    if let Partitions::Keys(keys) = &select.partitions
+        && keys.len() > 1
+        && consistency.is_serial()
+        && !is_paged
+        && select.selection.aggregates.is_empty()
+    {
+        return Err(Error::Invalid(
+            "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time".to_owned(),
+        ));
+    }
+    Ok(())
+}
+
+/// A bound batch: how many members it may have.
+pub(super) fn members(gates: Gates<'_>, batch: &Batch) -> Result<(), Error> {
+    gates.limits.check_operations(batch.modifications.len())
+}
+
+/// A bound modification: its keys, and where its table's rows are.
+pub(super) fn route<'a>(
+    gates: Gates<'_>,
+    request: &'a Request<'_>,
+    modification: &'a Write,
+) -> Result<Routed<'a>, Error> {
+    gates.limits.check_partition_keys(&modification.partition_keys)?;
+    gates.catalog.refuse_unsure(request.consistency())?;
+    Ok(Routed {
+        modification,
+        partitions: request.snapshot.partitions(&modification.table)?,
+    })
+}
+
+/// All modifications of a request together; `table`: one of those written to, a counter table where there is one.
+pub(super) fn write(
+    gates: Gates<'_>,
+    request: &Request<'_>,
+    routed: &[Routed<'_>],
+    write_kind: WriteKind,
+    table: &Table,
+    warnings: &mut Vec<String>,
+) -> Result<WriteRequest, Error> {
+    let consistency = levels::write(gates.rules, request.consistency());
+    if write_kind == WriteKind::Cas {
+        levels::conditional(request, consistency, table)?;
+    }
+    if table.is_counter {
+        levels::counter(consistency, table)?;
+    }
+    if write_kind == WriteKind::Simple {
+        // Not of batches: Cassandra writes one without conditions at SERIAL.
+        levels::unconditional(consistency)?;
+    }
+    for one in routed {
+        gates
+            .guardrails
+            .modification(one.modification, request.at_micros, warnings)?;
+    }
+    gates.guardrails.level(request.consistency().name(), true, warnings)?;
+    Ok(WriteRequest {
+        timestamp_micros: request.params.timestamp_micros,
+        now_seconds: request.now_seconds,
+        consistency,
+        serial_consistency: request.params.serial_consistency.unwrap_or(Consistency::Serial),
+        write_kind,
+    })
+}
+
+/// A TRUNCATE.
+pub(super) fn truncate(gates: Gates<'_>) -> Result<(), Error> {
+    Ok(gates.guardrails.truncate()?)
+}
+
+/// A change of the schema.
+pub(super) fn change(
+    gates: Gates<'_>,
+    request: &Request<'_>,
+    plan: &Plan,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    let Plan::Ddl(statement) = plan else { return Ok(()) };
+    if let Some(unsupported) = ddl::not_executed(statement) {
+        return Err(Error::Invalid(unsupported.to_string()));
+    }
+    let keyspace = request.keyspace.as_deref();
+    Ok(gates
+        .guardrails
+        .ddl(statement, &request.snapshot.schema, keyspace, warnings)?)
+}
+
+// 4. Admission: may wait.
+
+/// The answer of a SELECT: the budget of reads of the schema, and memory where the answer is known to be large.
+pub(super) async fn admit_answer(
+    gates: Gates<'_>,
+    request: &Request<'_>,
+    select: &Read,
+    content_bytes_ahead: usize,
+    room: &mut Room<'_>,
+) -> Result<(), Error> {
+    if select.table.keyspace == "system_schema" {
+        gates.admission.admit_metadata(request, Work::Read).await?;
+    }
+    room.need(content_bytes_ahead, 0)
+}
+
+/// A SELECT: the fault plan and its replicas, then request units. Gives the partition map to read by where it is not the given one.
+pub(super) async fn admit_read(
+    gates: Gates<'_>,
+    request: &Request<'_>,
+    select: &Read,
+    partitions: &TablePartitions,
+    resume: Option<&Position>,
+) -> Result<Option<TablePartitions>, Error> {
+    let as_of = if gates.nodes.is_quiet() {
+        None
+    } else {
+        // Boxed, since it is rare: every request's future would be as large.
+        Box::pin(disturbance(gates).disturb_read(request, select, partitions)).await?
+    };
+    let mut concerned = Concerned::default();
+    let partitions = as_of.as_ref().unwrap_or(partitions);
+    concerned.add(&select.table, partitions, || {
+        source::ahead(partitions, select, resume).map(|partition| partition.id.0)
+    });
+    gates.admission.admit(request, concerned, Work::Read).await?;
+    Ok(as_of)
+}
+
+/// A write: the fault plan and replicas, then request units of all physical partitions that are written to. Gives what the fault
+/// plan answers after the write is done ([`told_after`]).
+pub(super) async fn admit_write(
+    gates: Gates<'_>,
+    request: &Request<'_>,
+    routed: &[Routed<'_>],
+    write: &WriteRequest,
+) -> Result<Option<Error>, Error> {
+    let told_after = if gates.nodes.is_quiet() {
+        None
+    } else {
+        Box::pin(disturbance(gates).disturb_write(request, routed, write)).await?
+    };
+    let mut concerned = Concerned::default();
+    for one in routed {
+        concerned.add(&one.modification.table, one.partitions, || {
+            let keys = one.modification.partition_keys.iter();
+            keys.map(|key| one.partitions.of(Token::of(key)).id.0)
+        });
+    }
+    let work = Work::Write(write.write_kind);
+    gates.admission.admit(request, concerned, work).await?;
+    Ok(told_after)
+}
+
+/// A TRUNCATE: the budget of changes, then every replica, as in Cassandra.
+pub(super) async fn admit_truncate(gates: Gates<'_>, request: &Request<'_>, table: &Table) -> Result<(), Error> {
+    admit_change(gates, request).await?;
+    // Tables without partitions are the server's own, which truncating refuses itself.
+    match request.snapshot.partitions(table) {
+        Ok(partitions) => disturbance(gates).admit_truncate(table, partitions),
+        Err(_) => Ok(()),
+    }
+}
+
+/// A change of the schema: the budget of such.
+pub(super) async fn admit_change(gates: Gates<'_>, request: &Request<'_>) -> Result<(), Error> {
+    let work = Work::Write(WriteKind::Simple);
+    gates.admission.admit_metadata(request, work).await
+}
+
+const fn disturbance(gates: Gates<'_>) -> Disturbance<'_> {
+    Disturbance {
+        nodes: gates.nodes,
+        catalog: gates.catalog,
+        rules: gates.rules,
+    }
+}
+
+// 5. Staged: sizes are known. Under the locks of a write where it has any, inside the gates of its physical partitions.
+
+/// Enough replicas are alive for what is about to be read and judged, and again for what is about to be committed.
+pub(super) fn replicas(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
+    disturb::admit_writes(nodes, modifications, request)
+}
+
+/// How long what is written lives.
+pub(super) fn lifetime(limits: &SizeLimits, table: &Table, ttl_seconds: u32, now_seconds: i64) -> Result<(), Error> {
+    limits.check_ttl(ttl_seconds)?;
+    refuse_overflow(table, ttl_seconds, now_seconds)
+}
+
+/// A row that is written, together with what is stored of it. `bytes_together` gets the limit, so that it need not merge what cannot
+/// pass it.
+pub(super) async fn row(
+    limits: &SizeLimits,
+    request: &WriteRequest,
+    bytes_together: impl AsyncFnOnce(u64) -> Result<u64, Error>,
+) -> Result<(), Error> {
+    match limits.row_bytes_max {
+        Some(bytes_max) if bytes_together(bytes_max).await? > bytes_max => {
+            Err(too_large(request.consistency, request.write_kind))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// All modifications of a request without conditions. Gives a warning about a large batch. `size`: what is measured of it.
+pub(super) fn staged(
+    nodes: &Nodes,
+    modifications: &[Routed<'_>],
+    request: &WriteRequest,
+    size: Option<(&Threshold, BatchSize)>,
+) -> Result<Option<String>, Error> {
+    let warning = match size {
+        Some((threshold, size)) => {
+            let modifications: Vec<_> = modifications.iter().map(|routed| routed.modification).collect();
+            size.judge(threshold, &modifications)?
+        }
+        None => None,
+    };
+    replicas(nodes, modifications, request)?;
+    Ok(warning)
+}
+
+/// What is about to be committed: bytes of the request, then of each logical partition. What is given back lives until the commit.
+pub(super) async fn commit(
+    limits: &SizeLimits,
+    logical: &Arc<LogicalPartitions>,
+    weights: &[Weight],
+    request: &WriteRequest,
+) -> Result<Admitted, Error> {
+    let bytes = weights.iter().map(|weight| weight.row_bytes).sum();
+    limits.check_request(bytes, request.consistency, request.write_kind)?;
+    logical.admit(weights, request.now_seconds).await
+}
+
+// 6. Told after.
+
+/// The error that the fault plan answers a write with although it was done.
+pub(super) fn told_after(planned: Option<Error>) -> Result<(), Error> {
+    planned.map_or(Ok(()), Err)
+}
