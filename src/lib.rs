@@ -56,6 +56,7 @@ pub mod profile;
 pub mod schema;
 pub mod server;
 pub mod storage;
+pub mod tasks;
 mod test_server;
 pub mod throughput;
 pub mod token;

@@ -33,6 +33,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("budget", &["metrics"]),
     ("mutant", &[]),
     ("permissions", &[]),
+    ("tasks", &["metrics"]),
     ("types", &[]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
@@ -87,6 +88,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "profile",
             "consistency",
             "budget",
+            "tasks",
         ],
     ),
 ];
@@ -146,6 +148,44 @@ const KNOWS_SYNTAX: &[(&str, &str)] = &[
     ("executor/database.rs", "the front end: prepares statements"),
     ("executor/database/reads.rs", "the front end: DESCRIBE, EXPLAIN"),
     ("executor/plans.rs", "the front end: parses, plans and keeps plans"),
+];
+
+/// Calls that start a task or a thread which the runner (`src/tasks.rs`) would not join.
+const STARTS: &[&str] = &[
+    "tokio::spawn(",
+    "tokio::task::spawn(",
+    "thread::spawn(",
+    "thread::Builder",
+];
+
+/// Files that start tasks or threads themselves, and who joins them.
+const STARTS_TASKS: &[(&str, &str)] = &[
+    ("src/tasks.rs", "the runner"),
+    (
+        "src/server/inflight.rs",
+        "a request: its connection polls it to its end",
+    ),
+    ("src/server/admin/mod.rs", "the acceptor: `Admin::stop` joins it"),
+    (
+        "src/storage/engine/slate.rs",
+        "the committer: closing its store awaits its end",
+    ),
+    (
+        "src/storage/engine/fjall.rs",
+        "the committer: closing its store awaits its end",
+    ),
+    (
+        "src/storage/engine/acknowledged.rs",
+        "the writer of the mark: dropping its handle joins it",
+    ),
+    (
+        "src/cli/parent.rs",
+        "a blocking read of standard input, which nothing can end",
+    ),
+    (
+        "src/executor/write/staged.rs",
+        "a seeded fault, in no server: it acknowledges before it commits",
+    ),
 ];
 
 const TOP_LEVEL: &[&str] = &[
@@ -266,6 +306,36 @@ fn few_know_the_syntax_tree() {
     assert!(
         gone.is_empty(),
         "these know it no more; take them off the list: {gone:?}"
+    );
+}
+
+#[test]
+fn the_runner_owns_every_task() {
+    let mut starts = BTreeSet::new();
+    for file in Imports::of(&root().join("src")).files() {
+        let name = format!("src/{}", file.name);
+        let text = fs::read_to_string(root().join(&name)).unwrap();
+        // Inline tests stand at the end of a file.
+        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        let is_code = |line: &&str| !line.trim_start().starts_with("//");
+        if code
+            .lines()
+            .filter(is_code)
+            .any(|line| STARTS.iter().any(|start| line.contains(start)))
+        {
+            starts.insert(name);
+        }
+    }
+    let known: BTreeSet<String> = STARTS_TASKS.iter().map(|(name, _)| (*name).to_owned()).collect();
+    let bare: Vec<_> = starts.difference(&known).collect();
+    assert!(
+        bare.is_empty(),
+        "spawn these through `Tasks`, so that they are named and joined: {bare:?}"
+    );
+    let gone: Vec<_> = known.difference(&starts).collect();
+    assert!(
+        gone.is_empty(),
+        "these start nothing any more; take them off the list: {gone:?}"
     );
 }
 

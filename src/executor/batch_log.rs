@@ -100,8 +100,9 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
 /// Writes a batch again behind, until that is done or the catalog is gone.
 pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
     catalog.pending.waits(&logged.0);
+    let (runner, tasks) = (catalog.tasks.clone(), catalog.tasks.clone());
     let catalog = Arc::downgrade(catalog);
-    tokio::spawn(async move {
+    runner.spawn("replay of a logged batch", async move {
         let mut pause = PAUSE_MIN;
         while let Some(catalog) = catalog.upgrade() {
             let Err(error) = replay(&catalog, &logged).await else {
@@ -114,7 +115,9 @@ pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
             let main = catalog.main().clone();
             drop(catalog);
             tracing::warn!(%error, "a logged batch waits to be written");
-            main.pause(pause).await;
+            if tasks.unless_stopped(main.pause(pause)).await.is_none() {
+                return;
+            }
             pause = (pause * 2).min(PAUSE_MAX);
         }
     });
@@ -124,9 +127,9 @@ pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
 /// record durable does not know that it is not, and the next start would write a batch that was answered as failed long before.
 pub(super) fn forget_behind(catalog: &Arc<Catalog>, key: Vec<u8>) {
     catalog.pending.waits(&key);
-    let pending = Arc::clone(&catalog.pending);
-    let (main, catalog) = (catalog.main().clone(), Arc::downgrade(catalog));
-    tokio::spawn(async move {
+    let (pending, tasks) = (Arc::clone(&catalog.pending), catalog.tasks.clone());
+    let (runner, main, catalog) = (tasks.clone(), catalog.main().clone(), Arc::downgrade(catalog));
+    runner.spawn("removal of a batch's record", async move {
         let mut pause = PAUSE_MIN;
         loop {
             let mut batch = Batch::new();
@@ -137,7 +140,9 @@ pub(super) fn forget_behind(catalog: &Arc<Catalog>, key: Vec<u8>) {
                 Err(_) if catalog.strong_count() == 0 => return,
                 Err(error) => tracing::warn!(%error, "the record of a batch that was not written stays for a while"),
             }
-            main.pause(pause).await;
+            if tasks.unless_stopped(main.pause(pause)).await.is_none() {
+                return;
+            }
             pause = (pause * 2).min(PAUSE_MAX);
         }
     });

@@ -67,6 +67,7 @@ use crate::partition::store::{Batch, Derivations, Space, Store};
 use crate::partition::{Consistency, MapError, PhysicalPartitionId, Stores, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
+use crate::tasks::Tasks;
 
 const HOST_ID: &[u8] = b"!host_id";
 const PAGING_KEY: &[u8] = b"!paging_key";
@@ -155,6 +156,8 @@ pub(crate) struct Catalog {
     moving: Mutex<()>,
     /// What is removed from stores in the background.
     leftovers: Leftovers,
+    /// Runs what goes on in the background.
+    pub(crate) tasks: Tasks,
 }
 
 impl std::fmt::Debug for Catalog {
@@ -207,7 +210,7 @@ impl Catalog {
             progress,
             record,
         };
-        build.start();
+        build.start(&self.tasks);
     }
 
     /// What is in force now.
@@ -224,7 +227,7 @@ impl Catalog {
         Error: From<I::Refusal>,
     {
         let catalog = Arc::clone(self);
-        to_the_end(async move {
+        to_the_end(&self.tasks, async move {
             let outcome = catalog.change_in_order(&intent).await?;
             if let Some(of) = outcome
                 .partition_change
@@ -299,7 +302,11 @@ impl Catalog {
     pub(crate) async fn truncate(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
-        to_the_end(async move { catalog.truncate_in_order(&keyspace, &name).await }).await
+        to_the_end(
+            &self.tasks,
+            async move { catalog.truncate_in_order(&keyspace, &name).await },
+        )
+        .await
     }
 
     async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
@@ -330,7 +337,7 @@ impl Catalog {
     /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
     pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         let catalog = Arc::clone(self);
-        to_the_end(async move {
+        to_the_end(&self.tasks, async move {
             if lift::moves(change).is_some() {
                 return Box::pin(catalog.move_partition(table, change)).await;
             }
@@ -350,7 +357,7 @@ impl Catalog {
         let count = due.len();
         for id in due {
             let catalog = Arc::clone(self);
-            let grown = to_the_end(async move { catalog.grow_in_order(id).await }).await;
+            let grown = to_the_end(&self.tasks, async move { catalog.grow_in_order(id).await }).await;
             if let Err(error) = grown {
                 self.growth.begin(id, self.clock.monotonic());
                 return Err(error);
@@ -499,7 +506,7 @@ impl Catalog {
     /// When it still does not.
     pub(crate) async fn find_out(self: &Arc<Self>) -> Result<(), Error> {
         let catalog = Arc::clone(self);
-        to_the_end(async move {
+        to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
             catalog.settle(&mut changing).await
         })
@@ -652,12 +659,13 @@ impl Catalog {
 /// Carries out a change of the catalog to its end, also when whoever asked for it goes away: between the record and the snapshot in
 /// force nobody may stop, or what is written meanwhile goes where the next start does not look.
 async fn to_the_end<T: Send + 'static>(
+    tasks: &Tasks,
     change: impl Future<Output = Result<T, Error>> + Send + 'static,
 ) -> Result<T, Error> {
     if mutant::is_on(Mutant::ChangeStopsAtCancel) {
         return change.await;
     }
-    let outcome = tokio::spawn(change).await;
+    let outcome = tasks.carry("change of the catalog", change).await;
     outcome.unwrap_or_else(|error| Err(Error::Server(error.to_string())))
 }
 

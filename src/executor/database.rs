@@ -2,10 +2,12 @@
 
 mod options;
 mod reads;
+mod shown;
 mod writes;
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, OnceLock};
+use std::time::Duration;
 
 use grammar::ast;
 use uuid::Uuid;
@@ -16,7 +18,6 @@ use super::counts::Counts;
 use super::draws::Draws;
 use super::error::Error;
 use super::explain::Explainer;
-use super::figures::{Figures, PartitionFigures, StoreFigures};
 use super::gates::{self, Gates};
 use super::heat;
 use super::index::check::{IndexCheck, check_indexes};
@@ -35,17 +36,20 @@ use crate::clock::Clock;
 use crate::command::{Batch, BatchKind, Value};
 use crate::functions::{Context, Timeuuids};
 use crate::guardrails::Guardrails;
-use crate::metrics::Statements;
 use crate::partition::store::Swept;
 use crate::partition::{HeatLimits, Nodes, Stores};
 use crate::planner::{self, Plan, ddl};
 use crate::profile::Profile;
 use crate::profile::Rules;
-use crate::schema::node::{HotKey, LargePartition, Live, NodeInfo, ThroughputShown};
+use crate::schema::node::{Live, NodeInfo};
 use crate::schema::{Schema, StorageId};
-use crate::throughput::{Charges, RequestUnits};
+use crate::tasks::Tasks;
+use crate::throughput::Charges;
 
 pub use self::options::{ClockRules, Options};
+
+/// How long background work may take to end after the stores are closed, unless the caller says so.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
 
 /// What only the server knows, asked for when a view shows it.
 pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
@@ -100,15 +104,30 @@ impl Database {
         options.open().await
     }
 
-    /// Makes everything durable and closes the stores. Requests after it fail.
+    /// Makes everything durable, closes the stores and ends all background work. Requests after it fail.
     ///
     /// # Errors
     /// When the medium fails.
     pub async fn close(&self) -> Result<(), Error> {
-        self.stores
-            .close()
-            .await
-            .map_err(|error| Error::Server(error.to_string()))
+        self.close_within(CLOSE_WITHIN).await
+    }
+
+    /// As [`Database::close`]. Background work that has not ended when the time has passed since the stores were closed is aborted.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close_within(&self, within: Duration) -> Result<(), Error> {
+        self.tasks().begin_stop();
+        let closed = self.stores.close().await;
+        // Joined last: most of it ends because its store is closed.
+        self.tasks().join(within).await;
+        closed.map_err(|error| Error::Server(error.to_string()))
+    }
+
+    /// Runs background work, and joins it when the database is closed.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.catalog.tasks
     }
 
     /// Sets the source of what only the server knows, such as connected clients. The first call counts.
@@ -574,72 +593,5 @@ impl Database {
     /// Counts what physical partitions hold, before it is shown: small tables now, larger ones by the next check of sizes.
     pub async fn count_partitions(&self) {
         self.counts.count_small(&self.snapshot()).await;
-    }
-}
-
-/// Figures, for the admin port.
-impl Database {
-    fn figures(&self) -> Figures<'_> {
-        Figures {
-            catalog: &self.catalog,
-            stores: &self.stores,
-            watch: &self.watch,
-            ledger: &self.ledger,
-            counts: &self.counts,
-            logical: &self.writes.logical,
-            nodes: &self.nodes,
-            seen: &self.seen,
-            clock: &self.clock,
-            row_cache_bytes_max: self.row_cache_bytes_max,
-        }
-    }
-
-    /// Statements by kind and by table.
-    #[must_use]
-    pub fn statements(&self) -> &Arc<Statements> {
-        &self.watch.statements
-    }
-
-    /// What the stores did, together.
-    #[must_use]
-    pub fn store_figures(&self) -> StoreFigures {
-        self.figures().store_figures()
-    }
-
-    /// The physical partitions of all stored tables and views, by keyspace, table and token. What they hold is as good as the last count
-    /// ([`Database::count_partitions`]).
-    #[must_use]
-    pub fn partitions(&self) -> Vec<PartitionFigures> {
-        self.figures().partitions()
-    }
-
-    /// Request units charged since the server started, metadata included.
-    #[must_use]
-    pub fn request_units(&self) -> RequestUnits {
-        self.figures().request_units()
-    }
-
-    /// Request units charged to each table and view since the server started, by keyspace and name.
-    #[must_use]
-    pub fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
-        self.figures().table_request_units()
-    }
-
-    /// What tables and keyspaces may spend, by keyspace and table; a keyspace that shares its throughput has an entry without a table.
-    #[must_use]
-    pub fn throughput(&self) -> Vec<ThroughputShown> {
-        self.figures().throughput()
-    }
-
-    /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.
-    #[must_use]
-    pub fn hot_keys(&self) -> Vec<HotKey> {
-        self.figures().hot_keys()
-    }
-
-    /// The largest logical partitions that are known, the largest first.
-    #[must_use]
-    pub fn largest_partitions(&self) -> Vec<LargePartition> {
-        self.figures().largest_partitions()
     }
 }

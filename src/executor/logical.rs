@@ -355,6 +355,7 @@ pub(crate) struct LogicalPartitions {
     is_counting: AtomicBool,
     clock: Clock,
     timestamps: WriteClock,
+    tasks: crate::tasks::Tasks,
 }
 
 impl LogicalPartitions {
@@ -364,7 +365,7 @@ impl LogicalPartitions {
         guarded: Guarded,
         (clock, timestamps): (Clock, WriteClock),
         recorded: &[Recorded],
-        pending: &Arc<Pending>,
+        (pending, tasks): (&Arc<Pending>, crate::tasks::Tasks),
     ) -> Self {
         let cap = limits.logical_partition_bytes_max;
         let slack = cap.map_or(0, |cap| cap / 200);
@@ -395,6 +396,7 @@ impl LogicalPartitions {
             is_counting: AtomicBool::new(false),
             clock,
             timestamps,
+            tasks,
         }
     }
 
@@ -510,10 +512,8 @@ impl LogicalPartitions {
 
     /// Counts the partition that has filled its gauge.
     async fn count_named(self: &Arc<Self>, weight: &Weight) {
-        let estimate = weight
-            .partition
-            .store
-            .bytes_in(&key::table_range(weight.table.storage_id));
+        let range = key::table_range(weight.table.storage_id);
+        let estimate = weight.partition.store.bytes_in(&range);
         if estimate.bytes <= quick_bytes(self.cap) {
             return self.look_at(weight).await;
         }
@@ -524,7 +524,7 @@ impl LogicalPartitions {
             return;
         }
         let (partitions, weight) = (Arc::clone(self), weight.clone());
-        tokio::spawn(async move {
+        self.tasks.spawn("count", async move {
             partitions.look_at(&weight).await;
             partitions.is_counting.store(false, Ordering::Relaxed);
         });
@@ -573,8 +573,8 @@ impl LogicalPartitions {
     async fn watch(self: &Arc<Self>, weight: &Weight, bytes: u64) {
         let place = (weight.table.storage_id, weight.token);
         lock(&self.seen).remove(&place);
+        // The key is copied: it is part of its request's frame, which must not be kept.
         let watched = Arc::new(Watched {
-            // A copy: the key is part of its request's frame, which must not be kept.
             key: Bytes::copy_from_slice(&weight.key),
             size: Mutex::new(Size {
                 counted: bytes,
@@ -604,7 +604,7 @@ impl LogicalPartitions {
             return;
         }
         let (partitions, weight, watched) = (Arc::clone(self), weight.clone(), Arc::clone(watched));
-        tokio::spawn(async move {
+        self.tasks.spawn("count", async move {
             let sweep_at = lock(&watched.size).is_freed.then_some(now_seconds);
             if let Err(error) = partitions.count_watched(&weight, &watched, sweep_at, None).await {
                 tracing::warn!(%error, "could not count a logical partition");
@@ -613,8 +613,7 @@ impl LogicalPartitions {
         });
     }
 
-    /// Counts a watched partition anew; before that removes what nobody sees any more, if `sweep_at` (s) is given. Does nothing if
-    /// it was counted by somebody else since it had been counted `counts` times.
+    /// Recounts a watched partition, after a sweep if `sweep_at` (s) is given; not if others have recounted it since `counts`.
     async fn count_watched(
         &self,
         weight: &Weight,

@@ -93,6 +93,8 @@ counters! {
     SERVER_ERRORS = "server_errors_total";
     /// Requests that panicked; each is a bug.
     REQUEST_PANICS = "request_panics_total";
+    /// Background tasks that panicked; each is a bug, and the log and /livez name the task.
+    TASK_PANICS = "background_task_panics_total";
     /// Statements that did not get their request units at once.
     THROTTLED = "throttled_total";
     /// Statements that waited in the server for their request units until they timed out.

@@ -8,9 +8,8 @@
 use std::hint::black_box;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
-
 use crate::metrics;
+use crate::tasks::Tasks;
 
 /// Time between allocations.
 const INTERVAL: Duration = Duration::from_millis(250);
@@ -23,25 +22,23 @@ const SMALL: usize = 50;
 const SMALL_STEP_BYTES: usize = 37;
 const LARGE_BYTES: usize = 1 << 20;
 
-/// Has the allocator look at what is free, until the task is aborted.
-pub(super) fn giver_back() -> JoinHandle<()> {
-    tokio::spawn(async {
-        let (mut seen, mut quiet) = (0, 0);
-        loop {
-            tokio::time::sleep(INTERVAL).await;
-            let now = [
-                &metrics::BYTES_RECEIVED,
-                &metrics::BYTES_SENT,
-                &metrics::CONNECTIONS_CLOSED,
-            ];
-            let now = now.iter().map(|counter| counter.value()).sum::<u64>();
-            quiet = if now == seen { quiet + 1 } else { 0 };
-            seen = now;
-            if quiet < QUIET_MAX {
-                allocate();
-            }
+/// Lets the allocator return free memory, as long as clients send and receive and a while longer.
+pub(super) fn spawn_returns(tasks: &Tasks) {
+    let (mut seen, mut quiet) = (0, 0);
+    tasks.every("return of free memory", INTERVAL, move || {
+        let now = [
+            &metrics::BYTES_RECEIVED,
+            &metrics::BYTES_SENT,
+            &metrics::CONNECTIONS_CLOSED,
+        ];
+        let now = now.iter().map(|counter| counter.value()).sum::<u64>();
+        quiet = if now == seen { quiet + 1 } else { 0 };
+        seen = now;
+        if quiet < QUIET_MAX {
+            allocate();
         }
-    })
+        std::future::ready(())
+    });
 }
 
 /// Some microseconds; nothing is written to what is allocated.

@@ -22,6 +22,7 @@ mod held;
 pub mod identity;
 mod incoming;
 mod inflight;
+mod jobs;
 mod limits;
 mod listener;
 pub mod log;

@@ -5,24 +5,20 @@ use std::path::Path;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::task::JoinHandle;
 use uuid::Uuid;
 
 use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
-use super::{Bound, Certificates, Events, Looked, Requests, Server, Session, StartError, memory};
+use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
 use crate::partition::faults::PlanError;
-use crate::partition::{HeatLimits, nodes, store};
+use crate::partition::{nodes, store};
 use crate::permissions;
 use crate::profile::Profile;
 use crate::schema::node::{Client, Live, NodeInfo, Peer};
-
-/// Time between looks whether physical partitions are due.
-const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Time between looks whether data can still be read.
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -71,8 +67,8 @@ pub struct Running {
     admin: Option<Admin>,
     certificates: Option<Certificates>,
     identity: Option<Identity>,
-    /// What is done behind the requests.
-    behind: Vec<JoinHandle<()>>,
+    /// How long background work may take to end.
+    stop_within: Duration,
 }
 
 impl Running {
@@ -136,36 +132,14 @@ impl Running {
                 durability: config.durability.clone(),
             })
         });
-        let mut behind = Vec::new();
-        behind.push(memory::giver_back());
-        let its_nodes = Arc::clone(database.nodes());
-        behind.push(tokio::spawn(async move { its_nodes.keep_time().await }));
-        if !config.sweep_interval.is_zero() {
-            behind.push(sweeper(Arc::clone(&database), config.sweep_interval));
-        }
-        if !config.partition_check_interval.is_zero() {
-            let (limits, interval) = (config.partitions, config.partition_check_interval);
-            behind.push(partitioner(Arc::clone(&database), limits, interval));
-        }
-        if !config.throughput.split_delay.is_zero() {
-            behind.push(grower(Arc::clone(&database)));
-        }
-        if !config.heat_check_interval.is_zero() {
-            let (limits, interval) = (config.heat, config.heat_check_interval);
-            behind.push(heat_looker(Arc::clone(&database), limits, interval));
-        }
-        if let Some(certificates) = certificates.clone()
-            && !config.tls_reload_interval.is_zero()
-        {
-            behind.push(certificate_looker(certificates, config.tls_reload_interval));
-        }
+        jobs::spawn(config, &database, certificates.as_ref());
         Ok(Self {
             certificates,
             server,
             database,
-            behind,
             admin,
             identity,
+            stop_within: config.server.limits.drain,
         })
     }
 
@@ -197,7 +171,7 @@ impl Running {
     /// What cannot be used is logged, and the old certificate stays.
     pub fn look_at_certificate(&self, in_any_case: bool) {
         if let Some(certificates) = &self.certificates {
-            look_at(certificates, in_any_case);
+            jobs::look_at(certificates, in_any_case);
         }
     }
 
@@ -223,12 +197,7 @@ impl Running {
         if let Some(admin) = self.admin {
             admin.stop().await;
         }
-        for task in self.behind {
-            task.abort();
-            // Only that it has ended matters: these may stop anywhere.
-            drop(task.await);
-        }
-        self.database.close().await
+        self.database.close_within(self.stop_within).await
     }
 }
 
@@ -317,87 +286,6 @@ pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<I
     database.close().await.map_err(failed)?;
     drop(look);
     Ok(found)
-}
-
-/// Sweeps every table, waits, and again. A sweep that fails is logged; the next one tries again.
-fn sweeper(database: Arc<Database>, interval: Duration) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(interval).await;
-            match database.sweep().await {
-                Ok(swept) => tracing::debug!(
-                    rows_removed = swept.rows_removed,
-                    rows_shrunk = swept.rows_shrunk,
-                    deletions_removed = swept.deletions_removed,
-                    "swept"
-                ),
-                Err(error) => tracing::warn!(%error, "a clean-up failed"),
-            }
-        }
-    })
-}
-
-/// Splits physical partitions that have grown too large, waits, and again. A check that fails is logged; the next one tries again.
-fn partitioner(database: Arc<Database>, limits: executor::PartitionLimits, interval: Duration) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        let mut sizes = executor::PartitionSizes::default();
-        loop {
-            tokio::time::sleep(interval).await;
-            match database.repartition(limits, &mut sizes).await {
-                Ok(done) if done == executor::Repartitioned::default() => {}
-                Ok(done) => tracing::info!(
-                    splits = done.splits,
-                    merges = done.merges,
-                    "physical partitions changed"
-                ),
-                Err(error) => tracing::warn!(%error, "a look at the sizes of physical partitions failed"),
-            }
-        }
-    })
-}
-
-/// Makes physical partitions that throughput has asked for when their time has come.
-fn grower(database: Arc<Database>) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(GROWTH_CHECK_INTERVAL).await;
-            match database.grow_due().await {
-                Ok(0) => {}
-                Ok(tables) => tracing::info!(tables, "physical partitions made for more throughput"),
-                Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be made"),
-            }
-        }
-    })
-}
-
-/// Splits physical partitions of which too much is asked, waits, and again. A look that fails is logged; the next one tries again.
-fn heat_looker(database: Arc<Database>, limits: HeatLimits, interval: Duration) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(interval).await;
-            if let Err(error) = database.look_at_heat(&limits).await {
-                tracing::warn!(%error, "a look at the heat of physical partitions failed");
-            }
-        }
-    })
-}
-
-fn look_at(certificates: &Certificates, in_any_case: bool) {
-    match certificates.look(in_any_case) {
-        Looked::Unchanged => {}
-        Looked::Replaced => tracing::info!("new connections are given the certificate that is in the file now"),
-        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
-    }
-}
-
-/// Looks whether the files of the certificate have changed, waits, and again.
-fn certificate_looker(certificates: Certificates, interval: Duration) -> JoinHandle<()> {
-    tokio::spawn(async move {
-        loop {
-            tokio::time::sleep(interval).await;
-            look_at(&certificates, false);
-        }
-    })
 }
 
 /// Connections for which there are open files, with a quarter of them left to the data: connections must not take the last.

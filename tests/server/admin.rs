@@ -21,6 +21,7 @@ use helenus::wire::Version;
 
 async fn start(data: &str) -> (TestServer, SocketAddr) {
     let given = [
+        ("drain-seconds", "2"),
         ("data", data),
         ("listen", "127.0.0.1:0"),
         ("admin-listen", "127.0.0.1:0"),
@@ -285,6 +286,34 @@ async fn it_is_live_and_ready_until_writes_fail() {
     let (server, admin) = start(&format!("file:{}", folder.path().join("data").display())).await;
     assert!(get_json::<Readiness>(admin, "/readyz").ready);
     server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_background_task_that_panics_is_named_and_none_outlives_the_stop() {
+    let (server, admin) = start("memory:").await;
+    let tasks = server.database().tasks().clone();
+    tasks.spawn("seeded task", async { panic!("seeded") });
+    tasks.spawn("endless task", std::future::pending());
+    let shown = async {
+        while !get(admin, "/livez").contains("background task panicked: seeded task, times: 1\n") {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), shown).await.unwrap();
+    assert!(get(admin, "/livez").starts_with("ok\n"));
+    assert!(
+        sample(
+            &parse(&get(admin, "/metrics")),
+            "helenus_background_task_panics_total",
+            "helenus_background_task_panics_total",
+            None
+        ) >= 1.0
+    );
+    // The endless task is cut off when the time is over; the server's own have ended by then.
+    server.stop().await.unwrap();
+    tokio::time::timeout(Duration::from_secs(1), tasks.join(Duration::from_secs(60)))
+        .await
+        .unwrap();
 }
 
 #[tokio::test]

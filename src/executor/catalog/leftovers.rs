@@ -34,6 +34,7 @@ use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
 use crate::partition::{Consistency, StoreId, Stores, TablePartitions};
 use crate::schema::StorageId;
+use crate::tasks::Tasks;
 
 pub(super) const GARBAGE: &[u8] = b"!garbage";
 pub(super) const NEXT_STORE: &[u8] = b"!next_store";
@@ -204,12 +205,24 @@ pub(super) struct Leftovers {
     ranges: Arc<watch::Sender<BTreeSet<Moved>>>,
     /// Lives as long as this.
     alive: Arc<()>,
+    tasks: Tasks,
+}
+
+/// Waits until no request goes by these partition maps any more. False: the stop came first, and the next start goes on.
+async fn all_left(tasks: &Tasks, maps: impl IntoIterator<Item = Arc<TablePartitions>>) -> bool {
+    for map in maps {
+        if tasks.unless_stopped(TablePartitions::when_left(map)).await.is_none() {
+            return false;
+        }
+    }
+    true
 }
 
 impl Leftovers {
-    pub(super) fn new(stores: Stores) -> Self {
+    pub(super) fn new(stores: Stores, tasks: Tasks) -> Self {
         Self {
             stores,
+            tasks,
             ranges: Arc::default(),
             alive: Arc::default(),
         }
@@ -221,10 +234,10 @@ impl Leftovers {
             leftovers.insert(moved);
         });
         let (stores, leftovers) = (self.stores.clone(), Arc::clone(&self.ranges));
-        let alive = Arc::downgrade(&self.alive);
-        tokio::spawn(async move {
-            for list in old {
-                TablePartitions::when_left(list).await;
+        let (alive, tasks) = (Arc::downgrade(&self.alive), self.tasks.clone());
+        self.tasks.spawn("removal of moved rows", async move {
+            if !all_left(&tasks, old).await {
+                return;
             }
             loop {
                 match empty_moved(&stores, &moved).await {
@@ -233,7 +246,9 @@ impl Leftovers {
                     Err(_) if alive.strong_count() == 0 => return,
                     Err(error) => {
                         tracing::warn!(store = moved.store.0, %error, "rows that were moved stay for a while");
-                        stores.main().pause(PAUSE).await;
+                        if tasks.unless_stopped(stores.main().pause(PAUSE)).await.is_none() {
+                            return;
+                        }
                     }
                 }
             }
@@ -298,10 +313,10 @@ impl Leftovers {
     /// Removes a store that no list in force names, when no request goes by these lists any more; then its record. The record that gives
     /// the store up is durable before.
     pub(super) fn remove_store(&self, id: StoreId, old: Vec<Arc<TablePartitions>>) {
-        let stores = self.stores.clone();
-        tokio::spawn(async move {
-            for list in old {
-                TablePartitions::when_left(list).await;
+        let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
+        self.tasks.spawn("removal of a store", async move {
+            if !all_left(&tasks, old).await {
+                return;
             }
             let removed = match stores.make_durable(stores.main()).await {
                 Ok(()) => stores.remove(id).await,
@@ -322,10 +337,10 @@ impl Leftovers {
     /// Removes the rows, or index entries, of a number that no table or index has any more, when no request and no move goes by its
     /// last list (`None`: it had none) any more: what they write or copy after the removal would belong to no table and stay for ever.
     pub(super) fn remove_number(&self, id: StorageId, old: Option<Arc<TablePartitions>>) {
-        let stores = self.stores.clone();
-        tokio::spawn(async move {
-            if let Some(list) = old {
-                TablePartitions::when_left(list).await;
+        let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
+        self.tasks.spawn("removal of dropped rows", async move {
+            if !all_left(&tasks, old).await {
+                return;
             }
             if let Err(error) = remove_garbage(&stores, id).await {
                 tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");

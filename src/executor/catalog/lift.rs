@@ -286,10 +286,9 @@ impl Catalog {
 
     /// Resolves a change in doubt even if no request asks: writers may wait at a gate.
     fn settle_behind(self: &Arc<Self>) {
-        let (catalog, main) = (Arc::downgrade(self), self.main().clone());
-        tokio::spawn(async move {
-            loop {
-                main.pause(PAUSE).await;
+        let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
+        self.tasks.spawn("resolution of a change in doubt", async move {
+            while tasks.unless_stopped(main.pause(PAUSE)).await.is_some() {
                 let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_unsure()) else {
                     return;
                 };

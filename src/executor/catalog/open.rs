@@ -28,6 +28,7 @@ use crate::partition::Stores;
 use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, record, system};
+use crate::tasks::Tasks;
 
 /// What the catalog space held.
 #[derive(Default)]
@@ -118,7 +119,7 @@ impl Catalog {
         data_centers: Vec<(String, usize)>,
         offers: Offers,
         rules: Rules,
-        timestamps: WriteClock,
+        (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
         let recorded = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
@@ -168,7 +169,7 @@ impl Catalog {
                 }
             }
         }
-        let leftovers = Leftovers::new(stores.clone());
+        let leftovers = Leftovers::new(stores.clone(), tasks.clone());
         let catalog = Self {
             current: ArcSwap::from_pointee(Snapshot {
                 schema: Arc::clone(&schema),
@@ -200,6 +201,7 @@ impl Catalog {
             next_batch: AtomicU64::new(0),
             moving: Mutex::default(),
             leftovers,
+            tasks,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         let unfinished = Unfinished {

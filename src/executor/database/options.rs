@@ -27,6 +27,7 @@ use crate::partition::store::{self, Url};
 use crate::partition::{Nodes, Stores, Stripes};
 use crate::profile::{Account, Profile, Rules};
 use crate::schema::node::NodeInfo;
+use crate::tasks::Tasks;
 use crate::throughput::Coefficients;
 
 /// How a database is opened.
@@ -114,6 +115,7 @@ impl Options {
             profile: self.profile,
             account: self.account,
         };
+        let tasks = Tasks::default();
         let (catalog, unfinished) = Catalog::open(
             stores.clone(),
             self.clock.clone(),
@@ -121,7 +123,7 @@ impl Options {
             data_centers,
             offers,
             rules,
-            write_clock.clone(),
+            (write_clock.clone(), tasks.clone()),
         )
         .await?;
         batch_log::replay_all(&catalog, &unfinished.batches).await?;
@@ -135,7 +137,13 @@ impl Options {
         let (bytes, tombstones) = (rails.partition_bytes, rails.partition_tombstones);
         let guarded = Guarded { bytes, tombstones };
         let times = (self.clock.clone(), write_clock.clone());
-        let logical = LogicalPartitions::new(&self.limits, guarded, times, &catalog.logical, &catalog.pending);
+        let logical = LogicalPartitions::new(
+            &self.limits,
+            guarded,
+            times,
+            &catalog.logical,
+            (&catalog.pending, tasks),
+        );
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
         Ok(Database {

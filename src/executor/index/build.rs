@@ -13,6 +13,7 @@ use super::{Indexes, Progress, Record, record_key};
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
 use crate::partition::{StoreId, Stores};
 use crate::schema::StorageId;
+use crate::tasks::Tasks;
 
 /// Rows of one step: a few milliseconds of the committer's time.
 const STEP_ROWS: usize = 1024;
@@ -40,11 +41,11 @@ pub(crate) struct Build {
 
 impl Build {
     /// Builds behind; ends when it is done, when the index goes, or when the store is closed.
-    pub(crate) fn start(self) {
-        tokio::spawn(self.run());
+    pub(crate) fn start(self, tasks: &Tasks) {
+        tasks.spawn("index build", self.run(tasks.clone()));
     }
 
-    async fn run(mut self) {
+    async fn run(mut self, tasks: Tasks) {
         let indexes = Arc::clone(&self.indexes);
         let Ok(_slot) = indexes.slots.acquire().await else {
             return;
@@ -75,7 +76,9 @@ impl Build {
                 Err(store::Error::Closed) => return,
                 Err(error) => {
                     tracing::warn!(index = self.index, %error, "the build of an index waits");
-                    tokio::time::sleep(pause).await;
+                    if tasks.unless_stopped(tokio::time::sleep(pause)).await.is_none() {
+                        return;
+                    }
                     pause = (pause * 2).min(PAUSE_MAX);
                 }
             }

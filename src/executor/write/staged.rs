@@ -188,7 +188,8 @@ impl Staged {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
                 let (request, nodes, catalog) = (*request, Arc::clone(&room.nodes), Arc::clone(&room.catalog));
                 let now_seconds = room.clock.now_seconds();
-                let committing = tokio::spawn(async move {
+                let tasks = room.catalog.tasks.clone();
+                let committing = tasks.carry("commit", async move {
                     let mut commits = Vec::new();
                     let each = |committed, marked| commits.push((committed, marked));
                     let outcome = if is_logged {

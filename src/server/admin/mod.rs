@@ -1,7 +1,8 @@
 //! The admin port: HTTP on an address of this machine's own, for probes, scrapers and `helenus status`.
 //!
 //! ```text
-//! GET /livez            200 «ok»: the process answers; 503 when data can no longer be read, and the process is about to end
+//! GET /livez            200 «ok»: the process answers; a line for each background task that panicked since the start.
+//!                       503 when data can no longer be read, and the process is about to end
 //! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
 //! GET /metrics          Prometheus's text format (prometheus.rs)
 //! GET /api/status       the whole server in one object (report.rs)
@@ -283,8 +284,13 @@ async fn scrape(State(shared): Shape) -> Response {
 
 async fn live(State(shared): Shape) -> Response {
     const PLAIN: &str = "text/plain; charset=utf-8";
-    match shared.gatherer.database().lost() {
-        None => text(PLAIN, "ok\n".to_owned()),
+    let database = shared.gatherer.database();
+    match database.lost() {
+        None => {
+            let panics = database.tasks().panics().into_iter();
+            let lines = panics.map(|(task, count)| format!("background task panicked: {task}, times: {count}\n"));
+            text(PLAIN, std::iter::once("ok\n".to_owned()).chain(lines).collect())
+        }
         Some(why) => answer(
             StatusCode::SERVICE_UNAVAILABLE,
             PLAIN,

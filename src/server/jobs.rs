@@ -1,0 +1,106 @@
+//! The periodic jobs of a server: one line in [`spawn`] each. The database's [`Tasks`](crate::tasks::Tasks) owns them.
+//!
+//! A round that fails is logged; the next round tries again. The stop cancels a round wherever it is.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use tokio::sync::Mutex;
+
+use super::{Certificates, Looked, memory};
+use crate::config::Config;
+use crate::executor::{Database, PartitionLimits, PartitionSizes, Repartitioned};
+use crate::partition::HeatLimits;
+
+/// Time between looks for tables that are due to get more physical partitions.
+const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Starts the jobs that the settings ask for; an interval of zero switches a job off.
+pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
+    let tasks = database.tasks();
+    let every = |interval: Duration| (!interval.is_zero()).then_some(interval);
+    memory::spawn_returns(tasks);
+    let nodes = Arc::clone(database.nodes());
+    tasks.until_stop("times of the fault plan", async move { nodes.keep_time().await });
+    if let Some(interval) = every(config.sweep_interval) {
+        let database = Arc::clone(database);
+        tasks.every("sweep", interval, move || sweep(Arc::clone(&database)));
+    }
+    if let Some(interval) = every(config.partition_check_interval) {
+        let (database, limits) = (Arc::clone(database), config.partitions);
+        let sizes = Arc::new(Mutex::new(PartitionSizes::default()));
+        tasks.every("size check", interval, move || {
+            check_sizes(Arc::clone(&database), limits, Arc::clone(&sizes))
+        });
+    }
+    if every(config.throughput.split_delay).is_some() {
+        let database = Arc::clone(database);
+        tasks.every("growth check", GROWTH_CHECK_INTERVAL, move || {
+            grow(Arc::clone(&database))
+        });
+    }
+    if let Some(interval) = every(config.heat_check_interval) {
+        let (database, limits) = (Arc::clone(database), config.heat);
+        tasks.every("heat check", interval, move || {
+            check_heat(Arc::clone(&database), limits)
+        });
+    }
+    if let (Some(interval), Some(certificates)) = (every(config.tls_reload_interval), certificates) {
+        let certificates = certificates.clone();
+        tasks.every("certificate check", interval, move || {
+            look_at(&certificates, false);
+            std::future::ready(())
+        });
+    }
+}
+
+/// Sweeps every table.
+async fn sweep(database: Arc<Database>) {
+    match database.sweep().await {
+        Ok(swept) => tracing::debug!(
+            rows_removed = swept.rows_removed,
+            rows_shrunk = swept.rows_shrunk,
+            deletions_removed = swept.deletions_removed,
+            "swept"
+        ),
+        Err(error) => tracing::warn!(%error, "a sweep failed"),
+    }
+}
+
+/// Splits physical partitions that have grown too large.
+async fn check_sizes(database: Arc<Database>, limits: PartitionLimits, sizes: Arc<Mutex<PartitionSizes>>) {
+    match database.repartition(limits, &mut *sizes.lock().await).await {
+        Ok(done) if done == Repartitioned::default() => {}
+        Ok(done) => tracing::info!(
+            splits = done.splits,
+            merges = done.merges,
+            "physical partitions changed"
+        ),
+        Err(error) => tracing::warn!(%error, "a check of the sizes of physical partitions failed"),
+    }
+}
+
+/// Makes the physical partitions that throughput asked for, when their time has come.
+async fn grow(database: Arc<Database>) {
+    match database.grow_due().await {
+        Ok(0) => {}
+        Ok(tables) => tracing::info!(tables, "physical partitions made for more throughput"),
+        Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be made"),
+    }
+}
+
+/// Splits physical partitions that use too many request units.
+async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
+    if let Err(error) = database.look_at_heat(&limits).await {
+        tracing::warn!(%error, "a check of the heat of physical partitions failed");
+    }
+}
+
+/// Loads the certificate if its files have changed; `in_any_case`: even if they have not.
+pub(super) fn look_at(certificates: &Certificates, in_any_case: bool) {
+    match certificates.look(in_any_case) {
+        Looked::Unchanged => {}
+        Looked::Replaced => tracing::info!("new connections get the certificate that is in the file now"),
+        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+    }
+}
