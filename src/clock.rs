@@ -1,7 +1,7 @@
 //! Time as a value: the only room that reads the system clock.
 //!
 //! Everything that needs the time takes a [`Clock`]. [`Clock::system`] is the machine's; [`Clock::manual`] stands still until a
-//! test moves it. Wall time dates writes ([`Timestamps`]) and expires cells; monotonic time measures durations and deadlines.
+//! test moves it; [`Clock::movable`] runs like the machine's and can be moved ahead, stopped and started. Wall time dates writes ([`Timestamps`]) and expires cells; monotonic time measures durations and deadlines.
 //!
 //! Timestamps of writes: they rise strictly, across restarts too, because every store keeps a [`TimeMark`] of them.
 //!
@@ -19,6 +19,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
+use tokio::sync::Notify;
+
 /// A source of wall and monotonic time. Cheap to clone; clones of a manual clock move together.
 #[derive(Clone, Debug)]
 pub struct Clock(Source);
@@ -34,6 +36,79 @@ enum Source {
         /// How far wall time has been set from where it would be.
         set_micros: Arc<AtomicI64>,
     },
+    Movable(Arc<Movable>),
+}
+
+/// A clock that runs and can be moved.
+#[derive(Debug)]
+struct Movable {
+    origin: Instant,
+    started_micros: i64,
+    /// How far monotonic time was moved ahead, µs. Never falls.
+    moved_micros: AtomicI64,
+    /// How far of that wall time was taken back, µs.
+    reset_micros: AtomicI64,
+    /// Microseconds since `origin` at which the clock was stopped; `i64::MIN`: it runs.
+    stopped_micros: AtomicI64,
+    /// Wakes those that sleep.
+    moved: Notify,
+}
+
+impl Movable {
+    /// Time since this clock was made, as it shows it, µs.
+    fn passed_micros(&self) -> i64 {
+        let stopped = self.stopped_micros.load(Ordering::SeqCst);
+        let passed = if stopped == i64::MIN {
+            self.machine_micros()
+        } else {
+            stopped
+        };
+        passed.saturating_add(self.moved_micros.load(Ordering::SeqCst))
+    }
+
+    /// Time since this clock was made, as the machine has it, µs.
+    fn machine_micros(&self) -> i64 {
+        i64::try_from(self.origin.elapsed().as_micros()).unwrap_or(i64::MAX)
+    }
+
+    fn wall_micros(&self) -> i64 {
+        let wall = self.started_micros.saturating_add(self.passed_micros());
+        wall.saturating_sub(self.reset_micros.load(Ordering::SeqCst))
+    }
+
+    fn advance(&self, micros: i64) {
+        self.moved_micros.fetch_add(micros, Ordering::SeqCst);
+        self.moved.notify_waiters();
+    }
+
+    /// Runs again from where it stopped: what the machine went on meanwhile is left out.
+    fn run(&self) {
+        let stopped = self.stopped_micros.swap(i64::MIN, Ordering::SeqCst);
+        if stopped != i64::MIN {
+            let left_out = self.machine_micros().saturating_sub(stopped);
+            self.moved_micros.fetch_sub(left_out, Ordering::SeqCst);
+            self.moved.notify_waiters();
+        }
+    }
+
+    async fn sleep(&self, length: Duration) {
+        let length = i64::try_from(length.as_micros()).unwrap_or(i64::MAX);
+        let until = self.passed_micros().saturating_add(length);
+        loop {
+            // Registered before the clock is read, so that no move between is missed.
+            let moved = self.moved.notified();
+            let left = until.saturating_sub(self.passed_micros());
+            let Some(left) = u64::try_from(left).ok().filter(|left| *left > 0) else {
+                return;
+            };
+            if self.stopped_micros.load(Ordering::SeqCst) == i64::MIN {
+                // Whichever comes first, the clock is read again.
+                let _ = tokio::time::timeout(Duration::from_micros(left), moved).await;
+            } else {
+                moved.await;
+            }
+        }
+    }
 }
 
 impl Clock {
@@ -54,6 +129,75 @@ impl Clock {
         })
     }
 
+    /// A clock that begins at the machine's time, runs like it, and can be moved ahead, stopped and started.
+    #[must_use]
+    #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
+    pub fn movable() -> Self {
+        let origin = Instant::now();
+        Self(Source::Movable(Arc::new(Movable {
+            origin,
+            started_micros: Self::system().wall_micros(),
+            moved_micros: AtomicI64::new(0),
+            reset_micros: AtomicI64::new(0),
+            stopped_micros: AtomicI64::new(i64::MIN),
+            moved: Notify::new(),
+        })))
+    }
+
+    /// Whether it is one of [`Clock::movable`].
+    #[must_use]
+    pub const fn is_movable(&self) -> bool {
+        matches!(self.0, Source::Movable(_))
+    }
+
+    /// Whether a movable clock is stopped.
+    #[must_use]
+    pub fn is_stopped(&self) -> bool {
+        match &self.0 {
+            Source::Movable(movable) => movable.stopped_micros.load(Ordering::SeqCst) != i64::MIN,
+            Source::System { .. } | Source::Manual { .. } => false,
+        }
+    }
+
+    /// Stops a movable clock. Does nothing to other clocks.
+    pub fn stop(&self) {
+        if let Source::Movable(movable) = &self.0 {
+            let now = movable.machine_micros();
+            // An error means that it is stopped already: it stays where it is.
+            let _ = movable
+                .stopped_micros
+                .compare_exchange(i64::MIN, now, Ordering::SeqCst, Ordering::SeqCst);
+        }
+    }
+
+    /// Lets a stopped movable clock run again. Does nothing to other clocks.
+    pub fn run(&self) {
+        if let Source::Movable(movable) = &self.0 {
+            movable.run();
+        }
+    }
+
+    /// Takes wall time of a movable clock back to the machine's and lets it run. Monotonic time stays ahead, since it never goes back.
+    pub fn reset_wall(&self) {
+        if let Source::Movable(movable) = &self.0 {
+            movable.run();
+            let ahead = self.ahead_of_machine_micros();
+            movable.reset_micros.fetch_add(ahead, Ordering::SeqCst);
+        }
+    }
+
+    /// How far a movable clock's wall time is ahead of the machine's, µs; 0 for other clocks.
+    #[must_use]
+    pub fn ahead_of_machine_micros(&self) -> i64 {
+        match &self.0 {
+            Source::Movable(movable) => {
+                let machine = movable.started_micros.saturating_add(movable.machine_micros());
+                movable.wall_micros().saturating_sub(machine)
+            }
+            Source::System { .. } | Source::Manual { .. } => 0,
+        }
+    }
+
     /// Microseconds since 1970-01-01 UTC. May step backwards with the machine's clock.
     #[must_use]
     #[expect(clippy::disallowed_methods, reason = "the one place that reads the system clock")]
@@ -66,6 +210,7 @@ impl Clock {
             Source::Manual { micros, set_micros, .. } => micros
                 .load(Ordering::SeqCst)
                 .saturating_add(set_micros.load(Ordering::SeqCst)),
+            Source::Movable(movable) => movable.wall_micros(),
         }
     }
 
@@ -86,20 +231,29 @@ impl Clock {
                 let passed = micros.load(Ordering::SeqCst).saturating_sub(*started_micros);
                 Duration::from_micros(u64::try_from(passed).unwrap_or(0))
             }
+            Source::Movable(movable) => Duration::from_micros(u64::try_from(movable.passed_micros()).unwrap_or(0)),
         }
     }
 
-    /// Waits while the system's clock goes on. A manual clock goes on only when a test moves it, so there is nothing to wait for.
+    /// Waits until this much time has passed by a clock that runs. A manual clock goes on only when a test moves it, so there is nothing
+    /// to wait for.
     pub async fn sleep(&self, length: Duration) {
-        if let Source::System { .. } = &self.0 {
-            tokio::time::sleep(length).await;
+        match &self.0 {
+            Source::System { .. } => tokio::time::sleep(length).await,
+            Source::Movable(movable) => movable.sleep(length).await,
+            Source::Manual { .. } => {}
         }
     }
 
-    /// Moves a manual clock forward. Does nothing to the system's clock.
+    /// Moves a manual or movable clock forward. Does nothing to the system's clock.
     pub fn advance(&self, by: Duration) {
-        if let Source::Manual { micros, .. } = &self.0 {
-            micros.fetch_add(i64::try_from(by.as_micros()).unwrap_or(i64::MAX), Ordering::SeqCst);
+        let by = i64::try_from(by.as_micros()).unwrap_or(i64::MAX);
+        match &self.0 {
+            Source::Manual { micros, .. } => {
+                micros.fetch_add(by, Ordering::SeqCst);
+            }
+            Source::Movable(movable) => movable.advance(by),
+            Source::System { .. } => {}
         }
     }
 
@@ -183,6 +337,12 @@ impl Timestamps {
             jump_max,
             has_jumped: AtomicBool::new(false),
         }))
+    }
+
+    /// Forgets every timestamp that was given: for a database whose data is gone and whose clock went back.
+    pub fn reset(&self) {
+        self.0.given.store(i64::MIN, Ordering::Relaxed);
+        self.confirm();
     }
 
     /// The clock.
@@ -375,6 +535,49 @@ mod tests {
         clock.advance(Duration::from_secs(2));
         clock.set_wall_by(-3_000_000);
         assert_eq!((clock.wall_seconds(), clock.monotonic()), (4, Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_movable_clock_runs_moves_and_stops() {
+        let clock = Clock::movable();
+        assert!(clock.is_movable() && !Clock::system().is_movable());
+        let (wall, monotonic) = (clock.wall_micros(), clock.monotonic());
+        clock.advance(Duration::from_secs(3600));
+        assert!(clock.wall_micros() >= wall + 3_600_000_000);
+        assert!(clock.monotonic() >= monotonic + Duration::from_secs(3600));
+        assert_eq!(clock.ahead_of_machine_micros(), 3_600_000_000);
+
+        clock.stop();
+        clock.stop();
+        let (wall, monotonic) = (clock.wall_micros(), clock.monotonic());
+        std::thread::sleep(Duration::from_millis(2));
+        assert_eq!(
+            (clock.wall_micros(), clock.monotonic(), clock.is_stopped()),
+            (wall, monotonic, true)
+        );
+        clock.run();
+        assert!(
+            clock.wall_micros() < wall + 1_000_000,
+            "what passed meanwhile is left out"
+        );
+
+        let monotonic = clock.monotonic();
+        clock.reset_wall();
+        assert_eq!(clock.ahead_of_machine_micros(), 0);
+        assert!(clock.monotonic() >= monotonic, "monotonic time never goes back");
+    }
+
+    #[tokio::test]
+    async fn who_sleeps_by_a_movable_clock_wakes_when_it_is_moved() {
+        let clock = Clock::movable();
+        clock.stop();
+        let sleeper = clock.clone();
+        let sleeps = tokio::spawn(async move { sleeper.sleep(Duration::from_secs(3600)).await });
+        while !sleeps.is_finished() {
+            clock.advance(Duration::from_secs(600));
+            tokio::task::yield_now().await;
+        }
+        sleeps.await.unwrap();
     }
 
     #[test]

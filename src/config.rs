@@ -14,7 +14,7 @@ use std::time::Duration;
 
 use self::access::{credentials, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
 use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput};
-pub use self::settings::{SETTINGS, Setting};
+pub use self::settings::{SECRETS, SETTINGS, Setting};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::executor::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
@@ -51,6 +51,8 @@ pub struct Config {
     pub tls_reload_interval: Duration,
     /// Where figures are served; `None`: nowhere.
     pub admin_listen: Option<SocketAddr>,
+    /// What a request must have to change something through the admin port; `None`: the server draws it.
+    pub admin_token: Option<String>,
     /// What clients are told to connect to; `None`: the first address listened on.
     pub broadcast_address: Option<IpAddr>,
     /// As clients see it.
@@ -148,6 +150,7 @@ impl Config {
             durability: values.text("durability").unwrap_or_default().to_owned(),
             server,
             admin_listen,
+            admin_token: values.text("admin-token").map(str::to_owned),
             tls_reload_interval: values.seconds("tls-reload-seconds")?,
             broadcast_address: values.optional("broadcast-address")?,
             cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),
@@ -212,7 +215,7 @@ impl Config {
                 .iter()
                 .map(|(setting, values, _)| {
                     // Whoever reads the settings need not learn the key.
-                    let is_secret = setting.name == "account-key" && !values.is_empty();
+                    let is_secret = SECRETS.contains(&setting.name) && !values.is_empty();
                     let value = if is_secret { "***".to_owned() } else { values.join(",") };
                     (setting.name.into(), value)
                 })

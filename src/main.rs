@@ -11,7 +11,7 @@ use helenus::advice::{self, Script};
 use helenus::cli::record::{ServerRecord, Written};
 use helenus::cli::{self, warnings};
 use helenus::clock::Clock;
-use helenus::config::{Config, LogFormat, Origin, SETTINGS, Setting, Values, variable};
+use helenus::config::{Config, LogFormat, Origin, SECRETS, SETTINGS, Setting, Values, variable};
 use helenus::permissions;
 use helenus::server::admin::{client, print};
 use helenus::server::log::HumanFields;
@@ -210,7 +210,7 @@ fn check(values: &Values) -> Result<ExitCode, Failure> {
             .map(|value| toml::Value::from(value.as_str()).to_string())
             .collect();
         let value = match (quoted.as_slice(), setting.repeatable) {
-            ([_, ..], _) if setting.name == "account-key" => {
+            ([_, ..], _) if SECRETS.contains(&setting.name) => {
                 writeln!(out, "# {} is set  # {origin}", setting.name)?;
                 continue;
             }
@@ -425,7 +425,12 @@ fn serve(config: &Config) -> Result<ExitCode, Failure> {
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
         let mut hang_up = signal(SignalKind::hangup())?;
-        let running = Running::start(config, Clock::system(), seed()?).await?;
+        // Dates in the future do no harm to data that ends with the process.
+        let clock = match data_directory(config) {
+            Some(_) => Clock::system(),
+            None => Clock::movable(),
+        };
+        let running = Running::start(config, clock, seed()?).await?;
         let written = announce(config, &running)?;
         let mut stdin_ends = std::pin::pin!(stdin_ends(config));
         let lost = loop {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::executor::Database;
+use crate::server::reset::{Keep, reset};
 use crate::server::run::{RunError, Running, THREAD_STACK_BYTES};
 use tokio::runtime::{Builder, Runtime};
 
@@ -169,6 +170,14 @@ impl TestServer {
     /// Moves the server's time.
     pub fn advance(&self, by: Duration) {
         self.clock.advance(by);
+    }
+
+    /// Empties the server as between two tests: see [`crate::server::reset`]. Its clock stays where it is, since it may not go back.
+    ///
+    /// # Errors
+    /// A statement of the reset failed.
+    pub async fn reset(&self, keep: Keep) -> Result<(), crate::executor::Error> {
+        reset(self.database(), self.running.events(), &self.clock, keep).await
     }
 
     /// Ends as the program does on SIGTERM: what is in work is answered, the data is closed.

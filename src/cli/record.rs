@@ -1,7 +1,7 @@
 //! The record of a running server, for test harnesses and for the program's other verbs.
 //!
 //! ```json
-//! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"account":null,"key":null,"certificate_pem":null,"pid":4711}
+//! {"api":1,"cql":"127.0.0.1:9042","tls":null,"admin":null,"token":null,"account":null,"key":null,"certificate_pem":null,"pid":4711}
 //! ```
 //! One line. `api` rises when a field changes its meaning; a reader refuses a number that it does not know. New fields may appear.
 
@@ -33,6 +33,8 @@ pub struct ServerRecord {
     pub tls: Option<String>,
     /// The admin port; `None`: off.
     pub admin: Option<String>,
+    /// The token of requests that change something through the admin port; `None`: the port is off.
+    pub token: Option<String>,
     /// The user that clients log in as; `None`: no login.
     pub account: Option<String>,
     /// Its password or key.
@@ -98,6 +100,7 @@ impl ServerRecord {
             cql: first(server.addresses()),
             tls: first(server.tls_addresses()),
             admin: running.admin_address().map(|address| address.to_string()),
+            token: running.admin_token().map(str::to_owned),
             account,
             key,
             certificate_pem,
@@ -113,6 +116,7 @@ impl ServerRecord {
             cql,
             tls,
             admin: None,
+            token: None,
             account,
             key,
             certificate_pem: None,
@@ -211,6 +215,7 @@ mod tests {
             cql: Some("127.0.0.1:9042".to_owned()),
             tls: None,
             admin: None,
+            token: None,
             account: Some("ada".to_owned()),
             key: Some("secret \"quoted\"".to_owned()),
             certificate_pem: Some("-----BEGIN\nEND-----\n".to_owned()),

@@ -124,6 +124,7 @@ mod tests {
             cql: None,
             tls: Some("0.0.0.0:10350".to_owned()),
             admin: None,
+            token: None,
             account: Some("ada".to_owned()),
             key: Some("50%==".to_owned()),
             certificate_pem: Some("PEM".to_owned()),

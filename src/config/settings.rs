@@ -30,6 +30,9 @@ const fn setting(
     }
 }
 
+/// Settings whose values are never shown.
+pub const SECRETS: &[&str] = &["account-key", "admin-token"];
+
 /// Every setting. The only place to add one, besides the field of [`super::Config`] that it ends up in.
 pub const SETTINGS: &[Setting] = &[
     setting(
@@ -138,6 +141,12 @@ pub const SETTINGS: &[Setting] = &[
         "ADDRESS:PORT",
         None,
         "Admin HTTP port: metrics, status, fault injection. It has no login",
+    ),
+    setting(
+        "admin-token",
+        "TEXT",
+        None,
+        "Token that changes through the admin port need, as Authorization: Bearer TEXT; default: one is drawn, see --ready-json",
     ),
     setting(
         "cluster-name",

@@ -561,6 +561,11 @@ impl Database {
         self.catalog.grow_due().await
     }
 
+    /// Forgets the timestamps given so far: for a reset, after which nothing is stored that has one.
+    pub fn forget_timestamps(&self) {
+        self.writes.clock.forget();
+    }
+
     /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.
     #[must_use]
     pub fn lost(&self) -> Option<String> {

@@ -318,6 +318,12 @@ impl Nodes {
         }
     }
 
+    /// Lets the faults follow the clock now, after it was moved.
+    pub fn follow_time(&self) {
+        let mut state = self.locked();
+        self.observe(&mut state);
+    }
+
     /// Counts a request; its number. One for which too few replicas are alive counts as well.
     #[must_use]
     pub fn begin(&self) -> u64 {

@@ -188,6 +188,13 @@ fn draw_key() -> Result<String, IdentityError> {
     Ok(base64(&bytes))
 }
 
+/// A token for requests that change something through the admin port: 128 bits, as hexadecimal digits.
+pub(super) fn draw_token() -> Result<String, IdentityError> {
+    let mut bytes = [0; 16];
+    getrandom::fill(&mut bytes).map_err(IdentityError::Randomness)?;
+    Ok(bytes.iter().map(|byte| format!("{byte:02x}")).collect())
+}
+
 /// Bytes as people paste keys (RFC 4648 §4).
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";

@@ -30,6 +30,7 @@ mod memory;
 mod prepared;
 mod refusal;
 mod requests;
+pub mod reset;
 pub mod run;
 mod session;
 pub mod survey;

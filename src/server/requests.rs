@@ -32,6 +32,7 @@ pub struct Requests {
     statements: Statements,
     tracer: Tracer,
     charge_payload: ChargePayload,
+    clock: Clock,
 }
 
 /// The key of the custom payload under which a client is told what its request was charged, and may ask to be.
@@ -112,12 +113,13 @@ impl Requests {
     /// Answers with this database.
     #[must_use]
     pub fn new(database: Arc<Database>, limits: &Limits, clock: Clock) -> Self {
-        let tracer = Tracer::new(Arc::clone(&database), clock);
+        let tracer = Tracer::new(Arc::clone(&database), clock.clone());
         Self {
             database,
             statements: Statements::new(limits.prepared_max, limits.prepared_bytes_max),
             tracer,
             charge_payload: ChargePayload::default(),
+            clock,
         }
     }
 
@@ -132,6 +134,20 @@ impl Requests {
     #[must_use]
     pub fn prepared(&self) -> (usize, usize) {
         (self.statements.len(), self.statements.bytes())
+    }
+
+    /// A driver's default timestamp, moved as far as our clock was moved ahead of the machine's, which the driver reads. Otherwise what it
+    /// writes would lie before what the server dates itself. (`USING TIMESTAMP` is the statement's own and stays as it is.)
+    fn shifted(&self, timestamp_micros: Option<i64>) -> Option<i64> {
+        let ahead = self.clock.ahead_of_machine_micros();
+        timestamp_micros.map(|micros| micros.saturating_add(ahead))
+    }
+
+    fn dated<'a>(&self, params: Params<'a>) -> Params<'a> {
+        Params {
+            default_timestamp_micros: self.shifted(params.default_timestamp_micros),
+            ..params
+        }
     }
 
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
@@ -267,7 +283,7 @@ impl Requests {
         } else {
             MetadataMode::Full
         };
-        let params = around.params(query.params);
+        let params = around.params(self.dated(query.params));
         let mut answer = self
             .database
             .query(&session.state(), query.text, &params)
@@ -368,7 +384,7 @@ impl Requests {
     ) -> Result<Response, Refused> {
         let entry = self.statement(execute.id)?;
         let skip = execute.params.skip_metadata;
-        let params = around.params(execute.params);
+        let params = around.params(self.dated(execute.params));
         let mut answer = self
             .database
             .execute(&session.state(), &entry.statement, &params)
@@ -410,7 +426,7 @@ impl Requests {
         let params = QueryParams {
             consistency: batch.consistency,
             serial_consistency: batch.serial_consistency,
-            timestamp_micros: batch.default_timestamp_micros,
+            timestamp_micros: self.shifted(batch.default_timestamp_micros),
             keyspace: batch.keyspace.map(Arc::from),
             now_seconds: batch.now_in_seconds,
             trace: around.trace,
@@ -529,7 +545,8 @@ fn asks_charge(params: &QueryParams) -> bool {
     params.payload_value(REQUEST_CHARGE).is_some()
 }
 
-fn schema_change(change: Changed) -> SchemaChange {
+/// A change of the schema as the protocol tells it.
+pub(super) fn schema_change(change: Changed) -> SchemaChange {
     SchemaChange {
         kind: match change.kind {
             Kind::Created => ChangeKind::Created,

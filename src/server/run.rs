@@ -65,6 +65,8 @@ pub struct Running {
     server: Server,
     database: Arc<Database>,
     admin: Option<Admin>,
+    admin_token: Option<String>,
+    events: Arc<Events>,
     certificates: Option<Certificates>,
     identity: Option<Identity>,
     /// How long background work may take to end.
@@ -110,7 +112,8 @@ impl Running {
         }
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
         let requests = Arc::new(requests.with_charge_payload(config.charge_payload));
-        let server = bound.serve(&requests, Arc::new(Events::default()), clock.clone());
+        let events = Arc::new(Events::default());
+        let server = bound.serve(&requests, Arc::clone(&events), clock.clone());
         let (sessions, settings) = (server.sessions(), config.settings.clone());
         let who_knows_prepared = Arc::downgrade(&requests);
         database.set_live_source(Box::new(move || Live {
@@ -119,8 +122,15 @@ impl Running {
             prepared_statements: who_knows_prepared.upgrade().map_or(0, |requests| requests.prepared().0),
             ..Live::default()
         }));
+        let token = match &config.admin_token {
+            Some(token) => token.clone(),
+            None => identity::draw_token()?,
+        };
+        let admin_token = admin.is_some().then(|| token.clone());
         let admin = admin.map(|bound| {
             bound.serve(Source {
+                events: Arc::clone(&events),
+                token,
                 database: Arc::clone(&database),
                 requests: Arc::clone(&requests),
                 load: Box::new(server.load()),
@@ -138,6 +148,8 @@ impl Running {
             server,
             database,
             admin,
+            admin_token,
+            events,
             identity,
             stop_within: config.server.limits.drain,
         })
@@ -147,6 +159,17 @@ impl Running {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
+    }
+
+    /// Where changes of the schema are announced.
+    pub(crate) const fn events(&self) -> &Arc<Events> {
+        &self.events
+    }
+
+    /// The token of requests that change something through the admin port; `None`: the port is off.
+    #[must_use]
+    pub fn admin_token(&self) -> Option<&str> {
+        self.admin_token.as_deref()
     }
 
     /// What the profile `cosmos` has made for itself; `None` in other profiles.

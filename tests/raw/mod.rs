@@ -190,14 +190,11 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
     }
 
     pub async fn query(&mut self, stream: i16, text: &str) {
-        self.request(
-            stream,
-            &Request::Query(Query {
-                text,
-                params: Params::default(),
-            }),
-        )
-        .await;
+        self.query_with(stream, text, Params::default()).await;
+    }
+
+    pub async fn query_with(&mut self, stream: i16, text: &str, params: Params<'_>) {
+        self.request(stream, &Request::Query(Query { text, params })).await;
     }
 
     pub async fn options(&mut self, stream: i16) {

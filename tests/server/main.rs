@@ -3,6 +3,7 @@
 mod admin;
 mod cosmos;
 mod handshake;
+mod harness;
 mod hostile_cql;
 mod malformed;
 mod memory;

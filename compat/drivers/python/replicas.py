@@ -1,4 +1,4 @@
-"""Four virtual nodes and a fault plan through the Python driver: `replicas.py HOST:PORT ADMIN_HOST:PORT`, a server with `--nodes 4`.
+"""Four virtual nodes and a fault plan through the Python driver: `replicas.py HOST:PORT ADMIN_HOST:PORT ADMIN_TOKEN`, a server with `--nodes 4`.
 A line for each test, `replicas: N passed, N failed` at the end."""
 
 import json
@@ -15,6 +15,7 @@ from cassandra.query import BatchStatement, BatchType, SimpleStatement
 
 HOST, PORT = sys.argv[1].rsplit(":", 1)
 ADMIN = sys.argv[2]
+TOKEN = sys.argv[3]
 KS = "compat_replicas"
 NODES = ["127.0.0.1", "127.0.0.2", "127.0.0.3", "127.0.0.4"]
 TESTS = []
@@ -37,6 +38,7 @@ def faults(*plan):
         request = urllib.request.Request(url, body, {"Content-Type": "application/json"}, method="POST")
     else:
         request = urllib.request.Request(url, method="DELETE")
+    request.add_header("Authorization", f"Bearer {TOKEN}")
     with urllib.request.urlopen(request) as answer:
         return json.load(answer)
 

@@ -48,6 +48,11 @@ impl WriteClock {
         })
     }
 
+    /// Forgets every timestamp given so far.
+    pub(crate) fn forget(&self) {
+        self.0.reset();
+    }
+
     /// Takes in the record that versions without time marks kept of conditional writes.
     pub(crate) fn found_ballot(&self, micros: i64) {
         self.0.found(TimeMark {

@@ -1,42 +1,23 @@
-//! `/api/faults`: the fault plan in force, as [`crate::partition::faults`] describes it. The one thing that the admin port changes.
+//! `/api/faults`: the fault plan in force, as [`crate::partition::faults`] describes it.
 //!
 //! ```text
 //! GET     the plan with how far each fault has come, as JSON
 //! POST    puts the plan of the body in force in place of that before: application/toml, or application/json with the same keys
 //! DELETE  ends all faults
 //! ```
-//! Each is answered with the plan in force after it. Changing needs an admin port on an address of this machine's own. A page in a
-//! browser can send requests here too, but neither with these content types nor with DELETE unless the answer to a question
-//! before (OPTIONS) allows it, and none does; what says that it comes from a page is refused besides.
+//! Each is answered with the plan in force after it. `changes.rs` says who may change it.
 
 use axum::body::to_bytes;
 use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 
-use super::{Shape, answer, json};
+use super::changes::{guard, refuse};
+use super::{Shape, json};
 use crate::partition::faults::Plan;
 
 /// Bytes of a plan.
 const PLAN_BYTES_MAX: usize = 256 * 1024;
-
-const PLAIN: &str = "text/plain; charset=utf-8";
-
-fn refuse(status: StatusCode, why: &str) -> Response {
-    answer(status, PLAIN, format!("{why}\n"))
-}
-
-/// Why a request may not change anything.
-fn guard(shared: &super::Shared, request: &Request) -> Option<Response> {
-    if !shared.own_hosts_only {
-        let why = "Faults can only be changed where the admin port is on an address of this machine's own";
-        return Some(refuse(StatusCode::FORBIDDEN, why));
-    }
-    if request.headers().contains_key(header::ORIGIN) {
-        return Some(refuse(StatusCode::FORBIDDEN, "Not for pages of a browser"));
-    }
-    None
-}
 
 /// The plan in force.
 pub(super) async fn show(State(shared): Shape) -> Response {

@@ -14,7 +14,7 @@ use crate::clock::Clock;
 use crate::executor::{Database, PartitionFigures};
 use crate::metrics::{self, Access, StatementKind, TableFigures};
 use crate::schema::system;
-use crate::server::{Load, Requests};
+use crate::server::{Events, Load, Requests};
 
 /// Most tables, and most partitions, that one answer lists: some 4 MB of JSON.
 pub(super) const LISTED_MAX: usize = 10_000;
@@ -29,6 +29,10 @@ pub struct Source {
     pub load: Box<dyn Fn() -> Load + Send + Sync>,
     /// Time.
     pub clock: Clock,
+    /// Where changes of the schema are announced.
+    pub events: Arc<Events>,
+    /// The token that a request must have to change something.
+    pub token: String,
     /// Where CQL is served.
     pub addresses: Vec<SocketAddr>,
     /// Where CQL is served over TLS.
@@ -73,6 +77,18 @@ impl Gatherer {
             started_seconds: source.clock.wall_seconds(),
             source,
         }
+    }
+
+    pub(super) const fn clock(&self) -> &Clock {
+        &self.source.clock
+    }
+
+    pub(super) const fn events(&self) -> &Arc<Events> {
+        &self.source.events
+    }
+
+    pub(super) fn admin_token(&self) -> &str {
+        &self.source.token
     }
 
     pub(super) const fn database(&self) -> &Arc<Database> {

@@ -11,10 +11,12 @@
 //! GET /api/partitions   physical partitions with range, size, replicas
 //! GET /api/keys         partition keys that are asked most, and the largest
 //! … /api/faults         the fault plan; POST and DELETE change it (faults.rs)
+//! … /api/clock          the time of a server that keeps nothing; POST moves it (clock.rs)
+//! POST /api/reset       empties a server that keeps nothing (clock.rs)
 //! ```
-//! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. It only
-//! tells; but for faults nothing can be changed through it, no user's value or text is told, and no key. Nobody logs in, so an address
-//! that other machines reach must be allowed by name.
+//! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. Reading needs
+//! no login, so an address that other machines reach must be allowed by name. Changing needs the token (changes.rs). No user's value or
+//! text is shown; `/api/keys` shows partition keys.
 //!
 //! The life of a connection: accepted, in the place of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed if nothing comes
 //! within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once, closed; all of that within
@@ -23,9 +25,11 @@
 //! On an address of this machine's own, a request that names another host is refused: a page in a browser can have its own name resolve
 //! to 127.0.0.1, and would otherwise read all this.
 //!
-//! Deliberately absent: TLS, logins, anything else that changes something.
+//! Deliberately absent: TLS, logins.
 
+mod changes;
 pub mod client;
+mod clock;
 mod faults;
 mod gather;
 mod places;
@@ -43,7 +47,7 @@ use axum::extract::{Request, State};
 use axum::http::{StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
-use axum::routing::get;
+use axum::routing::{get, post};
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
@@ -232,6 +236,8 @@ fn router(shared: Arc<Shared>) -> Router {
             get(async |State(shared): Shape| json(&shared.gatherer.keys())),
         )
         .route("/api/faults", get(faults::show).post(faults::set).delete(faults::clear))
+        .route("/api/clock", get(clock::show).post(clock::change))
+        .route("/api/reset", post(clock::start_over))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
 }

@@ -325,7 +325,7 @@ async fn nothing_acknowledged_is_lost() {
 fn http(admin: SocketAddr, head: &str, body: &str) -> (u16, String) {
     let mut socket = std::net::TcpStream::connect(admin).unwrap();
     let request = format!(
-        "{head}\r\nHost: {admin}\r\nContent-Length: {}\r\n\r\n{body}",
+        "{head}\r\nHost: {admin}\r\nAuthorization: Bearer test\r\nContent-Length: {}\r\n\r\n{body}",
         body.len()
     );
     socket.write_all(request.as_bytes()).unwrap();
@@ -337,7 +337,7 @@ fn http(admin: SocketAddr, head: &str, body: &str) -> (u16, String) {
 
 #[tokio::test]
 async fn the_admin_port_sets_shows_and_ends_a_plan() {
-    let server = start(&[("admin-listen", "127.0.0.1:0")]).await;
+    let server = start(&[("admin-listen", "127.0.0.1:0"), ("admin-token", "test")]).await;
     let admin = server.admin_address().unwrap();
     let mut client = ready(&server, Version::V5).await;
     let ask_http = async |head: &'static str, body: &'static str| {

@@ -1,0 +1,62 @@
+//! Who may change something through the admin port: who has the token of the server's record, on an address of this machine's own, and is
+//! no page of a browser.
+//!
+//! A page can send requests here too, but no header of its own and no DELETE unless the answer to a question before (OPTIONS) allows it,
+//! and none does; what says that it comes from a page is refused besides.
+
+use axum::body::to_bytes;
+use axum::extract::Request;
+use axum::http::{StatusCode, header};
+use axum::response::Response;
+
+use super::{Shared, answer};
+
+const PLAIN: &str = "text/plain; charset=utf-8";
+
+/// Bytes of a body that asks for a change of the clock or a reset.
+const BODY_BYTES_MAX: usize = 4 * 1024;
+
+/// The answer that refuses a request. Boxed, since most are not refused.
+pub(super) type Refusal = Box<Response>;
+
+/// A refusal in one line of text.
+pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
+    answer(status, PLAIN, format!("{why}\n"))
+}
+
+/// The refusal of a request that may not change anything; `None`: it may.
+pub(super) fn guard(shared: &Shared, request: &Request) -> Option<Response> {
+    if !shared.own_hosts_only {
+        let why = "Changes need an admin port on an address of this machine's own";
+        return Some(refuse(StatusCode::FORBIDDEN, why));
+    }
+    if request.headers().contains_key(header::ORIGIN) {
+        return Some(refuse(StatusCode::FORBIDDEN, "Not for pages of a browser"));
+    }
+    let given = request.headers().get(header::AUTHORIZATION);
+    let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
+    if given.is_none_or(|given| !is_equal(given, shared.gatherer.admin_token().as_bytes())) {
+        let why = "Changes need the header `Authorization: Bearer TOKEN`; the token is in the file helenus.server of the data directory, \
+                   in the record of --ready-json, or what --admin-token sets";
+        return Some(refuse(StatusCode::UNAUTHORIZED, why));
+    }
+    None
+}
+
+/// Whether two texts are equal, in a time that tells nothing of where they differ.
+fn is_equal(left: &[u8], right: &[u8]) -> bool {
+    let differences = left.iter().zip(right).fold(0, |all, (a, b)| all | (a ^ b));
+    left.len() == right.len() && differences == 0
+}
+
+/// A small JSON body; an empty one is `{}`.
+pub(super) async fn body<T: serde::de::DeserializeOwned>(request: Request) -> Result<T, Refusal> {
+    let Ok(body) = to_bytes(request.into_body(), BODY_BYTES_MAX).await else {
+        return Err(Box::new(refuse(
+            StatusCode::PAYLOAD_TOO_LARGE,
+            "The body has at most 4 KiB",
+        )));
+    };
+    let text: &[u8] = if body.is_empty() { b"{}" } else { &body };
+    serde_json::from_slice(text).map_err(|error| Box::new(refuse(StatusCode::BAD_REQUEST, &error.to_string())))
+}

@@ -1,0 +1,89 @@
+//! Makes a server that keeps nothing as it was at its start, for tests: in milliseconds, without a restart and with its connections.
+//!
+//! ```text
+//! keep nothing   keyspaces go (clients get DROPPED events)      faults end   budgets are full   wall time is the machine's
+//! keep schema    tables are emptied, prepared statements stay   the same
+//! ```
+//! Counters of the admin port go on: they are the process's. Refused for data on disk, whose timestamps a clock that goes back would
+//! contradict.
+
+use std::time::Duration;
+
+use super::Events;
+use super::requests::schema_change;
+use crate::clock::Clock;
+use crate::executor::{AnswerKind, Database, Error, QueryParams, SessionState};
+use crate::schema::system;
+use crate::wire::response::Event;
+
+/// What a reset leaves.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Keep {
+    /// Nothing of any user.
+    Nothing,
+    /// Keyspaces, tables and prepared statements.
+    Schema,
+}
+
+/// How long monotonic time is moved so that budgets are full again: longer than any of them takes to fill.
+const BUDGETS_FILL: Duration = Duration::from_secs(3600);
+
+/// Moves the clock on when a statement of the reset itself lacks request units.
+const RETRY_AFTER: Duration = Duration::from_secs(10);
+
+/// Most times that one statement is refused for want of request units.
+const RETRIES_MAX: usize = 8;
+
+/// Resets a database whose clock can be moved.
+///
+/// # Errors
+/// A statement of the reset failed; then it is done in part, and can be asked for again.
+pub async fn reset(database: &Database, events: &Events, clock: &Clock, keep: Keep) -> Result<(), Error> {
+    database.nodes().clear();
+    clock.run();
+    clock.advance(BUDGETS_FILL);
+    for statement in statements(database, keep) {
+        carry_out(database, events, clock, &statement).await?;
+    }
+    clock.reset_wall();
+    database.forget_timestamps();
+    Ok(())
+}
+
+/// What removes users' data.
+fn statements(database: &Database, keep: Keep) -> Vec<String> {
+    let quote = |name: &str| format!("\"{}\"", name.replace('"', "\"\""));
+    let schema = database.schema();
+    let keyspaces = schema.keyspaces.iter().filter(|(name, _)| !system::is_name(name));
+    match keep {
+        Keep::Nothing => keyspaces
+            .map(|(name, _)| format!("DROP KEYSPACE {}", quote(name)))
+            .collect(),
+        Keep::Schema => keyspaces
+            .flat_map(|(name, keyspace)| {
+                let tables = keyspace.tables.keys();
+                tables.map(move |table| format!("TRUNCATE {}.{}", quote(name), quote(table)))
+            })
+            .collect(),
+    }
+}
+
+async fn carry_out(database: &Database, events: &Events, clock: &Clock, statement: &str) -> Result<(), Error> {
+    let (session, params) = (SessionState::default(), QueryParams::default());
+    let mut refusals = 0;
+    loop {
+        match database.query(&session, statement, &params).await {
+            Ok(answer) => {
+                if let AnswerKind::SchemaChange(change) = answer.kind {
+                    events.emit(Event::Schema(schema_change(change)));
+                }
+                return Ok(());
+            }
+            Err(Error::Throttled { .. }) if refusals < RETRIES_MAX => {
+                refusals += 1;
+                clock.advance(RETRY_AFTER);
+            }
+            Err(error) => return Err(error),
+        }
+    }
+}
