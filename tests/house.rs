@@ -56,7 +56,15 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("storage", &["clock", "metrics", "mutant", "permissions"]),
     (
         "advice",
-        &["planner", "types", "schema", "throughput", "token", "profile"],
+        &[
+            "planner",
+            "command",
+            "types",
+            "schema",
+            "throughput",
+            "token",
+            "profile",
+        ],
     ),
     (
         "partition",
