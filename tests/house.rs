@@ -203,6 +203,7 @@ const TOP_LEVEL: &[&str] = &[
     "compat",
     "docs",
     "grammar",
+    "kits",
     "src",
     "tests",
 ];

@@ -1,0 +1,178 @@
+"""Starts a Helenus server and controls it: its clock, its data, its faults.
+
+    with helenus.start() as server:
+        session = server.session()
+        server.advance(seconds=61)
+
+The server is a child process with its data in memory. It ends with `stop()`, at the end of the `with` block, and when this process dies,
+however it dies: the child reads its standard input, which ends with this process.
+"""
+
+import collections
+import json
+import os
+import shutil
+import subprocess
+import threading
+import urllib.error
+import urllib.request
+
+#: The version of the server's record that this package reads.
+API = 1
+
+#: Lines of the server's log that are kept for `Server.log`.
+LOG_LINES_MAX = 50
+
+#: Seconds that a request to the admin port may take.
+ADMIN_SECONDS_MAX = 30
+
+
+class HelenusError(Exception):
+    """The server does not start, or refuses what it is asked."""
+
+
+def find_program(program=None):
+    """The path of the server's program: `program`, else the variable HELENUS_BIN, else `helenus` on the search path.
+
+    Nothing is downloaded. Raises HelenusError when there is none.
+    """
+    for candidate in (program, os.environ.get("HELENUS_BIN"), shutil.which("helenus")):
+        if candidate:
+            if not os.access(candidate, os.X_OK):
+                raise HelenusError(f"{candidate} is not a program")
+            return os.fspath(candidate)
+    raise HelenusError("there is no helenus on the search path: set HELENUS_BIN to the program")
+
+
+def start(*arguments, program=None, cosmos=False, nodes=None, **settings):
+    """Starts a server on free ports and waits until it answers.
+
+    `arguments` are passed on; `settings` too, with `_` for `-`: `scale_limits="1/1000"`. `cosmos` serves as Azure Cosmos DB does, with TLS
+    and an account. `nodes=4` makes four virtual nodes.
+    """
+    command = [find_program(program), "serve", "--data", "memory:", "--ready-json", "-", "--exit-with-stdin"]
+    command += ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
+    if cosmos:
+        command += ["--profile", "cosmos", "--tls-listen", "127.0.0.1:0"]
+    if nodes:
+        command += ["--nodes", str(nodes)]
+    for name, value in settings.items():
+        command.append(f"--{name.replace('_', '-')}={value}")
+    return Server([*command, *arguments])
+
+
+class Server:
+    """A running server. Attributes of its record: `cql`, `tls`, `admin`, `account`, `key`, `certificate_pem`, `pid`."""
+
+    def __init__(self, command):
+        self._child = subprocess.Popen(
+            command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+        )
+        self._log = collections.deque(maxlen=LOG_LINES_MAX)
+        self._reader = threading.Thread(target=self._log.extend, args=(self._child.stderr,), daemon=True)
+        self._reader.start()
+        self._clusters = []
+        line = self._child.stdout.readline()
+        if not line:
+            self._child.wait()
+            self._reader.join()
+            raise HelenusError(f"the server does not start:\n{self.log}")
+        record = json.loads(line)
+        if record["api"] != API:
+            self.stop()
+            raise HelenusError(f"the server's record has version {record['api']}; this package reads {API}")
+        self._token = record["token"]
+        for name in ("cql", "tls", "admin", "account", "key", "certificate_pem", "pid"):
+            setattr(self, name, record[name])
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.stop()
+
+    @property
+    def log(self):
+        """The last lines of the server's log."""
+        return "".join(self._log)
+
+    @property
+    def host(self):
+        """The address of CQL without TLS."""
+        return self.cql.rsplit(":", 1)[0]
+
+    @property
+    def port(self):
+        """The port of CQL without TLS."""
+        return int(self.cql.rsplit(":", 1)[1])
+
+    def stop(self):
+        """Closes the sessions of `session()` and ends the server."""
+        for cluster in self._clusters:
+            cluster.shutdown()
+        self._clusters.clear()
+        if self._child.stdin and not self._child.stdin.closed:
+            self._child.stdin.close()
+        self._child.wait()
+        self._child.stdout.close()
+        self._reader.join()
+        self._child.stderr.close()
+
+    def session(self, keyspace=None, **options):
+        """A session of the Python driver (package cassandra-driver). With `keyspace`, that keyspace is made where it is missing, and used.
+
+        `options` are those of `cassandra.cluster.Cluster`.
+        """
+        from cassandra.auth import PlainTextAuthProvider
+        from cassandra.cluster import EXEC_PROFILE_DEFAULT, Cluster, ExecutionProfile
+        from cassandra.policies import RoundRobinPolicy
+
+        if self.account:
+            options.setdefault("auth_provider", PlainTextAuthProvider(self.account, self.key))
+        profile = ExecutionProfile(load_balancing_policy=RoundRobinPolicy())
+        options.setdefault("execution_profiles", {EXEC_PROFILE_DEFAULT: profile})
+        cluster = Cluster([self.host], port=self.port, **options)
+        self._clusters.append(cluster)
+        session = cluster.connect()
+        if keyspace:
+            replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}"
+            session.execute(f'CREATE KEYSPACE IF NOT EXISTS "{keyspace}" WITH replication = {replication}')
+            session.set_keyspace(keyspace)
+        return session
+
+    def advance(self, seconds):
+        """Moves the server's clock ahead. Returns when everything that became due is done. Seconds may be a fraction."""
+        return self._ask("POST", "/api/clock", {"advance_ms": round(seconds * 1000)})
+
+    def clock(self, **change):
+        """Changes the clock: `set_ms`, `advance_ms`, `mode` ("manual" or "running"). Without a change, shows it."""
+        return self._ask("POST", "/api/clock", change) if change else self._ask("GET", "/api/clock")
+
+    def reset(self, keep=None):
+        """Empties the server. With `keep="schema"` tables stay, and so do prepared statements."""
+        return self._ask("POST", "/api/reset", {"keep": keep} if keep else {})
+
+    def faults(self, *faults, seed=1):
+        """Sets the fault plan: a dict for each fault. Without faults, ends all. Returns the plan with what it has hit."""
+        if not faults:
+            return self._ask("DELETE", "/api/faults")
+        return self._ask("POST", "/api/faults", {"seed": seed, "fault": list(faults)})
+
+    def throttles(self, session):
+        """The statements that were refused for want of request units, as rows of `system_cosmos.throttles`."""
+        return list(session.execute("SELECT * FROM system_cosmos.throttles"))
+
+    def charge(self, session, keyspace):
+        """The request units that the tables of a keyspace were charged."""
+        rows = session.execute("SELECT request_units FROM system_cosmos.tables WHERE keyspace_name = %s", [keyspace])
+        return sum(row.request_units for row in rows)
+
+    def _ask(self, method, path, body=None):
+        data = None if body is None else json.dumps(body).encode()
+        headers = {"Authorization": f"Bearer {self._token}", "Content-Type": "application/json"}
+        request = urllib.request.Request(f"http://{self.admin}{path}", data, headers, method=method)
+        try:
+            with urllib.request.urlopen(request, timeout=ADMIN_SECONDS_MAX) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as error:
+            raise HelenusError(f"{method} {path}: {error.code} {error.read().decode().strip()}") from None
