@@ -105,9 +105,9 @@ pub(super) struct Acknowledged {
     syncer: Syncer,
 }
 
-/// The thread that syncs the file.
+/// The thread that syncs a file soon after it was written.
 #[derive(Debug)]
-struct Syncer {
+pub(super) struct Syncer {
     is_due: Arc<AtomicBool>,
     /// `None` only while dropping.
     wake: Option<SyncSender<()>>,
@@ -160,7 +160,7 @@ impl Acknowledged {
 }
 
 impl Syncer {
-    fn start(file: File, path: PathBuf) -> Result<Self> {
+    pub(super) fn start(file: File, path: PathBuf) -> Result<Self> {
         let (wake, woken) = sync_channel(1);
         let is_due = Arc::new(AtomicBool::new(false));
         let due = Arc::clone(&is_due);
@@ -176,7 +176,7 @@ impl Syncer {
     }
 
     /// Wakes the thread, once for all that is written until it syncs.
-    fn is_wanted(&self) {
+    pub(super) fn is_wanted(&self) {
         if !self.is_due.swap(true, Ordering::AcqRel)
             && let Some(wake) = &self.wake
             && let Err(TrySendError::Disconnected(())) = wake.try_send(())

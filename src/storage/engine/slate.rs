@@ -24,13 +24,22 @@
 
 mod clock;
 mod committer;
+mod failures;
 mod group;
+mod home;
+mod judge;
+mod medium;
+mod note;
 mod opening;
+mod places;
+mod records;
+mod sealed;
+#[cfg(test)]
+mod tests;
 
-pub(super) use self::committer::FORMAT;
+pub(super) use self::home::FORMAT;
 
 use std::ops::{Bound, ControlFlow};
-use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -38,12 +47,16 @@ use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use slatedb::config::ScanOptions;
 use slatedb::object_store::memory::InMemory;
-use slatedb::{CloseReason, Db, DbSnapshot, ErrorKind, IterationOrder, MergeOperator, MergeOperatorError};
+use slatedb::{Db, DbSnapshot, IterationOrder, MergeOperator, MergeOperatorError};
 use tokio::sync::{mpsc, oneshot};
 
 use self::clock::Ticks;
-use self::committer::{Command, Committer, DATABASE, Home};
+use self::committer::{Command, Committer};
+use self::failures::failure;
 use self::group::Request;
+use self::home::Home;
+use self::medium::Medium;
+use self::places::DATABASE;
 use super::layout::{full_key, full_range};
 use super::room::Room;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
@@ -81,8 +94,9 @@ struct Shared {
     home: ArcSwapOption<Home>,
     /// How often the database was opened, raised before what it found is published.
     openings: AtomicU64,
-    /// Why nothing can be read or written any more until the server starts again.
+    /// Why nothing can be read or written any more until the server starts again; the medium may say so, too.
     lost: ArcSwapOption<Error>,
+    medium: Arc<Medium>,
 }
 
 impl Shared {
@@ -95,6 +109,7 @@ impl Shared {
 pub(in crate::storage) struct Published {
     database: Db,
     view: Arc<DbSnapshot>,
+    medium: Arc<Medium>,
     location: Arc<str>,
     pub(in crate::storage) seq: CommitSeq,
     pub(in crate::storage) deletion_tables: DeletionTables,
@@ -138,10 +153,10 @@ impl Store {
     pub(in crate::storage) async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
         let location: Arc<str> = url.to_string().into();
         let home = match url {
-            Url::SlateFile(path) => Home::in_directory(path.clone(), location, options, clock)?,
+            Url::SlateFile(path) => Home::in_directory(path.clone(), location, clock)?,
             _ => Home {
                 directory: None,
-                objects: Arc::new(InMemory::new()),
+                medium: Arc::new(Medium::new(Arc::new(InMemory::new()), None)),
                 location,
                 database: DATABASE.into(),
                 ticks: Arc::new(Ticks::new(clock)),
@@ -191,6 +206,7 @@ impl Store {
             sweeps: Arc::default(),
             openings: AtomicU64::default(),
             lost: ArcSwapOption::empty(),
+            medium: Arc::clone(&home.medium),
             home: ArcSwapOption::new(Some(Arc::clone(&home))),
         });
         let mut committer = Committer {
@@ -226,7 +242,8 @@ impl Store {
 
     /// Why nothing can be read or written any more; `None`: it can be read, or will be again.
     pub(in crate::storage) fn lost(&self) -> Option<Arc<Error>> {
-        self.0.shared.lost.load_full()
+        let shared = &self.0.shared;
+        shared.lost.load_full().or_else(|| shared.medium.lost())
     }
 
     pub(in crate::storage) fn cache(&self) -> &RowCache {
@@ -307,10 +324,14 @@ impl Store {
 
 impl Published {
     pub(in crate::storage) async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        self.view
-            .get(full_key(space, key))
-            .await
-            .map_err(|error| failure(&self.location, &error))
+        let got = self.view.get(full_key(space, key)).await;
+        got.map_err(|error| self.failure(&error))
+    }
+
+    fn failure(&self, error: &slatedb::Error) -> Error {
+        self.medium
+            .lost()
+            .map_or_else(|| failure(&self.location, error), |lost| Error::clone(&lost))
     }
 
     /// A row by way of the cache.
@@ -338,7 +359,7 @@ impl Published {
             Order::Reverse => IterationOrder::Descending,
         };
         let options = ScanOptions::default().with_order(order);
-        let failed = |error: slatedb::Error| failure(&self.location, &error);
+        let failed = |error: slatedb::Error| self.failure(&error);
         let mut entries = self
             .view
             .scan_with_options(full_range(space, range), &options)
@@ -355,77 +376,5 @@ impl Published {
             }
         }
         Ok(())
-    }
-}
-
-/// What an error of SlateDB's means.
-fn failure(location: &str, error: &slatedb::Error) -> Error {
-    if is_disk_full(error) {
-        return Error::DiskFull {
-            directory: PathBuf::from(location),
-        };
-    }
-    match error.kind() {
-        ErrorKind::Closed(CloseReason::Fenced) => Error::TakenOver {
-            location: location.to_owned(),
-        },
-        ErrorKind::Data => Error::Corrupt {
-            path: PathBuf::from(location),
-            what: with_causes(error),
-        },
-        _ => Error::Engine {
-            location: location.to_owned(),
-            what: with_causes(error),
-        },
-    }
-}
-
-/// An error with what caused it, down to the object and the error of the operating system: SlateDB's own text names neither.
-fn with_causes(error: &slatedb::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(error) = cause {
-        let named = error.to_string();
-        if !text.contains(&named) {
-            text = format!("{text}: {named}");
-        }
-        cause = error.source();
-    }
-    text
-}
-
-/// Whether a full disk is at the bottom of an error.
-fn is_disk_full(error: &slatedb::Error) -> bool {
-    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
-    while let Some(error) = cause {
-        if let Some(error) = error.downcast_ref::<std::io::Error>()
-            && matches!(
-                error.kind(),
-                std::io::ErrorKind::StorageFull | std::io::ErrorKind::QuotaExceeded
-            )
-        {
-            return true;
-        }
-        cause = error.source();
-    }
-    false
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn an_error_names_the_object_and_what_the_system_said() {
-        let system = slatedb::object_store::Error::Generic {
-            store: "disk",
-            source: Box::new(std::io::Error::from_raw_os_error(5)),
-        };
-        let error = slatedb::Error::unavailable("wal unavailable".to_owned()).with_source(Box::new(system));
-        let told = failure("slate+file:/x", &error).to_string();
-        assert!(
-            told.contains("wal unavailable") && told.contains("os error 5"),
-            "{told}"
-        );
     }
 }

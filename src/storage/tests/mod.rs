@@ -2,6 +2,8 @@
 
 mod conformance;
 mod damage;
+#[cfg(feature = "slate")]
+mod damage_slate;
 mod derived;
 mod files;
 mod fixtures;

@@ -10,14 +10,11 @@
 
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 use chrono::{DateTime, Utc};
-use slatedb::object_store::ObjectStore;
-use slatedb::object_store::path::Path;
-use slatedb::{VersionedManifest, WalReader};
+use slatedb::VersionedManifest;
 use slatedb_common::clock::{SystemClock, SystemClockTicker};
 
 use crate::clock::Clock;
@@ -81,27 +78,6 @@ pub(super) fn of_manifest(manifest: &VersionedManifest) -> i64 {
 
 pub(super) fn millis(millis: u64) -> i64 {
     i64::try_from(millis).unwrap_or(i64::MAX)
-}
-
-/// The highest time in the log that a manifest leaves to be read: of its newest object that has an entry, as times rise.
-pub(super) async fn of_log(
-    database: &str,
-    objects: Arc<dyn ObjectStore>,
-    manifest: &VersionedManifest,
-) -> Result<i64, slatedb::Error> {
-    let log = WalReader::new(Path::from(database), objects);
-    let unread = manifest.replay_after_wal_id().saturating_add(1);
-    for object in log.list(unread..).await?.iter().rev() {
-        let mut entries = object.iterator().await?;
-        let mut last = None;
-        while let Some(entry) = entries.next().await? {
-            last = last.max(entry.create_ts);
-        }
-        if let Some(last) = last {
-            return Ok(last);
-        }
-    }
-    Ok(i64::MIN)
 }
 
 #[cfg(test)]

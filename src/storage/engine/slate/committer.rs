@@ -1,7 +1,6 @@
 //! The task that writes: takes what has queued as one write batch, has it put, publishes, answers; and opens the database again
 //! after a failure.
 
-use std::collections::VecDeque;
 use std::ops::{Bound, ControlFlow};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -9,32 +8,24 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use bytes::Bytes;
-use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
 use slatedb::config::{CloseOptions, FlushOptions, FlushType};
-use slatedb::object_store::ObjectStore;
-use slatedb::object_store::local::LocalFileSystem;
-use slatedb::{Db, DbSnapshot, WriteBatch};
+use slatedb::{Db, WriteBatch};
 use tokio::sync::{mpsc, oneshot};
 
-use super::clock::{self, Ticks};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
-use super::{Merger, Published, Shared, failure};
-use crate::clock::{Clock, TimeMark};
+use super::home::Home;
+use super::records::{deletion_tables, own_records, unknown_record};
+use super::{Merger, Published, Shared};
+use crate::clock::TimeMark;
 use crate::metrics;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::{self, Derivations};
-use crate::storage::engine::directory::{Directory, io_error};
-use crate::storage::engine::layout::{OWN, Own, full_key, full_range, parse_own, range_record, time_record};
-use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range, table_of};
+use crate::storage::engine::directory::io_error;
+use crate::storage::engine::layout::{full_key, range_record, time_record};
+use crate::storage::engine::{DeletionTables, Order, add_table, remove_tables, rest_of_range};
 use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
-
-/// What the format file of such a store says.
-pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
-
-/// Where the main database lies in its object store.
-pub(super) const DATABASE: &str = "engine";
 
 /// How often SlateDB puts its log when nobody waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
@@ -69,26 +60,6 @@ pub(super) enum Command {
 /// Fragments from this length on have the committer look at their row, so that it stays within its limit.
 const LOOKED_AT_BYTES_MIN: usize = 64 * 1024;
 
-/// Where the database is, so that it can be opened again.
-pub(super) struct Home {
-    /// `None` in memory.
-    pub(super) directory: Option<Arc<Directory>>,
-    pub(super) objects: Arc<dyn ObjectStore>,
-    pub(super) location: Arc<str>,
-    /// Where the database lies in its object store.
-    pub(super) database: Arc<str>,
-    /// One for all databases of the bucket.
-    pub(super) ticks: Arc<Ticks>,
-}
-
-impl std::fmt::Debug for Home {
-    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        out.debug_struct("Home")
-            .field("location", &self.location)
-            .finish_non_exhaustive()
-    }
-}
-
 pub(super) struct Committer {
     pub(super) home: Arc<Home>,
     pub(super) options: Options,
@@ -107,77 +78,6 @@ pub(super) struct Committer {
     pub(super) next_range: u64,
 }
 
-impl Home {
-    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, options: &Options, clock: Clock) -> Result<Self> {
-        let directory = Directory::open(&path, FORMAT)?;
-        super::opening::may_open(&directory, options)?;
-        let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
-            location: location.to_string(),
-            what: error.to_string(),
-        })?;
-        Ok(Self {
-            directory: Some(Arc::new(directory)),
-            objects: Arc::new(objects.with_fsync(true)),
-            location,
-            database: DATABASE.into(),
-            ticks: Arc::new(Ticks::new(clock)),
-        })
-    }
-
-    /// Where another database of the same bucket is.
-    pub(super) fn beside(&self, database: String) -> Self {
-        Self {
-            directory: self.directory.clone(),
-            objects: Arc::clone(&self.objects),
-            location: format!("{} {database}", self.location).into(),
-            database: database.into(),
-            ticks: Arc::clone(&self.ticks),
-        }
-    }
-
-    fn admin(&self, path: &str) -> Admin {
-        AdminBuilder::new(path, Arc::clone(&self.objects))
-            .with_system_clock(Arc::clone(&self.ticks) as _)
-            .build()
-    }
-
-    pub(super) async fn has_database(&self, path: &str) -> Result<bool> {
-        let manifest = self.admin(path).read_manifest(None).await;
-        let manifest = manifest.map_err(|error| failure(&self.location, &error))?;
-        Ok(manifest.is_some())
-    }
-
-    /// Raises the clock to the last time that the database has.
-    pub(super) async fn raise_ticks(&self) -> Result<(), slatedb::Error> {
-        let admin = self.admin(&self.database);
-        let Some(manifest) = admin.read_manifest(None).await? else {
-            return Ok(());
-        };
-        self.ticks.raise_to(clock::of_manifest(&manifest));
-        if let Some(compactions) = admin.read_compactions(None).await? {
-            for compaction in compactions.recent_compactions() {
-                let tables = compaction.output_ssts();
-                let ids = tables.iter().map(|table| table.id.value()).chain([compaction.id()]);
-                ids.for_each(|id| self.ticks.raise_to(clock::millis(id.timestamp_ms())));
-            }
-        }
-        let in_log = clock::of_log(&self.database, Arc::clone(&self.objects), &manifest).await?;
-        self.ticks.raise_to(in_log);
-        Ok(())
-    }
-
-    pub(super) async fn remove_database(&self, path: &str) -> Result<()> {
-        let removed = self.admin(path).delete_db(true).await;
-        removed.map(drop).map_err(|error| failure(&self.location, &error))
-    }
-
-    async fn clone_database(&self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
-        let source = CloneSourceSpec::new(self.database.as_ref()).with_projection_range(range);
-        let cloned = self.admin(path).create_clone_builder_from_source(source).build().await;
-        cloned.map_err(|error| failure(&self.location, &error))
-    }
-}
-
 impl Committer {
     pub(super) async fn open(&mut self) -> Result<()> {
         let settings = slatedb::Settings {
@@ -188,20 +88,24 @@ impl Committer {
             object_store_max_retries: Some(OBJECT_STORE_RETRIES_MAX),
             ..slatedb::Settings::default()
         };
-        let location = Arc::clone(&self.home.location);
-        let failed = |error: slatedb::Error| failure(&location, &error);
+        let home = Arc::clone(&self.home);
+        let failed = |error: slatedb::Error| home.failure(&error);
+        let is_start = self.shared.openings.load(Ordering::Acquire) == 0;
         // Boxed, as they take kilobytes and are handed on.
-        Box::pin(super::opening::look(&self.home)).await?;
-        super::opening::guard_log(&self.home, Box::pin(self.home.raise_ticks())).await?;
-        let builder = Db::builder(self.home.database.as_ref(), Arc::clone(&self.home.objects))
+        Box::pin(super::opening::prepare(&self.home, &self.options, is_start)).await?;
+        let builder = Db::builder(self.home.database.as_ref(), self.home.objects())
             .with_settings(settings)
             .with_system_clock(Arc::clone(&self.home.ticks) as _)
             .with_merge_operator(Arc::new(Merger));
-        let database = super::opening::guard_call(&self.home, Box::pin(builder.build())).await?;
+        let database = super::opening::guard(&self.home, Box::pin(builder.build())).await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
-        self.deletion_tables = deletion_tables(&view).await.map_err(failed)?;
-        let unfinished = self.own_records(&view).await?;
+        self.deletion_tables = deletion_tables(&*view).await.map_err(failed)?;
+        let own = own_records(&*view)
+            .await
+            .map_err(failed)?
+            .ok_or_else(|| unknown_record(&home))?;
+        self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         self.database = Some(database);
         if let Some(directory) = &self.home.directory {
@@ -211,38 +115,11 @@ impl Committer {
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish()?;
-        for (number, space, range) in unfinished {
+        for (number, space, range) in own.unfinished {
             self.next_range = self.next_range.max(number + 1);
             self.delete_range(number, space, range).await?;
         }
         Ok(())
-    }
-
-    /// Reads the store's own records: takes the time mark, gives the ranges whose deletion was not finished.
-    async fn own_records(&mut self, view: &DbSnapshot) -> Result<Vec<(u64, Space, KeyRange)>> {
-        let location = Arc::clone(&self.home.location);
-        let failed = |error: slatedb::Error| failure(&location, &error);
-        let mut unfinished = Vec::new();
-        let mut entries = view.scan(vec![OWN]..).await.map_err(failed)?;
-        while let Some(entry) = entries.next().await.map_err(failed)? {
-            match parse_own(&entry.key, &entry.value) {
-                Some(Own::Range(number, space, range)) => unfinished.push((number, space, range)),
-                Some(Own::Time(time)) => self.time = Some(time),
-                Some(Own::Chain(..) | Own::Size(..)) | None => {
-                    let path = self
-                        .home
-                        .directory
-                        .as_ref()
-                        .map(|directory| directory.engine_path())
-                        .unwrap_or_default();
-                    return Err(Error::Corrupt {
-                        path,
-                        what: "an unknown record of the store's own".to_owned(),
-                    });
-                }
-            }
-        }
-        Ok(unfinished)
     }
 
     /// Works until it is closed or every handle of the store is gone.
@@ -283,6 +160,7 @@ impl Committer {
         };
         drop(self.shared.published.swap(None));
         self.close_database().await;
+        self.home.medium.end_note(&self.home.database);
         self.shared.cache.clear(CommitSeq(u64::MAX));
         // The directory's lock goes with it: whoever waits for the answer may open the store at once.
         self.shared.home.store(None);
@@ -475,10 +353,7 @@ impl Committer {
             return Err(self.fault(fault));
         }
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
-        let written = database
-            .write(batch)
-            .await
-            .map_err(|error| failure(&self.home.location, &error))?;
+        let written = database.write(batch).await.map_err(|error| self.home.failure(&error))?;
         self.seq = self.seq.max(CommitSeq(written.seqnum()));
         match self.options.durability {
             Durability::Group => self.put(FlushType::Wal).await,
@@ -497,7 +372,7 @@ impl Committer {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let put = tokio::time::timeout(PUT_MAX, database.flush_with_options(FlushOptions { flush_type })).await;
         match put {
-            Ok(put) => put.map_err(|error| failure(&self.home.location, &error)),
+            Ok(put) => put.map_err(|error| self.home.failure(&error)),
             Err(_) => {
                 let what = format!("the object store did not answer in {} s", PUT_MAX.as_secs());
                 Err(Error::Engine {
@@ -523,12 +398,11 @@ impl Committer {
 
     fn publish(&self) -> Result<()> {
         let Some(database) = &self.database else { return Ok(()) };
-        let view = database
-            .snapshot()
-            .map_err(|error| failure(&self.home.location, &error))?;
+        let view = database.snapshot().map_err(|error| self.home.failure(&error))?;
         self.shared.published.store(Some(Arc::new(Published {
             database: database.clone(),
             view,
+            medium: Arc::clone(&self.home.medium),
             location: Arc::clone(&self.home.location),
             seq: self.seq,
             deletion_tables: DeletionTables::clone(&self.deletion_tables),
@@ -582,8 +456,8 @@ impl Committer {
                 .as_ref()
                 .and_then(|directory| directory.probe(FULL_PROBE_BYTES).err())
         };
-        error.is_disk_full()
-            || (matches!(error, Error::Engine { .. }) && probed().is_some_and(|error| error.is_disk_full()))
+        let may_be = || self.home.medium.is_full() || probed().is_some_and(|error| error.is_disk_full());
+        error.is_disk_full() || (matches!(error, Error::Engine { .. }) && may_be())
     }
 
     /// Makes sure that there is a database that takes writes.
@@ -636,24 +510,4 @@ fn answer_all(requests: impl IntoIterator<Item = Request>, answer: &Result<Commi
     for request in requests {
         request.answer(answer.clone());
     }
-}
-
-/// Which tables have deletion records: a step for each table, not for each record.
-async fn deletion_tables(view: &DbSnapshot) -> Result<DeletionTables, slatedb::Error> {
-    let mut tables = std::collections::BTreeSet::new();
-    let mut rest: VecDeque<u32> = VecDeque::from([0]);
-    while let Some(from) = rest.pop_front() {
-        let range = KeyRange {
-            start: Bound::Included(from.to_be_bytes().to_vec()),
-            end: Bound::Unbounded,
-        };
-        let mut entries = view.scan(full_range(Space::Deletions, &range)).await?;
-        if let Some(entry) = entries.next().await?
-            && let Some(table) = table_of(entry.key.get(1..).unwrap_or_default())
-        {
-            tables.insert(table);
-            rest.extend(table.checked_add(1));
-        }
-    }
-    Ok(Arc::new(tables))
 }

@@ -1,4 +1,5 @@
-//! What is looked at before SlateDB opens a database, and what is written anew.
+//! What is done before SlateDB opens a database for writing: it is judged (judge.rs), what may not be on the disk is written anew, and the
+//! record of what is put is begun.
 
 use std::fs;
 use std::io;
@@ -7,41 +8,46 @@ use std::path::{Path, PathBuf};
 
 use futures::FutureExt;
 
-use super::committer::Home;
-use super::failure;
+use super::failures::failure;
+use super::home::Home;
+use super::judge::judge;
+use super::note::{self, Note};
+use super::places::{DATABASE, Folder};
 use crate::storage::engine::aside::rename_aside;
 use crate::storage::engine::directory::{Directory, io_error, sync_directory, write_anew};
 use crate::storage::engine::fjall::panic_text;
 use crate::storage::{Error, Options, Result};
 
 /// Folders of a database whose newest objects may have been put without being synced.
-const LATEST: [&str; 2] = ["wal", "manifest"];
+const LATEST: [Folder; 2] = [Folder::Log, Folder::Manifests];
 
 /// How many of them: SlateDB puts one after the other, its compactor a manifest beside.
 const LATEST_OBJECTS: usize = 2;
 
-/// Bytes of the end of an object of the log: where its parts are, and its version.
-const FOOTER_BYTES: u64 = 10;
-
-/// Names of objects in a folder, the oldest first: they are numbers of one width.
-fn objects(folder: &Path) -> Result<Vec<PathBuf>> {
+/// Files in a folder whose names are an object's, the least name first. What a put that was cut short left has another.
+fn objects(folder: &Path, is_object: impl Fn(&str) -> bool) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(folder).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     let mut objects: Vec<PathBuf> = match listed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Vec::new()),
         listed => listed.map_err(io_error("listing", folder))?,
     };
-    objects.retain(|path| path.is_file());
+    objects.retain(|path| path.file_name().and_then(|name| name.to_str()).is_some_and(&is_object));
     objects.sort_unstable();
     Ok(objects)
 }
 
+fn numbered(database: &Path, folder: Folder) -> Result<Vec<PathBuf>> {
+    objects(&database.join(folder.name()), |name| folder.id(name).is_some())
+}
+
 /// Whether a directory may get a database, or has one: a store that was used has a manifest.
-pub(super) fn may_open(directory: &Directory, options: &Options) -> Result<()> {
+fn may_open(directory: &Directory, options: &Options) -> Result<()> {
     let database = directory.engine_path();
-    if !objects(&database.join("manifest"))?.is_empty() {
+    if !numbered(&database, Folder::Manifests)?.is_empty() {
         return Ok(());
     }
-    let has_data = !objects(&database.join("wal"))?.is_empty() || !objects(&database.join("compacted"))?.is_empty();
+    let tables = objects(&database.join("compacted"), |name| name.ends_with(".sst"))?;
+    let has_data = !numbered(&database, Folder::Log)?.is_empty() || !tables.is_empty();
     if !has_data && !directory.is_used() {
         return Ok(());
     }
@@ -56,78 +62,84 @@ pub(super) fn may_open(directory: &Directory, options: &Options) -> Result<()> {
     if database.is_dir() {
         rename_aside(&database, "before")?;
     }
+    let record = note::path_of(directory.path(), DATABASE);
+    if record.exists() {
+        rename_aside(&record, "before")?;
+    }
     Ok(())
 }
 
-/// Reads the newest manifest of a database without opening it, and writes anew what may not be on the disk.
-pub(super) async fn look(home: &Home) -> Result<()> {
+/// Judges a database, writes anew what may not be on the disk, begins the record of what is put, and raises the clock to the highest time
+/// that it has. `is_start`: the databases beside the main one are judged with it, those that were opened wholly once: what is refused for
+/// one of them leaves the main one as it is, too.
+pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> Result<()> {
     let Some(directory) = &home.directory else {
+        if let Some(found) = judge(home, &home.database, None).await? {
+            home.ticks.raise_to(found.millis);
+        }
         return Ok(());
     };
-    let database = directory.path().join(home.database.as_ref());
-    let newest = objects(&database.join("manifest"))?.pop();
+    if *home.database == *DATABASE {
+        may_open(directory, options)?;
+    }
+    let noted = noted(directory, &home.database, options)?;
+    let is_new = noted.is_none();
+    let found = judge(home, &home.database, noted).await?;
+    if is_start && *home.database == *DATABASE {
+        for beside in note::beside(directory.path())? {
+            let noted = self::noted(directory, &beside, options)?;
+            judge(home, &beside, noted).await?;
+        }
+    }
     directory.make_durable()?;
-    guard(home, newest, Box::pin(home.has_database(&home.database))).await?;
-    judge_log(&database.join("wal"))?;
+    let database = directory.path().join(home.database.as_ref());
     for folder in LATEST {
-        let folder = database.join(folder);
-        let objects = objects(&folder)?;
+        let objects = numbered(&database, folder)?;
         for path in objects.iter().rev().take(LATEST_OBJECTS) {
             let bytes = fs::metadata(path).map_err(io_error("reading", path))?.len();
             write_anew(path, bytes)?;
         }
         if !objects.is_empty() {
+            let folder = database.join(folder.name());
             sync_directory(&folder).map_err(io_error("syncing", &folder))?;
         }
     }
-    Ok(())
-}
-
-/// Refuses objects of the log that SlateDB would take for empty: it reads no object as short as its footer, and puts empty ones as marks
-/// of a writer that took over. An object is put whole or not at all, so what is in between was cut.
-fn judge_log(log: &Path) -> Result<()> {
-    for path in objects(log)? {
-        let bytes = fs::metadata(&path).map_err(io_error("reading", &path))?.len();
-        if (1..=FOOTER_BYTES).contains(&bytes) {
-            let what = format!("the object of the log has {bytes} bytes, fewer than any that is whole");
-            return Err(Error::Corrupt { path, what });
-        }
+    if is_new && found.is_some() {
+        tracing::warn!(
+            directory = %directory.path().display(),
+            database = %home.database,
+            "nothing says what was acknowledged; whether the log has lost its end cannot be told"
+        );
     }
+    let (millis, ends) = found.map(|found| (found.millis, found.ends)).unwrap_or_default();
+    home.ticks.raise_to(millis);
+    // The one before writes to the same file.
+    home.medium.end_note(&home.database);
+    home.medium
+        .begin_note(&home.database, Note::open(directory.path(), &home.database, ends)?);
     Ok(())
 }
 
-/// Calls SlateDB and turns a panic of its, and damage, into an error that names the newest manifest.
-pub(super) async fn guard<T>(home: &Home, newest: Option<PathBuf>, call: impl Future<Output = Result<T>>) -> Result<T> {
-    let path = || newest.clone().unwrap_or_else(|| PathBuf::from(home.location.as_ref()));
+/// What was noted of a database. A record that is there and cannot be read is made anew where the settings say so.
+fn noted(directory: &Directory, database: &str, options: &Options) -> Result<Option<note::Ends>> {
+    let path = note::path_of(directory.path(), database);
+    match note::read(&path) {
+        Err(Error::Corrupt { path, what }) if options.create => {
+            let renamed = rename_aside(&path, "damaged")?;
+            tracing::warn!(renamed = %renamed.display(), what, "what was acknowledged is not known; it is begun anew");
+            Ok(None)
+        }
+        noted => noted,
+    }
+}
+
+/// Calls SlateDB and turns a panic of its into an error; the database was judged, so nothing says which object it is about.
+pub(super) async fn guard<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
     match AssertUnwindSafe(call).catch_unwind().await {
-        Ok(Err(Error::Corrupt { what, .. })) => Err(Error::Corrupt { path: path(), what }),
-        Ok(answer) => answer,
+        Ok(answer) => answer.map_err(|error| failure(&home.location, &error)),
         Err(panic) => Err(Error::Corrupt {
-            path: path(),
+            path: home.path(),
             what: format!("the engine panicked: {}", panic_text(panic.as_ref())),
         }),
     }
-}
-
-/// As [`guard`], around an answer of SlateDB's own.
-pub(super) async fn guard_call<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
-    guard_newest(home, "manifest", call).await
-}
-
-/// As [`guard_call`], around what reads the log.
-pub(super) async fn guard_log<T>(home: &Home, call: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
-    guard_newest(home, "wal", call).await
-}
-
-async fn guard_newest<T>(
-    home: &Home,
-    folder: &str,
-    call: impl Future<Output = Result<T, slatedb::Error>>,
-) -> Result<T> {
-    let newest = match &home.directory {
-        Some(directory) => objects(&directory.path().join(home.database.as_ref()).join(folder))?.pop(),
-        None => None,
-    };
-    let call = async { call.await.map_err(|error| failure(&home.location, &error)) };
-    guard(home, newest, call).await
 }

@@ -1,0 +1,116 @@
+//! Where a database is, so that it can be opened again: directory, medium, clock; and what SlateDB does to databases that are not open.
+
+use std::ops::Bound;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use bytes::Bytes;
+use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
+use slatedb::object_store::ObjectStore;
+use slatedb::object_store::local::LocalFileSystem;
+
+use super::clock::Ticks;
+use super::failures::failure;
+use super::medium::Medium;
+use super::note;
+use super::places::DATABASE;
+use crate::clock::Clock;
+use crate::storage::engine::directory::Directory;
+use crate::storage::{Error, Result};
+
+/// What the format file of such a store says.
+pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
+
+/// Where the database is, so that it can be opened again.
+pub(super) struct Home {
+    /// `None` in memory.
+    pub(super) directory: Option<Arc<Directory>>,
+    /// One for all databases of the bucket.
+    pub(super) medium: Arc<Medium>,
+    pub(super) location: Arc<str>,
+    /// Where the database lies in its object store.
+    pub(super) database: Arc<str>,
+    /// One for all databases of the bucket.
+    pub(super) ticks: Arc<Ticks>,
+}
+
+impl std::fmt::Debug for Home {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Home")
+            .field("location", &self.location)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Home {
+    pub(super) fn in_directory(path: PathBuf, location: Arc<str>, clock: Clock) -> Result<Self> {
+        let directory = Directory::open(&path, FORMAT)?;
+        let objects = LocalFileSystem::new_with_prefix(&path).map_err(|error| Error::Engine {
+            location: location.to_string(),
+            what: error.to_string(),
+        })?;
+        Ok(Self {
+            directory: Some(Arc::new(directory)),
+            medium: Arc::new(Medium::new(Arc::new(objects.with_fsync(true)), Some(path))),
+            location,
+            database: DATABASE.into(),
+            ticks: Arc::new(Ticks::new(clock)),
+        })
+    }
+
+    /// Where another database of the same bucket is.
+    pub(super) fn beside(&self, database: String) -> Self {
+        Self {
+            directory: self.directory.clone(),
+            medium: Arc::clone(&self.medium),
+            location: format!("{} {database}", self.location).into(),
+            database: database.into(),
+            ticks: Arc::clone(&self.ticks),
+        }
+    }
+
+    /// The object store, for SlateDB.
+    pub(super) fn objects(&self) -> Arc<dyn ObjectStore> {
+        Arc::clone(&self.medium) as _
+    }
+
+    /// Where the database lies.
+    pub(super) fn path(&self) -> PathBuf {
+        self.medium.file(&self.database.as_ref().into())
+    }
+
+    pub(super) fn admin(&self, path: &str) -> Admin {
+        AdminBuilder::new(path, self.objects())
+            .with_system_clock(Arc::clone(&self.ticks) as _)
+            .build()
+    }
+
+    /// What an error of SlateDB's means. Once the medium is lost, all of them mean that.
+    pub(super) fn failure(&self, error: &slatedb::Error) -> Error {
+        self.medium
+            .lost()
+            .map_or_else(|| failure(&self.location, error), |lost| Error::clone(&lost))
+    }
+
+    pub(super) async fn has_database(&self, path: &str) -> Result<bool> {
+        let manifest = self.admin(path).read_manifest(None).await;
+        let manifest = manifest.map_err(|error| self.failure(&error))?;
+        Ok(manifest.is_some())
+    }
+
+    pub(super) async fn remove_database(&self, path: &str) -> Result<()> {
+        if let Some(directory) = &self.directory {
+            // First: a database that is half removed must not be taken for one that has lost something.
+            self.medium.end_note(path);
+            note::remove(directory.path(), path)?;
+        }
+        let removed = self.admin(path).delete_db(true).await;
+        removed.map(drop).map_err(|error| self.failure(&error))
+    }
+
+    pub(super) async fn clone_database(&self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
+        let source = CloneSourceSpec::new(self.database.as_ref()).with_projection_range(range);
+        let cloned = self.admin(path).create_clone_builder_from_source(source).build().await;
+        cloned.map_err(|error| self.failure(&error))
+    }
+}

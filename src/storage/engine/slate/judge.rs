@@ -1,0 +1,323 @@
+//! Judges a database by reading only, before SlateDB opens it for writing: a refusal leaves every byte in place and names the object that is
+//! damaged or gone.
+//!
+//! ```text
+//! newest manifest ─► newest list of compactions ─► boundaries ─► the log that the manifest leaves to be read, object by object
+//!     ─► ends of the tables that the manifest names ─► what an opening reads of them: catalog, deletions, the store's own records
+//! ```
+//! Held against the record of what was put (note.rs): no number there may be greater than the newest object's, and no log object that was
+//! put with bytes may be without. The numbers of the log have no gaps after the manifest's: SlateDB puts one object after the other, and looks
+//! for the end of the log by trying numbers, so that it would stop before a gap and lose what comes after it.
+//!
+//! SlateDB may panic on what is damaged. Each object is read in a task of its own, and a panic there is damage of that object.
+
+use std::future::Future;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use slatedb::config::DbReaderOptions;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{ObjectStore, ObjectStoreExt};
+use slatedb::{DbReadOps, DbReader, DbReaderMode, PathResolver, SstReader, VersionedManifest, WalReader};
+
+use super::failures::failure;
+use super::home::Home;
+use super::note::Ends;
+use super::places::{Folder, boundary};
+use super::records::{deletion_tables, own_records, unknown_record};
+use super::{Merger, clock};
+use crate::storage::batch::Space;
+use crate::storage::engine::fjall::panic_text;
+use crate::storage::engine::layout::full_range;
+use crate::storage::key::KeyRange;
+use crate::storage::{Error, Result};
+
+/// Bytes of the end of an object of the log or a table: where its parts are, and its version.
+const FOOTER_BYTES: u64 = 10;
+
+/// Objects that are read at a time.
+const READ_TOGETHER: usize = 4;
+
+/// What was found of a database that may be opened.
+pub(super) struct Found {
+    /// The highest time that it has, ms since 1970-01-01 UTC.
+    pub(super) millis: i64,
+    /// What was put there.
+    pub(super) ends: Ends,
+}
+
+struct Judge<'h> {
+    home: &'h Home,
+    database: &'h str,
+    noted: Option<Ends>,
+    found: Found,
+}
+
+/// Judges a database of this path, of which this was noted; `None`: there is none.
+pub(super) async fn judge(home: &Home, database: &str, noted: Option<Ends>) -> Result<Option<Found>> {
+    let ends = noted.clone().unwrap_or_default();
+    let mut judge = Judge {
+        home,
+        database,
+        noted,
+        found: Found { millis: i64::MIN, ends },
+    };
+    let Some(newest) = judge.newest(Folder::Manifests).await? else {
+        return Ok(None);
+    };
+    let manifest = judge.manifest(newest).await?;
+    judge.compactions().await?;
+    judge.log(manifest.replay_after_wal_id()).await?;
+    judge.tables(&manifest).await?;
+    judge.what_an_opening_reads(&manifest).await?;
+    judge.found.millis = judge.found.millis.max(clock::of_manifest(&manifest));
+    Ok(Some(judge.found))
+}
+
+impl Judge<'_> {
+    fn object(&self, folder: Folder, id: u64) -> PathBuf {
+        self.home.medium.file(&folder.object(self.database, id))
+    }
+
+    /// Numbers and sizes of a folder's objects, the least number first.
+    async fn listed(&self, folder: Folder) -> Result<Vec<(u64, u64)>> {
+        let path = folder.path(self.database);
+        let listed: Vec<_> = self
+            .home
+            .medium
+            .list(Some(&path))
+            .try_collect()
+            .await
+            .map_err(|error| {
+                let error = slatedb::Error::unavailable("listing".to_owned()).with_source(Box::new(error));
+                failure(&self.home.location, &error)
+            })?;
+        let numbered = listed
+            .iter()
+            .filter_map(|meta| Some((folder.id(meta.location.filename()?)?, meta.size)));
+        let mut numbered: Vec<_> = numbered.collect();
+        numbered.sort_unstable();
+        Ok(numbered)
+    }
+
+    /// The greatest number in a folder, which must be as great as what was noted.
+    async fn newest(&mut self, folder: Folder) -> Result<Option<u64>> {
+        let newest = self.listed(folder).await?.last().map(|(id, _)| *id);
+        self.must_reach(folder, newest.unwrap_or(0))?;
+        if let Some(newest) = newest {
+            self.found.ends.add(folder, newest, false);
+        }
+        Ok(newest)
+    }
+
+    fn must_reach(&self, folder: Folder, newest: u64) -> Result<()> {
+        match &self.noted {
+            Some(noted) if noted.of(folder) > newest => {
+                let path = self.object(folder, noted.of(folder));
+                Err(gone(path, &format!("the newest object there is {newest}")))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    async fn manifest(&self, newest: u64) -> Result<VersionedManifest> {
+        let path = self.object(Folder::Manifests, newest);
+        let admin = self.home.admin(self.database);
+        let read = async move { admin.read_manifest(Some(newest)).await };
+        let manifest = self.read(path.clone(), read).await?.ok_or_else(|| gone(path, ""))?;
+        self.boundary(Folder::Manifests, newest).await?;
+        Ok(manifest)
+    }
+
+    async fn compactions(&mut self) -> Result<()> {
+        let Some(newest) = self.newest(Folder::Compactions).await? else {
+            return Ok(());
+        };
+        let path = self.object(Folder::Compactions, newest);
+        let admin = self.home.admin(self.database);
+        let read = async move { admin.read_compactions(Some(newest)).await };
+        let compactions = self.read(path.clone(), read).await?.ok_or_else(|| gone(path, ""))?;
+        for compaction in compactions.recent_compactions() {
+            let tables = compaction.output_ssts();
+            let ids = tables.iter().map(|table| table.id.value()).chain([compaction.id()]);
+            let newest = ids.map(|id| clock::millis(id.timestamp_ms())).max();
+            self.found.millis = self.found.millis.max(newest.unwrap_or(i64::MIN));
+        }
+        self.boundary(Folder::Compactions, newest).await
+    }
+
+    /// A boundary of clean-up is a number of before the newest object.
+    async fn boundary(&self, folder: Folder, newest: u64) -> Result<()> {
+        let location = boundary(self.database, folder);
+        let path = self.home.medium.file(&location);
+        let medium = Arc::clone(&self.home.medium);
+        let read = async move {
+            match medium.get(&location).await {
+                Ok(object) => object.bytes().await.map(Some).map_err(of_store),
+                Err(slatedb::object_store::Error::NotFound { .. }) => Ok(None),
+                Err(error) => Err(of_store(error)),
+            }
+        };
+        let Some(text) = self.read(path.clone(), read).await? else {
+            return Ok(());
+        };
+        let number = std::str::from_utf8(&text)
+            .ok()
+            .and_then(|text| text.trim().parse().ok());
+        match number {
+            Some(number) if newest >= number => Ok(()),
+            _ => Err(Error::Corrupt {
+                path,
+                what: format!("it is no number up to {newest}, the newest object"),
+            }),
+        }
+    }
+
+    /// Judges the objects of the log after a number.
+    async fn log(&mut self, after: u64) -> Result<()> {
+        let listed = self.listed(Folder::Log).await?;
+        let newest = listed.last().map_or(after, |(id, _)| after.max(*id));
+        self.must_reach(Folder::Log, newest)?;
+        let mut unread = listed.into_iter().filter(|(id, _)| *id > after);
+        for expected in after + 1..=newest {
+            let (id, bytes) = unread.next().unwrap_or((newest + 1, 0));
+            let path = self.object(Folder::Log, expected);
+            if id != expected {
+                return Err(gone(path, &format!("the log goes on up to object {newest}")));
+            }
+            if bytes == 0 && self.noted.as_ref().is_some_and(|noted| noted.was_cut(id)) {
+                let what = "it has no byte, and held writes that were acknowledged".to_owned();
+                return Err(Error::Corrupt { path, what });
+            }
+            // SlateDB takes these for marks, too.
+            if (1..=FOOTER_BYTES).contains(&bytes) {
+                let what = format!("the object of the log has {bytes} bytes, fewer than any that is whole");
+                return Err(Error::Corrupt { path, what });
+            }
+            if id > self.found.ends.log {
+                self.found.ends.add(Folder::Log, id, bytes == 0);
+            }
+        }
+        self.found.ends.forget_marks(after);
+        if self.noted.is_none() {
+            // Which of them were marks, nothing tells.
+            self.found.ends.marks.clear();
+            self.found.ends.since = newest + 1;
+        }
+        self.found.ends.log = self.found.ends.log.max(newest);
+        let times = stream::iter(after + 1..=newest)
+            .map(|id| self.log_object(id))
+            .buffered(READ_TOGETHER)
+            .try_fold(i64::MIN, |highest, time| async move { Ok(highest.max(time)) });
+        self.found.millis = self.found.millis.max(times.await?);
+        Ok(())
+    }
+
+    /// Reads an object of the log to its end; the highest time in it.
+    async fn log_object(&self, id: u64) -> Result<i64> {
+        let object = WalReader::new(Path::from(self.database), self.home.objects()).get(id);
+        let read = async move {
+            let mut entries = object.iterator().await?;
+            let mut last = None;
+            while let Some(entry) = entries.next().await? {
+                last = last.max(entry.create_ts);
+            }
+            Ok(last.unwrap_or(i64::MIN))
+        };
+        self.read(self.object(Folder::Log, id), read).await
+    }
+
+    /// Reads the ends and indexes of all tables.
+    async fn tables(&self, manifest: &VersionedManifest) -> Result<()> {
+        let places = PathResolver::new(self.database, manifest);
+        let mut tables: Vec<_> = manifest.all_sst_views().map(|view| view.sst.id).collect();
+        tables.sort_unstable();
+        tables.dedup();
+        let read = |table| {
+            let location = places.sst_path(&table);
+            let of = location.as_ref().rsplitn(3, '/').last().unwrap_or_default();
+            // Of another database, where this one is its clone.
+            let reader = SstReader::new(Path::from(of), self.home.objects(), None, None);
+            let read = async move { reader.open(table.value()).await?.index().await.map(drop) };
+            self.read(self.home.medium.file(&location), read)
+        };
+        stream::iter(tables.into_iter().map(read))
+            .buffered(READ_TOGETHER)
+            .try_collect()
+            .await
+    }
+
+    /// Reads what is read of the tables before anything is served: a start that fails there would have written by then.
+    async fn what_an_opening_reads(&self, manifest: &VersionedManifest) -> Result<()> {
+        if manifest.all_sst_views().next().is_none() {
+            return Ok(());
+        }
+        let options = DbReaderOptions {
+            skip_wal_replay: true,
+            object_store_max_retries: Some(0),
+            ..DbReaderOptions::default()
+        };
+        let reader = DbReader::builder(Path::from(self.database), self.home.objects())
+            .with_reader_mode(DbReaderMode::FollowLatest)
+            .with_options(options)
+            .with_merge_operator(Arc::new(Merger))
+            .with_system_clock(Arc::clone(&self.home.ticks) as _)
+            .build();
+        let read = async move {
+            let reader = reader.await?;
+            let read = read_all(&reader).await;
+            reader.close().await?;
+            read
+        };
+        let path = self.home.medium.file(&Path::from(self.database));
+        let is_known = self.read(path, read).await?;
+        if is_known {
+            Ok(())
+        } else {
+            Err(unknown_record(self.home))
+        }
+    }
+
+    /// Reads an object in a task of its own; whatever fails there but for the medium is damage of the object.
+    async fn read<T: Send + 'static>(
+        &self,
+        path: PathBuf,
+        read: impl Future<Output = Result<T, slatedb::Error>> + Send + 'static,
+    ) -> Result<T> {
+        let what = match tokio::spawn(read).await {
+            Ok(Ok(read)) => return Ok(read),
+            Ok(Err(error)) => match failure(&self.home.location, &error) {
+                Error::Corrupt { path: of, what } if of.as_os_str() == &*self.home.location => what,
+                Error::Engine { what, .. } => what,
+                error => return Err(error),
+            },
+            Err(ended) => match ended.try_into_panic() {
+                Ok(panic) => format!("the engine panicked: {}", panic_text(panic.as_ref())),
+                Err(ended) => ended.to_string(),
+            },
+        };
+        Err(Error::Corrupt { path, what })
+    }
+}
+
+/// Whether all that an opening reads is known to this version.
+async fn read_all(reader: &DbReader) -> Result<bool, slatedb::Error> {
+    deletion_tables(reader).await?;
+    let catalog = full_range(Space::Catalog, &KeyRange::all());
+    let mut entries = DbReadOps::scan(reader, catalog).await?;
+    while entries.next().await?.is_some() {}
+    Ok(own_records(reader).await?.is_some())
+}
+
+fn of_store(error: slatedb::object_store::Error) -> slatedb::Error {
+    slatedb::Error::unavailable("object store error".to_owned()).with_source(Box::new(error))
+}
+
+fn gone(path: PathBuf, why: &str) -> Error {
+    let colon = if why.is_empty() { "" } else { ": " };
+    Error::Corrupt {
+        path,
+        what: format!("it is gone, and was acknowledged{colon}{why}"),
+    }
+}

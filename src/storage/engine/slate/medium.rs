@@ -1,0 +1,355 @@
+//! The object store as SlateDB has it: the real one, with what this engine must know of it.
+//!
+//! ```text
+//! SlateDB ─ put ─► refused once the medium is lost ─► sealed (sealed.rs) ─► put ─► noted (note.rs) ─► answered
+//!         ─ get ─► read here, not by who asked, so that a failing disk is met here ─► seal judged and taken off ─► answered
+//!                                                        └─ failure ─► its meaning (failures.rs), kept with the object's name
+//! ```
+//! Bodies are handed on, never copied, and only the small objects that have no checksum are hashed.
+//!
+//! **Lost** is for good: the first such failure is kept, nothing is written after it, and all stores of the bucket are lost with it
+//! ([`super::Store::lost`]). **Full** is forgotten at the next put that goes through.
+//!
+//! Sizes in lists are those of the real objects, seals included: SlateDB only tells empty log objects from others by them.
+
+use std::collections::HashMap;
+use std::fmt;
+use std::ops::Range;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+use bytes::Bytes;
+use futures::stream::BoxStream;
+use futures::{FutureExt, StreamExt, future, stream};
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    CopyOptions, Error as StoreError, GetOptions, GetRange, GetResult, GetResultPayload, ListResult, MultipartUpload,
+    ObjectMeta, ObjectStore, PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult, UploadPart,
+};
+
+use super::failures::{Meaning, at_object, carried, system_error};
+use super::note::Note;
+use super::places::{is_sealed, numbered};
+use super::sealed::{seal, unseal};
+use crate::storage::Error;
+
+/// The object store of a bucket, for all its databases.
+pub(super) struct Medium {
+    inner: Arc<dyn ObjectStore>,
+    /// What its failures ended; shared with what reads and writes for it.
+    state: Arc<State>,
+    /// Of open databases, by their path.
+    notes: ArcSwap<HashMap<String, Arc<Note>>>,
+}
+
+/// What is known of the medium.
+struct State {
+    /// The directory that it is; `None`: it is memory.
+    root: Option<PathBuf>,
+    lost: ArcSwapOption<Error>,
+    full: ArcSwapOption<Error>,
+}
+
+impl Medium {
+    pub(super) fn new(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>) -> Self {
+        let state = State {
+            root,
+            lost: ArcSwapOption::empty(),
+            full: ArcSwapOption::empty(),
+        };
+        Self {
+            inner,
+            state: Arc::new(state),
+            notes: ArcSwap::default(),
+        }
+    }
+
+    /// The failure that ended it; `None`: it is there.
+    pub(super) fn lost(&self) -> Option<Arc<Error>> {
+        self.state.lost.load_full()
+    }
+
+    /// Whether the last write found no room.
+    pub(super) fn is_full(&self) -> bool {
+        self.state.full.load().is_some()
+    }
+
+    /// The file of an object, or its name where there are no files.
+    pub(super) fn file(&self, location: &Path) -> PathBuf {
+        self.state.file(location)
+    }
+
+    /// From now on notes what is put in a database, in place of what noted it before.
+    pub(super) fn begin_note(&self, database: &str, note: Note) {
+        let note = Arc::new(note);
+        self.notes.rcu(|notes| {
+            let mut notes = HashMap::clone(notes);
+            notes.insert(database.to_owned(), Arc::clone(&note));
+            notes
+        });
+    }
+
+    /// Notes no more what is put in a database.
+    pub(super) fn end_note(&self, database: &str) {
+        self.notes.rcu(|notes| {
+            let mut notes = HashMap::clone(notes);
+            notes.remove(database);
+            notes
+        });
+    }
+
+    fn note(&self, location: &Path, is_empty: bool) -> StoreResult<()> {
+        let Some((database, folder, id)) = numbered(location) else {
+            return Ok(());
+        };
+        let Some(note) = self.notes.load().get(database).cloned() else {
+            return Ok(());
+        };
+        note.add(folder, id, is_empty)
+            .map_err(|(path, error)| self.state.failed_at("writing", path, error))
+    }
+
+    async fn get_sealed(&self, location: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        let whole = GetOptions {
+            range: None,
+            head: false,
+            ..options.clone()
+        };
+        let failed = |error| self.state.failed("reading", location, error);
+        let result = self.inner.get_opts(location, whole).await.map_err(failed)?;
+        let (mut meta, attributes) = (result.meta.clone(), result.attributes.clone());
+        let object = result.bytes().await.map_err(failed)?;
+        let Some(body) = unseal(&object) else {
+            let damaged = Error::Corrupt {
+                path: self.file(location),
+                what: "its bytes are not those of its checksum".to_owned(),
+            };
+            return Err(carried(damaged, false));
+        };
+        meta.size = body.len() as u64;
+        let range = match &options.range {
+            None => 0..meta.size,
+            Some(range) => within(range, meta.size),
+        };
+        let part = |at: u64| usize::try_from(at).unwrap_or(usize::MAX).min(body.len());
+        let bytes = body.slice(part(range.start)..part(range.end));
+        Ok(GetResult {
+            payload: one(bytes),
+            meta,
+            range,
+            attributes,
+            extensions: Default::default(),
+        })
+    }
+}
+
+/// The part of an object of this size that is asked for.
+fn within(range: &GetRange, size: u64) -> Range<u64> {
+    let (start, end) = match range {
+        GetRange::Bounded(range) => (range.start, range.end),
+        GetRange::Offset(start) => (*start, size),
+        GetRange::Suffix(bytes) => (size.saturating_sub(*bytes), size),
+    };
+    start.min(size)..end.clamp(start.min(size), size)
+}
+
+fn one(bytes: Bytes) -> GetResultPayload {
+    GetResultPayload::Stream(stream::once(future::ready(Ok(bytes))).boxed())
+}
+
+impl State {
+    fn file(&self, location: &Path) -> PathBuf {
+        let name = location.as_ref();
+        self.root
+            .as_ref()
+            .map_or_else(|| PathBuf::from(name), |root| root.join(name))
+    }
+
+    /// Refuses once the medium is lost.
+    fn may_write(&self) -> StoreResult<()> {
+        match self.lost.load_full() {
+            Some(lost) => Err(carried(Error::clone(&lost), false)),
+            None => Ok(()),
+        }
+    }
+
+    fn has_written(&self) {
+        if self.full.load().is_some() {
+            self.full.store(None);
+        }
+    }
+
+    /// Keeps what a failure means and names its object. What is no failure of the medium is handed on.
+    fn failed(&self, operation: &'static str, location: &Path, error: StoreError) -> StoreError {
+        match error {
+            StoreError::NotFound { .. }
+            | StoreError::AlreadyExists { .. }
+            | StoreError::Precondition { .. }
+            | StoreError::NotModified { .. }
+            | StoreError::NotImplemented { .. }
+            | StoreError::NotSupported { .. } => error,
+            error => match system_error(&error) {
+                Some(system) => self.failed_at(operation, self.file(location), system),
+                None => error,
+            },
+        }
+    }
+
+    fn failed_at(&self, operation: &'static str, path: PathBuf, system: std::io::Error) -> StoreError {
+        let meaning = Meaning::of(&system);
+        let error = match (meaning, &self.root) {
+            (Meaning::Full, Some(root)) => Error::DiskFull {
+                directory: root.clone(),
+            },
+            _ => at_object(operation, path, system),
+        };
+        match meaning {
+            Meaning::Lost => {
+                let first = self
+                    .lost
+                    .compare_and_swap(&None::<Arc<Error>>, Some(Arc::new(error.clone())));
+                if first.is_none() {
+                    tracing::error!(%error, "the medium is lost");
+                }
+            }
+            Meaning::Full => self.full.store(Some(Arc::new(error.clone()))),
+            Meaning::Passing | Meaning::Other => {}
+        }
+        carried(error, meaning == Meaning::Passing)
+    }
+}
+
+impl fmt::Debug for Medium {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("Medium").finish_non_exhaustive()
+    }
+}
+
+impl fmt::Display for Medium {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.inner.fmt(out)
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for Medium {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
+        self.state.may_write()?;
+        let is_empty = payload.content_length() == 0;
+        let payload = if is_sealed(location) { seal(&payload) } else { payload };
+        let put = self.inner.put_opts(location, payload, options).await;
+        let put = put.map_err(|error| self.state.failed("writing", location, error))?;
+        self.state.has_written();
+        self.note(location, is_empty)?;
+        Ok(put)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        self.state.may_write()?;
+        let upload = self.inner.put_multipart_opts(location, options).await;
+        let upload = upload.map_err(|error| self.state.failed("writing", location, error))?;
+        Ok(Box::new(Upload {
+            inner: upload,
+            location: location.clone(),
+            state: Arc::clone(&self.state),
+        }))
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        if is_sealed(location) {
+            return self.get_sealed(location, options).await;
+        }
+        let failed = |error| self.state.failed("reading", location, error);
+        let is_head = options.head;
+        let result = self.inner.get_opts(location, options).await.map_err(failed)?;
+        if is_head || matches!(result.payload, GetResultPayload::Stream(_)) {
+            return Ok(result);
+        }
+        let (meta, range) = (result.meta.clone(), result.range.clone());
+        let (attributes, extensions) = (result.attributes.clone(), result.extensions.clone());
+        let bytes = result.bytes().await.map_err(failed)?;
+        Ok(GetResult {
+            payload: one(bytes),
+            meta,
+            range,
+            attributes,
+            extensions,
+        })
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
+        let (before, after) = (Arc::clone(&self.state), Arc::clone(&self.state));
+        let locations = locations.map(move |location| before.may_write().and(location)).boxed();
+        let deleted = self.inner.delete_stream(locations);
+        let whole = Path::default();
+        deleted
+            .map(move |deleted| deleted.map_err(|error| after.failed("removing an object of", &whole, error)))
+            .boxed()
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        let (state, folder) = (Arc::clone(&self.state), prefix.cloned().unwrap_or_default());
+        let listed = self.inner.list(prefix);
+        listed
+            .map(move |meta| meta.map_err(|error| state.failed("listing", &folder, error)))
+            .boxed()
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
+        let listed = self.inner.list_with_delimiter(prefix).await;
+        listed.map_err(|error| {
+            let folder = prefix.cloned().unwrap_or_default();
+            self.state.failed("listing", &folder, error)
+        })
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.state.may_write()?;
+        let copied = self.inner.copy_opts(from, to, options).await;
+        copied.map_err(|error| self.state.failed("writing", to, error))
+    }
+}
+
+/// A large object that is put in parts.
+#[derive(Debug)]
+struct Upload {
+    inner: Box<dyn MultipartUpload>,
+    location: Path,
+    state: Arc<State>,
+}
+
+impl fmt::Debug for State {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.debug_struct("State").finish_non_exhaustive()
+    }
+}
+
+#[async_trait::async_trait]
+impl MultipartUpload for Upload {
+    fn put_part(&mut self, part: PutPayload) -> UploadPart {
+        if let Err(error) = self.state.may_write() {
+            return future::ready(Err(error)).boxed();
+        }
+        let (state, location) = (Arc::clone(&self.state), self.location.clone());
+        let put = self.inner.put_part(part);
+        put.map(move |put| put.map_err(|error| state.failed("writing", &location, error)))
+            .boxed()
+    }
+
+    async fn complete(&mut self) -> StoreResult<PutResult> {
+        self.state.may_write()?;
+        let completed = self.inner.complete().await;
+        let completed = completed.map_err(|error| self.state.failed("writing", &self.location, error))?;
+        self.state.has_written();
+        Ok(completed)
+    }
+
+    async fn abort(&mut self) -> StoreResult<()> {
+        self.inner.abort().await
+    }
+}

@@ -1,0 +1,296 @@
+//! What was last put of a database, beside it: so that a log, a manifest or a whole folder that is of an earlier moment is noticed at a start.
+//!
+//! ```text
+//! DIR/acknowledged               of the database "engine"
+//! DIR/acknowledged.stores.N      of "stores/N"; outside its folder, so that it stays when the folder is exchanged
+//!
+//! slot 0 at byte 0, slot 1 at byte 512; writes alternate, so that one cut short spoils only one
+//! slot   version u8 = 1 · marks u8 · turn u64 · log u64 · manifest u64 · compactions u64 · since u64 · mark u64 × marks · CRC-32 of all
+//!        before it                                                                                   all big-endian
+//! ```
+//! `log`, `manifest` and `compactions` are the greatest numbers put there; the newest whole slot is the one of the greater turn. A log object
+//! without a byte is a mark of a writer that took over, which is put at each opening, or what is left of one that held data: marks from
+//! number `since` on are listed, the newest [`MARKS_MAX`].
+//!
+//! Written after an object is put and before its commit is answered; a thread syncs it within [`SYNC_WITHIN`](super::super::acknowledged). So
+//! after a kill it is as new as the last answer, after a loss of power a second older, never newer than the objects. A database without it
+//! was last written by an older program, or its record was removed: what is there is taken for all.
+
+use std::fs::{self, File, OpenOptions};
+use std::io::{self, Seek, SeekFrom, Write};
+use std::path::{Path, PathBuf};
+use std::sync::{Mutex, PoisonError};
+
+use super::places::{DATABASE, Folder};
+use crate::storage::engine::acknowledged::Syncer;
+use crate::storage::engine::directory::{full_or, io_error, sync_directory};
+use crate::storage::{Error, Result};
+
+const NAME: &str = "acknowledged";
+const VERSION: u8 = 1;
+const SLOT_STRIDE_BYTES: usize = 512;
+/// Marks that are told from log objects that were cut to nothing: of as many openings without a table written in between.
+const MARKS_MAX: usize = 48;
+
+/// The greatest numbers put in a database.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(super) struct Ends {
+    pub(super) log: u64,
+    pub(super) manifest: u64,
+    pub(super) compactions: u64,
+    /// From which number on all marks in the log are known.
+    pub(super) since: u64,
+    /// The oldest first.
+    pub(super) marks: Vec<u64>,
+}
+
+impl Ends {
+    /// Takes in an object that was put.
+    pub(super) fn add(&mut self, folder: Folder, id: u64, is_empty: bool) {
+        let end = match folder {
+            Folder::Log => &mut self.log,
+            Folder::Manifests => &mut self.manifest,
+            Folder::Compactions => &mut self.compactions,
+        };
+        *end = id.max(*end);
+        if folder == Folder::Log && is_empty && !self.marks.contains(&id) {
+            self.marks.push(id);
+            if self.marks.len() > MARKS_MAX {
+                self.marks.remove(0);
+                self.since = self.marks.first().copied().unwrap_or(id);
+            }
+        }
+    }
+
+    /// Forgets marks up to a number, which the manifest leaves out when the log is read.
+    pub(super) fn forget_marks(&mut self, up_to: u64) {
+        self.marks.retain(|mark| *mark > up_to);
+        self.since = self.since.max(up_to + 1);
+    }
+
+    pub(super) fn of(&self, folder: Folder) -> u64 {
+        match folder {
+            Folder::Log => self.log,
+            Folder::Manifests => self.manifest,
+            Folder::Compactions => self.compactions,
+        }
+    }
+
+    /// Whether a log object without a byte has lost them.
+    pub(super) fn was_cut(&self, id: u64) -> bool {
+        (self.since..=self.log).contains(&id) && !self.marks.contains(&id)
+    }
+}
+
+/// The file of a database's record.
+pub(super) fn path_of(directory: &Path, database: &str) -> PathBuf {
+    match database {
+        DATABASE => directory.join(NAME),
+        beside => directory.join(format!("{NAME}.{}", beside.replace('/', "."))),
+    }
+}
+
+/// Databases beside the main one that have a record.
+pub(super) fn beside(directory: &Path) -> Result<Vec<String>> {
+    let failed = |error| io_error("listing", directory)(error);
+    let mut found = Vec::new();
+    for entry in fs::read_dir(directory).map_err(failed)? {
+        let name = entry.map_err(failed)?.file_name();
+        if let Some(number) = name.to_str().and_then(|name| name.strip_prefix("acknowledged.stores."))
+            && number.bytes().all(|byte| byte.is_ascii_digit())
+        {
+            found.push(format!("stores/{number}"));
+        }
+    }
+    found.sort_unstable();
+    Ok(found)
+}
+
+/// Reads a record; `None`: it is missing, empty, short, or zeros.
+pub(super) fn read(path: &Path) -> Result<Option<Ends>> {
+    let bytes = match fs::read(path) {
+        Ok(bytes) => bytes,
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+        Err(error) => return Err(io_error("reading", path)(error)),
+    };
+    let slots = [0, SLOT_STRIDE_BYTES].map(|at| bytes.get(at..).and_then(read_slot));
+    if let Some((_, ends)) = slots.into_iter().flatten().max_by_key(|(turn, _)| *turn) {
+        return Ok(Some(ends));
+    }
+    if bytes.len() < SLOT_STRIDE_BYTES || bytes.iter().all(|byte| *byte == 0) {
+        return Ok(None);
+    }
+    Err(Error::Corrupt {
+        path: path.to_owned(),
+        what: "neither slot is whole, or both are of a later version".to_owned(),
+    })
+}
+
+/// Removes a record, durably, before its database is removed.
+pub(super) fn remove(directory: &Path, database: &str) -> Result<()> {
+    let path = path_of(directory, database);
+    match fs::remove_file(&path).and_then(|()| sync_directory(directory)) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => Err(io_error("removing", &path)(error)),
+        _ => Ok(()),
+    }
+}
+
+/// The record of an open database.
+#[derive(Debug)]
+pub(super) struct Note {
+    path: PathBuf,
+    state: Mutex<State>,
+    syncer: Syncer,
+}
+
+#[derive(Debug)]
+struct State {
+    file: File,
+    ends: Ends,
+    turn: u64,
+}
+
+impl Note {
+    /// Opens the record of a database that was found to end so; makes it where there is none.
+    pub(super) fn open(directory: &Path, database: &str, ends: Ends) -> Result<Self> {
+        let path = path_of(directory, database);
+        let failed = |operation| move |error| full_or(error, directory, operation, &path_of(directory, database));
+        let file = OpenOptions::new()
+            .write(true)
+            .create(true)
+            .truncate(false)
+            .open(&path)
+            .map_err(failed("opening"))?;
+        let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
+        let mut state = State { file, ends, turn: 0 };
+        // Both, so that neither has a turn of before.
+        state.write().and_then(|()| state.write()).map_err(failed("writing"))?;
+        let synced = state.file.sync_all().and_then(|()| sync_directory(directory));
+        synced.map_err(failed("syncing"))?;
+        Ok(Self {
+            path,
+            state: Mutex::new(state),
+            syncer,
+        })
+    }
+
+    /// Notes an object that was put.
+    pub(super) fn add(&self, folder: Folder, id: u64, is_empty: bool) -> Result<(), (PathBuf, io::Error)> {
+        let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
+        state.ends.add(folder, id, is_empty);
+        state.write().map_err(|error| (self.path.clone(), error))?;
+        self.syncer.is_wanted();
+        Ok(())
+    }
+}
+
+impl Drop for Note {
+    fn drop(&mut self) {
+        let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+        // At most a second of it is not synced, and it says nothing that is not so.
+        if let Err(error) = state.file.sync_data() {
+            tracing::warn!(%error, path = %self.path.display(), "what was acknowledged could not be noted durably");
+        }
+    }
+}
+
+impl State {
+    fn write(&mut self) -> io::Result<()> {
+        self.turn += 1;
+        let mut slot = Vec::with_capacity(SLOT_STRIDE_BYTES);
+        slot.push(VERSION);
+        slot.push(u8::try_from(self.ends.marks.len()).map_err(io::Error::other)?);
+        let Ends {
+            log,
+            manifest,
+            compactions,
+            since,
+            marks,
+        } = &self.ends;
+        for number in [&self.turn, log, manifest, compactions, since].into_iter().chain(marks) {
+            slot.extend_from_slice(&number.to_be_bytes());
+        }
+        slot.extend_from_slice(&crc32fast::hash(&slot).to_be_bytes());
+        slot.resize(SLOT_STRIDE_BYTES, 0);
+        self.file
+            .seek(SeekFrom::Start((self.turn % 2) * SLOT_STRIDE_BYTES as u64))?;
+        self.file.write_all(&slot)
+    }
+}
+
+fn read_slot(bytes: &[u8]) -> Option<(u64, Ends)> {
+    let (version, rest) = bytes.split_first()?;
+    let (marks, rest) = rest.split_first()?;
+    let numbers = 5 + usize::from(*marks);
+    let (numbers, rest) = rest.split_at_checked(numbers * 8)?;
+    let (sum, _) = rest.split_first_chunk::<4>()?;
+    let summed = bytes.get(..2 + numbers.len())?;
+    if *version != VERSION || crc32fast::hash(summed) != u32::from_be_bytes(*sum) {
+        return None;
+    }
+    let (numbers, _) = numbers.as_chunks::<8>();
+    let mut numbers = numbers.iter().map(|number| u64::from_be_bytes(*number));
+    let turn = numbers.next()?;
+    let ends = Ends {
+        log: numbers.next()?,
+        manifest: numbers.next()?,
+        compactions: numbers.next()?,
+        since: numbers.next()?,
+        marks: numbers.collect(),
+    };
+    Some((turn, ends))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_newest_whole_slot_counts() {
+        let directory = tempfile::tempdir().unwrap();
+        let directory = directory.path();
+        let path = path_of(directory, "stores/7");
+        assert_eq!(read(&path).unwrap(), None);
+        let note = Note::open(directory, "stores/7", Ends::default()).unwrap();
+        note.add(Folder::Log, 1, true).unwrap();
+        note.add(Folder::Log, 2, false).unwrap();
+        let before = read(&path).unwrap().unwrap();
+        note.add(Folder::Manifests, 9, false).unwrap();
+        let after = read(&path).unwrap().unwrap();
+        assert_eq!((after.log, after.manifest, &after.marks[..]), (2, 9, &[1][..]));
+        assert_eq!(beside(directory).unwrap(), ["stores/7"]);
+        let mut bytes = fs::read(&path).unwrap();
+        bytes[512 + 20] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert_eq!(read(&path).unwrap().unwrap(), before);
+        bytes[20] ^= 1;
+        fs::write(&path, &bytes).unwrap();
+        assert!(read(&path).unwrap_err().to_string().contains("acknowledged.stores.7"));
+        for bytes in [&b""[..], b"short", &[0; 1024]] {
+            fs::write(&path, bytes).unwrap();
+            assert_eq!(read(&path).unwrap(), None);
+        }
+        remove(directory, "stores/7").unwrap();
+        remove(directory, "stores/7").unwrap();
+        assert!(beside(directory).unwrap().is_empty());
+    }
+
+    #[test]
+    fn an_empty_log_object_is_a_mark_or_has_lost_its_bytes() {
+        let mut ends = Ends {
+            log: 10,
+            since: 8,
+            ..Ends::default()
+        };
+        ends.add(Folder::Log, 11, true);
+        ends.add(Folder::Log, 12, false);
+        let cut: Vec<u64> = (6..15).filter(|id| ends.was_cut(*id)).collect();
+        assert_eq!(cut, [8, 9, 10, 12]);
+        for id in 13..13 + 2 * MARKS_MAX as u64 {
+            ends.add(Folder::Log, id, true);
+        }
+        assert_eq!(ends.marks.len(), MARKS_MAX);
+        assert!(!ends.was_cut(12), "no longer known");
+        const { assert!(2 + 8 * (5 + MARKS_MAX) + 4 <= SLOT_STRIDE_BYTES) };
+    }
+}

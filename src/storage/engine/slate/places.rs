@@ -1,0 +1,108 @@
+//! Where SlateDB puts its objects, as far as this engine looks at them.
+//!
+//! ```text
+//! DATABASE/wal/<id, 20 digits>.sst                 the log; one without a byte marks where a writer took over
+//! DATABASE/manifest/<id>.manifest                  which tables there are, and from where on the log counts
+//! DATABASE/compactions/<id>.compactions            what the compactor is doing
+//! DATABASE/compacted/<ULID>.sst                    tables
+//! DATABASE/gc/{manifest,compactions}.boundary      up to which id objects may have been removed, in digits
+//! ```
+//! Source: SlateDB 0.18.0 (`paths.rs`), slatedb-txn-obj 0.18.0 (`object_store.rs`).
+
+use slatedb::object_store::path::Path;
+
+/// Where the main database lies in its object store.
+pub(super) const DATABASE: &str = "engine";
+
+/// A folder whose objects are numbered, one after the other.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Folder {
+    Log,
+    Manifests,
+    Compactions,
+}
+
+/// Digits of a number in a name.
+const DIGITS: usize = 20;
+
+impl Folder {
+    const ALL: [Self; 3] = [Self::Log, Self::Manifests, Self::Compactions];
+
+    pub(super) const fn name(self) -> &'static str {
+        match self {
+            Self::Log => "wal",
+            Self::Manifests => "manifest",
+            Self::Compactions => "compactions",
+        }
+    }
+
+    const fn suffix(self) -> &'static str {
+        match self {
+            Self::Log => ".sst",
+            Self::Manifests => ".manifest",
+            Self::Compactions => ".compactions",
+        }
+    }
+
+    /// Where it is in a database.
+    pub(super) fn path(self, database: &str) -> Path {
+        Path::from(format!("{database}/{}", self.name()))
+    }
+
+    /// Where an object of it is.
+    pub(super) fn object(self, database: &str, id: u64) -> Path {
+        Path::from(format!("{database}/{}/{id:0DIGITS$}{}", self.name(), self.suffix()))
+    }
+
+    /// The number of one of its objects by its file name; `None`: it is none.
+    pub(super) fn id(self, name: &str) -> Option<u64> {
+        let digits = name.strip_suffix(self.suffix())?;
+        let is_number = digits.len() == DIGITS && digits.bytes().all(|byte| byte.is_ascii_digit());
+        is_number.then(|| digits.parse().ok())?
+    }
+}
+
+/// A numbered object: its database, folder and number; `None`: it is another.
+pub(super) fn numbered(location: &Path) -> Option<(&str, Folder, u64)> {
+    let (folder, name) = location.as_ref().rsplit_once('/')?;
+    let (database, folder) = folder.rsplit_once('/')?;
+    let folder = Folder::ALL.into_iter().find(|one| one.name() == folder)?;
+    Some((database, folder, folder.id(name)?))
+}
+
+/// Where the boundary of clean-up of a folder is.
+pub(super) fn boundary(database: &str, folder: Folder) -> Path {
+    Path::from(format!("{database}/gc/{}.boundary", folder.name()))
+}
+
+/// Whether SlateDB reads an object without a checksum of its own.
+pub(super) fn is_sealed(location: &Path) -> bool {
+    match numbered(location) {
+        Some((_, folder, _)) => folder != Folder::Log,
+        None => location.as_ref().ends_with(".boundary"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_numbered_object_is_told_from_others() {
+        let location = Folder::Log.object("stores/3", 17);
+        assert_eq!(location.as_ref(), "stores/3/wal/00000000000000000017.sst");
+        assert_eq!(numbered(&location), Some(("stores/3", Folder::Log, 17)));
+        assert!(!is_sealed(&location));
+        let manifest = Folder::Manifests.object("engine", 1);
+        assert_eq!(numbered(&manifest), Some(("engine", Folder::Manifests, 1)));
+        assert!(is_sealed(&manifest) && is_sealed(&boundary("engine", Folder::Compactions)));
+        for other in [
+            "engine/compacted/01J79C21YKR31J2BS1EFXJZ7MR.sst",
+            "engine/wal/00000000000000000017.sst#1",
+            "engine/wal/17.sst",
+            "wal/00000000000000000017.sst",
+        ] {
+            assert_eq!(numbered(&Path::from(other)), None, "{other}");
+        }
+    }
+}

@@ -1,0 +1,65 @@
+//! What an opening reads of a database, before it writes and after: which tables have deletions, and the store's own records.
+
+use std::collections::{BTreeSet, VecDeque};
+use std::ops::Bound;
+use std::sync::Arc;
+
+use slatedb::DbReadOps;
+
+use super::home::Home;
+use crate::clock::TimeMark;
+use crate::storage::Error;
+use crate::storage::batch::Space;
+use crate::storage::engine::layout::{OWN, Own, full_range, parse_own};
+use crate::storage::engine::{DeletionTables, table_of};
+use crate::storage::key::KeyRange;
+
+/// The store's own records.
+#[derive(Default)]
+pub(super) struct OwnRecords {
+    /// What the last group recorded of time.
+    pub(super) time: Option<TimeMark>,
+    /// Ranges whose deletion was not finished, by their record's number.
+    pub(super) unfinished: Vec<(u64, Space, KeyRange)>,
+}
+
+/// Reads the store's own records; `None`: one is none that this version writes.
+pub(super) async fn own_records(view: &(impl DbReadOps + Sync)) -> Result<Option<OwnRecords>, slatedb::Error> {
+    let mut own = OwnRecords::default();
+    let mut entries = view.scan(vec![OWN]..).await?;
+    while let Some(entry) = entries.next().await? {
+        match parse_own(&entry.key, &entry.value) {
+            Some(Own::Range(number, space, range)) => own.unfinished.push((number, space, range)),
+            Some(Own::Time(time)) => own.time = Some(time),
+            Some(Own::Chain(..) | Own::Size(..)) | None => return Ok(None),
+        }
+    }
+    Ok(Some(own))
+}
+
+pub(super) fn unknown_record(home: &Home) -> Error {
+    Error::Corrupt {
+        path: home.path(),
+        what: "an unknown record of the store's own".to_owned(),
+    }
+}
+
+/// Which tables have deletion records: a step for each table, not for each record.
+pub(super) async fn deletion_tables(view: &(impl DbReadOps + Sync)) -> Result<DeletionTables, slatedb::Error> {
+    let mut tables = BTreeSet::new();
+    let mut rest: VecDeque<u32> = VecDeque::from([0]);
+    while let Some(from) = rest.pop_front() {
+        let range = KeyRange {
+            start: Bound::Included(from.to_be_bytes().to_vec()),
+            end: Bound::Unbounded,
+        };
+        let mut entries = view.scan(full_range(Space::Deletions, &range)).await?;
+        if let Some(entry) = entries.next().await?
+            && let Some(table) = table_of(entry.key.get(1..).unwrap_or_default())
+        {
+            tables.insert(table);
+            rest.extend(table.checked_add(1));
+        }
+    }
+    Ok(Arc::new(tables))
+}

@@ -1,0 +1,279 @@
+//! A medium that fails: what is told, what is tried again, and what ends.
+
+use std::fmt;
+use std::io;
+use std::path::Path as FilePath;
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Arc, Mutex};
+
+use futures::stream::BoxStream;
+use slatedb::object_store::local::LocalFileSystem;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    CopyOptions, Error as StoreError, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+};
+
+use super::clock::Ticks;
+use super::home::{FORMAT, Home};
+use super::medium::Medium;
+use super::places::{DATABASE, Folder};
+use super::*;
+use crate::storage::engine::directory::Directory;
+
+/// What fails, and how.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Fault {
+    /// A put that does nothing.
+    Put(i32),
+    /// A put whose object is there all the same: its name could not be synced.
+    Sync(i32),
+    Get(i32),
+}
+
+/// A directory whose objects of some folder fail.
+#[derive(Debug)]
+struct Failing {
+    inner: LocalFileSystem,
+    fault: Mutex<Option<(&'static str, Fault)>>,
+    met: AtomicU32,
+}
+
+impl Failing {
+    fn set(&self, fault: Option<(&'static str, Fault)>) {
+        *self.fault.lock().unwrap() = fault;
+        self.met.store(0, Ordering::SeqCst);
+    }
+
+    fn met(&self) -> u32 {
+        self.met.load(Ordering::SeqCst)
+    }
+
+    fn at(&self, location: &Path) -> Option<Fault> {
+        let fault = *self.fault.lock().unwrap();
+        let (_, fault) = fault.filter(|(folder, _)| location.as_ref().contains(folder))?;
+        Some(fault)
+    }
+
+    fn error(&self, code: i32) -> StoreError {
+        self.met.fetch_add(1, Ordering::SeqCst);
+        StoreError::Generic {
+            store: "failing",
+            source: Box::new(io::Error::from_raw_os_error(code)),
+        }
+    }
+}
+
+impl fmt::Display for Failing {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("failing")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for Failing {
+    async fn put_opts(&self, location: &Path, payload: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
+        match self.at(location) {
+            Some(Fault::Put(code)) => Err(self.error(code)),
+            Some(Fault::Sync(code)) => {
+                self.inner.put_opts(location, payload, options).await?;
+                Err(self.error(code))
+            }
+            _ => self.inner.put_opts(location, payload, options).await,
+        }
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        location: &Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        match self.at(location) {
+            Some(Fault::Put(code)) => Err(self.error(code)),
+            _ => self.inner.put_multipart_opts(location, options).await,
+        }
+    }
+
+    async fn get_opts(&self, location: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        match self.at(location) {
+            Some(Fault::Get(code)) => Err(self.error(code)),
+            _ => self.inner.get_opts(location, options).await,
+        }
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
+        self.inner.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        self.inner.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
+    let locked = Directory::open(directory, FORMAT).unwrap();
+    let failing = Arc::new(Failing {
+        inner: LocalFileSystem::new_with_prefix(directory).unwrap(),
+        fault: Mutex::default(),
+        met: AtomicU32::default(),
+    });
+    let home = Home {
+        directory: Some(Arc::new(locked)),
+        medium: Arc::new(Medium::new(Arc::clone(&failing) as _, Some(directory.to_owned()))),
+        location: format!("slate+file:{}", directory.display()).into(),
+        database: DATABASE.into(),
+        ticks: Arc::new(Ticks::new(Clock::system())),
+    };
+    let options = Options {
+        row_cache_bytes_max: 0,
+        ..Options::default()
+    };
+    (Store::open_at(home, &options).await.unwrap(), failing)
+}
+
+async fn put(store: &Store, key: &str) -> Result<()> {
+    let mut batch = Batch::new();
+    batch.put(Space::Catalog, key.as_bytes().to_vec(), "some value".as_bytes());
+    store.commit(batch).await.map(drop)
+}
+
+async fn get(store: &Store, key: &str) -> Result<bool> {
+    let published = store.snapshot().ok_or(Error::Reopening)?;
+    Ok(published.get(Space::Catalog, key.as_bytes()).await?.is_some())
+}
+
+/// The first failure is told by its object, nothing is tried again or written after it, and it is no other writer's doing.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_io_error_of_a_put_ends_the_store_by_name() {
+    for fault in [Fault::Put(5), Fault::Sync(5), Fault::Put(30)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, failing) = open(directory.path()).await;
+        put(&store, "a").await.unwrap();
+        assert!(store.lost().is_none());
+        failing.set(Some(("/wal/", fault)));
+        let refused = put(&store, "b").await.unwrap_err().to_string();
+        let log = directory.path().join("engine/wal");
+        assert!(refused.contains(log.to_str().unwrap()), "{fault:?}: {refused}");
+        assert!(refused.contains("os error"), "{fault:?}: {refused}");
+        assert_eq!(failing.met(), 1, "{fault:?}");
+        failing.set(None);
+        let lost = store.lost().expect("lost").to_string();
+        assert!(lost.contains(log.to_str().unwrap()), "{lost}");
+        let again = put(&store, "c").await.unwrap_err();
+        assert!(again.to_string().contains(log.to_str().unwrap()), "{again}");
+        drop(store.close().await);
+        drop(store);
+        let (store, _) = open(directory.path()).await;
+        assert!(get(&store, "a").await.unwrap() && !get(&store, "c").await.unwrap());
+        put(&store, "d").await.unwrap();
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_io_error_of_a_read_ends_the_store_by_name() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(directory.path()).await;
+    put(&store, "a").await.unwrap();
+    store.flush().await.unwrap();
+    store.close().await.unwrap();
+    drop(store);
+    let (store, failing) = open(directory.path()).await;
+    failing.set(Some(("/compacted/", Fault::Get(5))));
+    let told = match get(&store, "a").await {
+        Err(error) => error.to_string(),
+        // Read by the opening already: the next table is not.
+        Ok(_) => {
+            put(&store, "b").await.unwrap();
+            store.flush().await.unwrap();
+            get(&store, "b").await.unwrap_err().to_string()
+        }
+    };
+    assert!(
+        told.contains("engine/compacted/") && told.contains("os error 5"),
+        "{told}"
+    );
+    assert!(store.lost().is_some());
+}
+
+/// Nobody waits for a table that is written when a memtable is full.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_io_error_in_the_background_ends_the_store() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, failing) = open(directory.path()).await;
+    put(&store, "a").await.unwrap();
+    failing.set(Some(("/manifest/", Fault::Put(5))));
+    let error = store.flush().await.unwrap_err().to_string();
+    assert!(error.contains("engine/manifest/"), "{error}");
+    assert!(store.lost().is_some());
+    let refused = put(&store, "b").await.unwrap_err().to_string();
+    assert!(refused.contains("engine/manifest/"), "{refused}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_passes() {
+    for fault in [Fault::Put(28), Fault::Sync(28)] {
+        let directory = tempfile::tempdir().unwrap();
+        let (store, failing) = open(directory.path()).await;
+        put(&store, "a").await.unwrap();
+        failing.set(Some(("/wal/", fault)));
+        for _ in 0..2 {
+            let refused = put(&store, "b").await.unwrap_err();
+            assert!(refused.is_disk_full(), "{fault:?}: {refused}");
+        }
+        assert!(store.lost().is_none());
+        failing.set(None);
+        put(&store, "c").await.unwrap();
+        assert!(get(&store, "a").await.unwrap() && get(&store, "c").await.unwrap());
+        store.close().await.unwrap();
+        drop(store);
+        let (store, _) = open(directory.path()).await;
+        assert!(get(&store, "a").await.unwrap() && get(&store, "c").await.unwrap());
+    }
+}
+
+/// Too many open files are tried again.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_passes_is_tried_again() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, failing) = open(directory.path()).await;
+    failing.set(Some(("/wal/", Fault::Put(24))));
+    let (written, ()) = tokio::join!(put(&store, "a"), async {
+        while failing.met() == 0 {
+            tokio::time::sleep(std::time::Duration::from_millis(5)).await;
+        }
+        failing.set(None);
+    });
+    written.unwrap();
+    assert!(store.lost().is_none());
+}
+
+/// A manifest that is another than was put is refused where it is read, without an opening in between.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_manifest_is_read_with_its_checksum() {
+    let directory = tempfile::tempdir().unwrap();
+    let (store, _) = open(directory.path()).await;
+    put(&store, "a").await.unwrap();
+    store.flush().await.unwrap();
+    let home = store.home().unwrap();
+    let newest = home.admin(DATABASE).read_manifest(None).await.unwrap().unwrap().id();
+    let location = Folder::Manifests.object(DATABASE, newest);
+    let file = directory.path().join(location.as_ref());
+    let whole = std::fs::read(&file).unwrap();
+    for bit in (0..whole.len() * 8 - 64).step_by(29) {
+        let mut flipped = whole.clone();
+        flipped[bit / 8] ^= 1 << (bit % 8);
+        std::fs::write(&file, &flipped).unwrap();
+        let read = home.admin(DATABASE).read_manifest(Some(newest)).await;
+        let error = home.failure(&read.expect_err("refused")).to_string();
+        assert!(error.contains(file.to_str().unwrap()), "bit {bit}: {error}");
+    }
+    assert!(store.lost().is_none());
+}
