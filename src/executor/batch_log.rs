@@ -22,10 +22,9 @@ use super::catalog::Catalog;
 use super::pending::Logged;
 use super::write::passes::Passes;
 use super::{Error, storage_write};
-use crate::consistency::WriteKind;
 use crate::mutant::{self, Mutant};
+use crate::partition::StoreId;
 use crate::partition::store::{self, Batch, Space, Store};
-use crate::partition::{Consistency, StoreId};
 use crate::token::Token;
 
 /// Pauses between tries to write a batch again: the first, and the longest.
@@ -80,7 +79,7 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
         Ok((parts, gates))
     })
     .await?;
-    let failed = |error: store::Error| storage_write(&error, Consistency::All, WriteKind::Batch);
+    let failed = |error: store::Error| storage_write(&error);
     let mut others = Vec::new();
     for (id, (store, batch)) in parts {
         let to_note = passes.keys_to_note(&batch);

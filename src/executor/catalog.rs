@@ -61,7 +61,7 @@ use crate::executor::offers::Offers;
 use crate::executor::paging::PagingKey;
 use crate::executor::pending::{self, Pending};
 use crate::executor::write::clock::WriteClock;
-use crate::executor::{Error, storage_write};
+use crate::executor::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
 use crate::partition::{Consistency, MapError, PhysicalPartitionId, Stores, TablePartitions};
@@ -460,7 +460,7 @@ impl Catalog {
                 if mutant::is_on(Mutant::ForgetUnsureChange) {
                     publication.end();
                 }
-                Err(storage_write(&error, Consistency::All, WriteKind::Simple))
+                Err(storage_write(&error))
             }
         }
     }
@@ -481,7 +481,7 @@ impl Catalog {
         Err(Error::WriteFailure {
             consistency,
             write_kind: WriteKind::Simple,
-            message: "a change of the schema failed, and the store cannot say yet whether it was done".to_owned(),
+            cause: FailureCause::CatalogInDoubt,
         })
     }
 
@@ -671,9 +671,7 @@ async fn to_the_end<T: Send + 'static>(
 
 async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     let committed = store.commit(batch).await;
-    committed
-        .map(|_| ())
-        .map_err(|error| storage_write(&error, Consistency::All, WriteKind::Simple))
+    committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
 fn gone(keyspace: &str, table: &str) -> Error {

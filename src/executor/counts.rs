@@ -20,7 +20,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use super::catalog::Snapshot;
-use super::error::{Error, storage_read};
+use super::error::Error;
+use super::failure::storage_read;
 use crate::clock::Clock;
 use crate::partition::store::{CommitSeq, Estimate, Order, Space, key};
 use crate::partition::{PhysicalPartition, StoreId, TablePartitions};

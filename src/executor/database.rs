@@ -22,6 +22,7 @@ use super::gates::{self, Gates};
 use super::heat;
 use super::index::check::{IndexCheck, check_indexes};
 use super::ledger::Ledger;
+use super::levels;
 use super::logical::LogicalPartitions;
 use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::plans::{PlanCache, PlannedAt, Statement};
@@ -34,15 +35,16 @@ use super::watch::Watch;
 use super::write::WriteRoom;
 use crate::clock::Clock;
 use crate::command::{Batch, BatchKind, Value};
+use crate::consistency::WriteKind;
 use crate::functions::{Context, Timeuuids};
 use crate::guardrails::Guardrails;
 use crate::partition::store::Swept;
-use crate::partition::{HeatLimits, Nodes, Stores};
+use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
 use crate::planner::{self, Plan, ddl};
 use crate::profile::Profile;
 use crate::profile::Rules;
 use crate::schema::node::{Live, NodeInfo};
-use crate::schema::{Schema, StorageId};
+use crate::schema::{Schema, StorageId, system};
 use crate::tasks::Tasks;
 use crate::throughput::Charges;
 
@@ -289,6 +291,10 @@ impl Database {
         let subject = self.watch.batch_subject(&batch);
         let mut charges = self.ledger.charges(params.consistency);
         let mut outcome = self.run_batch(&request, &batch, &mut charges).await;
+        if let Err(error) = outcome {
+            let level = levels::write(&self.rules, request.consistency());
+            outcome = Err(error.at_edge(level, writes::batch_write(batch.kind, batch.conditional)));
+        }
         self.watch.note(&subject, request.began, &outcome);
         self.ledger
             .settle(&request, Executed::Batch(&batch), &mut charges, &mut outcome);
@@ -370,11 +376,42 @@ impl Database {
         }
         let mut charges = self.ledger.charges(request.consistency());
         let mut outcome = self.carry_out(request, planned, &mut charges).await;
+        if let Err(error) = outcome {
+            outcome = Err(self.at_edge(error, request, &planned.planned.plan));
+        }
         let subject = planned.subject(|| self.watch.subject(planned));
         self.watch.note(subject, request.began, &outcome);
         self.ledger
             .settle(request, Executed::Statement(planned), &mut charges, &mut outcome);
         outcome
+    }
+
+    /// The error of a statement as its client sees it.
+    #[cold]
+    fn at_edge(&self, error: Error, request: &Request<'_>, plan: &Plan) -> Error {
+        let asked = request.consistency();
+        let (level, kind) = match plan {
+            Plan::Select(plan) => {
+                let is_system = system::is_local(&plan.table.keyspace);
+                let level = levels::read(&self.rules, asked, is_system);
+                (level.unwrap_or(asked), WriteKind::Simple)
+            }
+            Plan::Modify(plan) => (
+                levels::write(&self.rules, asked),
+                writes::one_write(plan.is_conditional(), plan.table.is_counter),
+            ),
+            Plan::Batch(plan) => {
+                let is_conditional = plan.modifications.iter().any(|member| member.is_conditional());
+                (
+                    levels::write(&self.rules, asked),
+                    writes::batch_write(plan.kind, is_conditional),
+                )
+            }
+            // As Cassandra does them: on every replica.
+            Plan::Truncate(_) | Plan::Ddl(_) => (Consistency::All, WriteKind::Simple),
+            Plan::Use(_) | Plan::Describe(_) | Plan::Explain(_) | Plan::Auth(_) => (asked, WriteKind::Simple),
+        };
+        error.at_edge(level, kind)
     }
 
     async fn carry_out(

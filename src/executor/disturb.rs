@@ -14,6 +14,7 @@ use std::time::Duration;
 
 use super::catalog::Catalog;
 use super::error::Error;
+use super::failure::FailureCause;
 use super::levels;
 use super::read::{nearest, source};
 use super::request::Request;
@@ -297,16 +298,15 @@ impl Disturbance<'_> {
         match kind {
             Kind::Read => Error::ReadFailure {
                 consistency,
-                message: "Operation failed - received 0 responses and 1 failures".to_owned(),
+                cause: FailureCause::Replica,
             },
             Kind::Write(write_kind) => Error::WriteFailure {
                 consistency,
                 write_kind,
-                message: if self.rules.profile.is_cosmos() {
-                    // Cosmos's words for HTTP's 449, which it tells as a failed write.
-                    "Conflicting request to resource has been attempted. Retry to avoid conflicts.".to_owned()
+                cause: if self.rules.profile.is_cosmos() {
+                    FailureCause::Conflict
                 } else {
-                    "Operation failed - received 0 responses and 1 failures".to_owned()
+                    FailureCause::Replica
                 },
             },
         }

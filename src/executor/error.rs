@@ -1,5 +1,6 @@
 //! What can go wrong with a request, by what the client is told.
 
+use super::failure::{Access, FailureCause, StorageFailure};
 use crate::consistency::WriteKind;
 use crate::partition::{Consistency, MapError, Shortage};
 
@@ -67,24 +68,27 @@ pub enum Error {
         /// Whether the replica asked for the data itself, not only for its digest, was among them.
         data_present: bool,
     },
-    /// A store refused or failed a write: disk full, or worse.
-    #[error("{message}")]
+    /// A write failed; it may have happened.
+    #[error("{cause}")]
     WriteFailure {
         /// The level asked for.
         consistency: Consistency,
         /// The kind of write.
         write_kind: WriteKind,
-        /// What the store said.
-        message: String,
+        /// Why.
+        cause: FailureCause,
     },
-    /// A store failed a read.
-    #[error("{message}")]
+    /// A read failed.
+    #[error("{cause}")]
     ReadFailure {
         /// The level asked for.
         consistency: Consistency,
-        /// What the store said.
-        message: String,
+        /// Why.
+        cause: FailureCause,
     },
+    /// A store failed, as the program itself sees it: requests convert it where they end, jobs log it.
+    #[error(transparent)]
+    Storage(#[from] StorageFailure),
     /// A read walked over more tombstones than it may.
     #[error(
         "Operation failed - received 0 responses and 1 failures: READ_TOO_MANY_TOMBSTONES from localhost/127.0.0.1:7000"
@@ -147,6 +151,10 @@ impl Error {
             Self::Unavailable(_) => 0x1000,
             Self::WriteTimeout { .. } => 0x1100,
             Self::WriteFailure { .. } => 0x1500,
+            Self::Storage(failure) => match failure.access {
+                Access::Read => 0x1300,
+                Access::Write => 0x1500,
+            },
             Self::ReadTimeout { .. } => 0x1200,
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
             Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } => 0x1001,
@@ -235,32 +243,6 @@ impl From<crate::planner::ddl::DdlError> for Error {
                 message,
             },
         }
-    }
-}
-
-/// A store failed a read.
-pub(crate) fn storage_read(error: &crate::partition::store::Error) -> Error {
-    Error::ReadFailure {
-        consistency: Consistency::One,
-        message: error.to_string(),
-    }
-}
-
-/// A store refused or failed a write.
-pub(crate) fn storage_write(
-    error: &crate::partition::store::Error,
-    consistency: Consistency,
-    write_kind: WriteKind,
-) -> Error {
-    if let crate::partition::store::Error::RowTooLarge { bytes, bytes_max } = error {
-        return Error::Invalid(format!(
-            "A row would be {bytes} bytes long, and may be {bytes_max}: spread its data over several rows, or raise row-bytes-max"
-        ));
-    }
-    Error::WriteFailure {
-        consistency,
-        write_kind,
-        message: error.to_string(),
     }
 }
 

@@ -13,7 +13,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
-use super::error::{Error, storage_read};
+use super::error::Error;
+use super::failure::storage_read;
 use super::index::{self, Indexes};
 use super::ledger::Ledger;
 use super::plans::PlannedAt;

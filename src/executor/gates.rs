@@ -164,8 +164,6 @@ pub(super) fn sorted_whole(request: &Request<'_>, plan: &SelectPlan, select: &Re
 
 /// How a bound SELECT is carried out.
 pub(super) struct ReadPass {
-    /// The level.
-    pub(super) consistency: Consistency,
     /// Rows of its page; `None`: all in one.
     pub(super) page_rows: Option<u32>,
     /// Where it goes on; `None`: at the beginning.
@@ -199,11 +197,7 @@ pub(super) fn read(
     };
     gates.guardrails.select(select, page_rows, warnings)?;
     serial_of_one_partition(select, consistency, page_rows)?;
-    Ok(ReadPass {
-        consistency,
-        page_rows,
-        resume,
-    })
+    Ok(ReadPass { page_rows, resume })
 }
 
 fn not_at_any(consistency: Consistency) -> Result<(), Error> {

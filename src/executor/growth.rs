@@ -16,6 +16,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::error::Error;
+use super::failure::FailureCause;
 use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 use crate::schema::{Keyspace, Schema, Table, Throughput};
@@ -94,10 +95,7 @@ impl Growth {
                     return Err(Error::WriteFailure {
                         consistency: Consistency::One,
                         write_kind: WriteKind::Simple,
-                        // The fact is documented, the words are ours.
-                        message:
-                            "The scale operation cannot be performed because another scale operation is in progress."
-                                .to_owned(),
+                        cause: FailureCause::Scaling,
                     });
                 }
             }

@@ -8,6 +8,7 @@
 use bytes::Bytes;
 
 use super::Error;
+use super::failure::FailureCause;
 use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 use crate::schema::Table;
@@ -113,7 +114,7 @@ pub(super) fn too_large(consistency: Consistency, write_kind: WriteKind) -> Erro
     Error::WriteFailure {
         consistency,
         write_kind,
-        message: "Request size is too large".to_owned(),
+        cause: FailureCause::RequestTooLarge,
     }
 }
 

@@ -22,6 +22,7 @@ mod disturb;
 mod draws;
 pub mod error;
 mod explain;
+mod failure;
 mod figures;
 mod gates;
 mod growth;
@@ -55,7 +56,8 @@ pub use answer::{
 };
 pub use database::{ClockRules, Database, LiveSource, Member, Options};
 pub use error::Error;
-pub(crate) use error::{storage_read, storage_write};
+pub use failure::{Access, FailureCause, StorageFailure};
+pub(crate) use failure::{storage_read, storage_write};
 pub use figures::{PartitionFigures, StoreFigures};
 pub use index::check::IndexCheck;
 pub use limits::SizeLimits;

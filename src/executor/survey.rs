@@ -8,7 +8,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::catalog::Snapshot;
-use super::error::{Error, storage_read};
+use super::error::Error;
+use super::failure::storage_read;
 use super::index::rows::IndexedRows;
 use super::read::source::Moments;
 use super::value::key_components;

@@ -80,6 +80,12 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
                 data_present: *data_present,
             },
         ),
+        // Requests convert it; one that did not is at fault itself, and its text, which names directories, is for the log.
+        Error::Storage(failure) => {
+            metrics::SERVER_ERRORS.increment();
+            tracing::error!(error = %failure, "a request did not say how a store failed it");
+            ErrorBody::new(ErrorCode::Server, "a store failed; see the server's log".to_owned())
+        }
         Error::WriteFailure {
             consistency,
             write_kind,

@@ -3,6 +3,7 @@
 mod charges;
 mod clock;
 mod executor;
+mod failures;
 mod gates;
 mod golden;
 mod guardrails;

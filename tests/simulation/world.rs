@@ -8,7 +8,9 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::clock::Clock;
-use helenus::executor::{AnswerKind, Database, Error, Options, PartitionSizes, QueryParams, SessionState};
+use helenus::executor::{
+    AnswerKind, Database, Error, FailureCause, Options, PartitionSizes, QueryParams, SessionState,
+};
 use helenus::partition::store::{self, Medium, MediumFaults};
 use helenus::token::Token;
 
@@ -350,7 +352,10 @@ impl Server {
             Err(error) => {
                 let text = error.to_string();
                 match error {
-                    Error::WriteFailure { .. } if text.contains("takes no writes since") => Outcome::Refused(text),
+                    Error::WriteFailure {
+                        cause: FailureCause::WritesRefused,
+                        ..
+                    } => Outcome::Refused(text),
                     Error::WriteFailure { .. } | Error::WriteTimeout { .. } | Error::Server(_) => {
                         Outcome::Unknown(text)
                     }

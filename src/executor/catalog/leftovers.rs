@@ -28,11 +28,10 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use tokio::sync::watch;
 
-use crate::consistency::WriteKind;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
-use crate::partition::{Consistency, StoreId, Stores, TablePartitions};
+use crate::partition::{StoreId, Stores, TablePartitions};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
 
@@ -376,7 +375,7 @@ pub(super) fn stores_left(
 /// Removes all of a number from all stores, then its record. The record that gave it up is durable before, and each removal before the
 /// record goes.
 async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
-    let failed = |error: store::Error| storage_write(&error, Consistency::All, WriteKind::Simple);
+    let failed = |error: store::Error| storage_write(&error);
     stores.make_durable(stores.main()).await.map_err(failed)?;
     let mut others = Vec::new();
     for (id_of, store) in stores.all() {

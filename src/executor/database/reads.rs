@@ -66,11 +66,7 @@ impl Database {
         let is_system = system::is_local(&select.table.keyspace);
         let digest = || statement_digest(planned, select, values);
         let mut warnings = Vec::new();
-        let ReadPass {
-            consistency,
-            page_rows,
-            resume,
-        } = gates::read(gates, request, select, digest, &mut warnings)?;
+        let ReadPass { page_rows, resume } = gates::read(gates, request, select, digest, &mut warnings)?;
         let shape = planned.shape(select);
         let limits = Limits {
             rows: resume
@@ -106,17 +102,12 @@ impl Database {
             let partitions = request.snapshot.partitions(&select.table)?;
             let as_of = gates::admit_read(gates, request, select, partitions, resume.as_ref()).await?;
             let partitions = as_of.as_ref().unwrap_or(partitions);
-            let at_level = |error| match error {
-                Error::TooManyTombstones { .. } => Error::TooManyTombstones { consistency },
-                error => error,
-            };
             let indexes = &self.catalog.indexes;
             let read = index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await;
-            match read.map_err(at_level)? {
+            match read? {
                 Some(used) => notes.push(format!("Scanned with index {used}")),
                 None => {
-                    let visited = source::run(partitions, select, resume.as_ref(), &mut sink).await;
-                    let visited = visited.map_err(at_level)?;
+                    let visited = source::run(partitions, select, resume.as_ref(), &mut sink).await?;
                     if params.trace.is_some() {
                         let all = partitions.all().len();
                         notes.push(format!("Read {visited} of {all} physical partitions"));

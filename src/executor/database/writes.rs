@@ -27,11 +27,7 @@ impl Database {
         let gates = self.gates();
         let routed = [gates::route(gates, request, modification)?];
         let is_conditional = modification.condition != Condition::Always;
-        let write_kind = match (is_conditional, is_counter) {
-            (true, _) => WriteKind::Cas,
-            (false, true) => WriteKind::Counter,
-            (false, false) => WriteKind::Simple,
-        };
+        let write_kind = one_write(is_conditional, is_counter);
         let mut warnings = Vec::new();
         let table = &modification.table;
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
@@ -72,12 +68,7 @@ impl Database {
             .iter()
             .map(|modification| gates::route(gates, request, modification));
         let routed = routed.collect::<Result<Vec<_>, _>>()?;
-        let write_kind = match batch.kind {
-            _ if batch.conditional => WriteKind::Cas,
-            BatchKind::Logged => WriteKind::Batch,
-            BatchKind::Unlogged => WriteKind::UnloggedBatch,
-            BatchKind::Counter => WriteKind::Counter,
-        };
+        let write_kind = batch_write(batch.kind, batch.conditional);
         let tables = || batch.modifications.iter().map(|modification| &modification.table);
         let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
         let table = table.ok_or_else(|| Error::Server("a batch with members has no table".to_owned()))?;
@@ -107,6 +98,25 @@ impl Database {
         gates::told_after(told_after)?;
         answer.warnings.extend(warnings);
         Ok(answer)
+    }
+}
+
+/// The kind of write that a single modification is.
+pub(super) const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKind {
+    match (is_conditional, is_counter) {
+        (true, _) => WriteKind::Cas,
+        (false, true) => WriteKind::Counter,
+        (false, false) => WriteKind::Simple,
+    }
+}
+
+/// The kind of write that a batch is.
+pub(super) const fn batch_write(kind: BatchKind, is_conditional: bool) -> WriteKind {
+    match kind {
+        _ if is_conditional => WriteKind::Cas,
+        BatchKind::Logged => WriteKind::Batch,
+        BatchKind::Unlogged => WriteKind::UnloggedBatch,
+        BatchKind::Counter => WriteKind::Counter,
     }
 }
 

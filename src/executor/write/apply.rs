@@ -35,11 +35,7 @@ impl WriteRoom {
                 return Ok(warnings);
             }
         }
-        Err(storage_write(
-            &StoreError::OpenedAgain,
-            request.consistency,
-            request.write_kind,
-        ))
+        Err(storage_write(&StoreError::OpenedAgain))
     }
 
     async fn apply_once(

@@ -68,11 +68,7 @@ impl WriteRoom {
                 return Ok(answer);
             }
         }
-        Err(storage_write(
-            &StoreError::OpenedAgain,
-            request.consistency,
-            request.write_kind,
-        ))
+        Err(storage_write(&StoreError::OpenedAgain))
     }
 
     /// `None`: nothing was done, and the conditions have to be judged again.

@@ -179,14 +179,14 @@ impl Staged {
             .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
         match row_bytes_max {
             // Once its record is written all of it has to come, so no store may refuse its part.
-            Some(max) if is_logged => self.refuse_long_rows(max, request).await?,
+            Some(max) if is_logged => self.refuse_long_rows(max).await?,
             max => self.row_bytes_max = max,
         }
         // What is copied meanwhile is noted after the commit, so that has to come, too, when the request goes.
         let is_spawned = is_logged || self.passes.are_copied();
         match held {
             held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
-                let (request, nodes, catalog) = (*request, Arc::clone(&room.nodes), Arc::clone(&room.catalog));
+                let (nodes, catalog) = (Arc::clone(&room.nodes), Arc::clone(&room.catalog));
                 let now_seconds = room.clock.now_seconds();
                 let tasks = room.catalog.tasks.clone();
                 let committing = tasks.carry("commit", async move {
@@ -194,9 +194,9 @@ impl Staged {
                     let each = |committed, marked| commits.push((committed, marked));
                     let outcome = if is_logged {
                         let logged = catalog.pending.begin(catalog.new_batch(), now_seconds);
-                        Box::pin(self.commit_logged(&request, &nodes, &catalog, logged, admitted, each)).await
+                        Box::pin(self.commit_logged(&nodes, &catalog, logged, admitted, each)).await
                     } else {
-                        self.commit_all(&request, &nodes, None, admitted, each).await
+                        self.commit_all(&nodes, None, admitted, each).await
                     };
                     drop(held);
                     (commits, outcome)
@@ -211,7 +211,7 @@ impl Staged {
                 }
             }
             _held => {
-                let committing = self.commit_all(request, &room.nodes, None, admitted, |committed, marked| {
+                let committing = self.commit_all(&room.nodes, None, admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 });
                 if !committing.await? {
@@ -223,7 +223,7 @@ impl Staged {
     }
 
     /// Refuses rows that would become longer than they may be, by reading them.
-    async fn refuse_long_rows(&self, bytes_max: usize, request: &WriteRequest) -> Result<(), Error> {
+    async fn refuse_long_rows(&self, bytes_max: usize) -> Result<(), Error> {
         for StagedStore { store, batch, .. } in &self.stores {
             let at = store.snapshot();
             for (key, fragment) in batch.fragments() {
@@ -239,8 +239,7 @@ impl Staged {
                     }
                     _ => fragment.len(),
                 };
-                judge_row(before, fragment, after, bytes_max)
-                    .map_err(|error| storage_write(&error, request.consistency, request.write_kind))?;
+                judge_row(before, fragment, after, bytes_max).map_err(|error| storage_write(&error))?;
             }
         }
         Ok(())
@@ -265,14 +264,13 @@ impl Staged {
     /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
     async fn commit_logged(
         mut self,
-        request: &WriteRequest,
         nodes: &Nodes,
         catalog: &Arc<Catalog>,
         key: Vec<u8>,
         admitted: Admitted,
         each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
-        let failed = |error: StoreError| storage_write(&error, request.consistency, request.write_kind);
+        let failed = |error: StoreError| storage_write(&error);
         let mut record = Vec::new();
         for staged in &self.stores {
             staged.batch.encode_merges(&mut record);
@@ -285,7 +283,7 @@ impl Staged {
         // The main store's part comes last, and with it the record goes.
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
         self.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
-        let committed = match self.commit_all(request, nodes, Some(catalog), admitted, each).await {
+        let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
             // Nothing was done, and what will be has a record of its own.
             Ok(false) => {
                 let mut batch = Batch::new();
@@ -310,7 +308,6 @@ impl Staged {
     /// removes a record of the batch log, so that the others are durable before it.
     async fn commit_all(
         self,
-        request: &WriteRequest,
         nodes: &Nodes,
         logged: Option<&Catalog>,
         mut admitted: Admitted,
@@ -348,9 +345,7 @@ impl Staged {
                 self.passes.note(&to_note, committed.is_ok());
                 let committed = match committed {
                     Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
-                    committed => {
-                        committed.map_err(|error| storage_write(&error, request.consistency, request.write_kind))?
-                    }
+                    committed => committed.map_err(|error| storage_write(&error))?,
                 };
                 is_begun = true;
                 if let Some(before) = before {
