@@ -81,6 +81,9 @@ enum Command {
         /// Longest time for making one difference small, seconds.
         #[arg(long, default_value_t = 120)]
         shrink_seconds: u64,
+        /// Ask so many statements with two faults each instead, and compare which fault the servers name.
+        #[arg(long)]
+        two_faults: Option<u64>,
         /// Print every statement with Cassandra's answer, and what known differences look like.
         #[arg(long)]
         verbose: bool,
@@ -395,6 +398,7 @@ pub fn run() -> Outcome<bool> {
             without_indexes,
             keep,
             shrink_seconds,
+            two_faults,
             verbose,
         } => generate::run(&generate::Options {
             target,
@@ -408,6 +412,7 @@ pub fn run() -> Outcome<bool> {
             indexes: !without_indexes,
             keep,
             shrink: Duration::from_secs(shrink_seconds),
+            two_faults,
             verbose,
         }),
         Command::Bench {

@@ -23,6 +23,7 @@ mod second;
 mod select;
 mod shrink;
 mod spoil;
+mod two_faults;
 mod types;
 mod words;
 mod write;
@@ -80,6 +81,8 @@ pub struct Options {
     pub keep: Option<PathBuf>,
     /// Longest time for making one difference small.
     pub shrink: Duration,
+    /// Statements with two faults to ask instead; `None`: rounds of mostly right statements.
+    pub two_faults: Option<u64>,
     /// Prints each statement with Cassandra's answer, and what known differences look like.
     pub verbose: bool,
 }
@@ -133,6 +136,10 @@ pub fn run(options: &Options) -> Outcome<bool> {
         (None, Some(started)) => started.address().to_owned(),
         (None, None) => return Ok(true),
     };
+    if let Some(statements) = options.two_faults {
+        let differ = two_faults::run(&address, &options.target, options.seed, statements, options.verbose)?;
+        return Ok(differ == 0);
+    }
     let shared = Shared {
         options,
         cassandra: &address,
