@@ -43,6 +43,7 @@ mod narrow;
 mod nearest;
 mod operation;
 mod range;
+mod rank;
 mod relation;
 mod restriction;
 pub mod rules;

@@ -13,6 +13,7 @@ use super::judge::{Judge, check_filters};
 use super::key::check_partition_key;
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::nearest::{self, NearestPlan};
+use super::rank::Faults;
 use super::restriction::{Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -213,8 +214,10 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns, where it asks first
     // whether only those are selected: there it has found columns and functions by then.
     let selection = match selection::plan(typer, table, select) {
-        Err(error) if table.has_static() && error.is_of_lookup() && is_met(typer, table, select) => return Err(error),
-        planned => planned,
+        Err(faults) if table.has_static() && is_found_with_statics(&faults, table, select) => {
+            return Err(faults.first());
+        }
+        planned => planned.map_err(|faults| faults.first()),
     };
     let asked = nearest::asked(typer, table, &select.order_by)?;
     let only_static = selects_only_static(table, &select.selection);
@@ -315,9 +318,12 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     })
 }
 
-/// Whether Cassandra meets what is wrong with a selection while it asks whether only static columns are selected: it looks for a
-/// static column first, and having found one for a column of rows, and goes no further than that.
-fn is_met(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> bool {
+/// Whether Cassandra finds the first fault of a selection while it asks whether only static columns are selected: it looks for a static
+/// column first, and having found one for a column of rows, and goes no further than that (`SelectStatement.selectOnlyStaticColumns`).
+fn is_found_with_statics(faults: &Faults, table: &Table, select: &ast::Select) -> bool {
+    if !faults.peek().is_of_lookup() {
+        return false;
+    }
     let ast::Selection::Selectors(selectors) = &select.selection else {
         return true;
     };
@@ -334,7 +340,7 @@ fn is_met(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> bo
         return true;
     };
     let looked_at = first_static.max(first_of_rows) + 1;
-    selection::plan_first(typer, table, select, looked_at).is_err_and(|error| error.is_of_lookup())
+    faults.first_before(looked_at).is_some_and(Error::is_of_lookup)
 }
 
 /// Whether no clustering or regular column is asked for, and some static one is (`SelectStatement.selectOnlyStaticColumns`).

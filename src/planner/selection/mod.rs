@@ -18,6 +18,7 @@ use grammar::ast::{self, Selector, Term};
 
 use super::error::{Error, invalid};
 use super::function;
+use super::rank::{Faults, Rank, Stage};
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::text::TermText;
@@ -213,17 +214,14 @@ struct Selecting<'a, 'b> {
 }
 
 /// Plans the SELECT clause.
-pub(crate) fn plan(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> Result<SelectionPlan, Error> {
-    plan_first(typer, table, select, usize::MAX)
-}
-
-/// Plans the first selectors, as many as `count`. The tree is not cut for it: markers are known by their place in it.
-pub(crate) fn plan_first(
+///
+/// # Errors
+/// The faults that may be the first that Cassandra finds, at least one; places are those of selectors.
+pub(crate) fn plan(
     typer: &mut Typer<'_>,
     table: &Arc<Table>,
     select: &ast::Select,
-    count: usize,
-) -> Result<SelectionPlan, Error> {
+) -> Result<SelectionPlan, Box<Faults>> {
     let mut reading = Selecting::new(typer, table);
     let mut columns = Vec::new();
     let mut expressions = Vec::new();
@@ -239,14 +237,19 @@ pub(crate) fn plan_first(
             }
         }
         ast::Selection::Selectors(selectors) => {
-            let mut late = None;
-            for item in selectors.iter().take(count) {
+            let mut faults = None;
+            for (place, item) in selectors.iter().enumerate() {
                 let selected = match reading.select(&item.selector, None) {
-                    Err(error) if is_judged_late(&item.selector) => {
-                        late.get_or_insert(error);
+                    Ok(selected) => selected,
+                    Err(error) => {
+                        let stage = stage(&item.selector);
+                        Faults::add(&mut faults, Rank { stage, place }, error);
+                        // Nothing after it is found earlier.
+                        if stage == Stage::Functions {
+                            break;
+                        }
                         continue;
                     }
-                    selected => selected?,
                 };
                 let name = item
                     .alias
@@ -255,8 +258,8 @@ pub(crate) fn plan_first(
                 columns.push(ResultColumn { name, ty: selected.ty });
                 expressions.push(selected.expression);
             }
-            if let Some(error) = late {
-                return Err(error);
+            if let Some(faults) = faults {
+                return Err(Box::new(faults));
             }
         }
     }
@@ -286,12 +289,14 @@ pub(crate) fn plan_first(
     })
 }
 
-/// Whether Cassandra finds what is wrong with a selector only after it has found the functions of all: a cast, and the write time or the
-/// like, of a column.
-fn is_judged_late(selector: &Selector) -> bool {
+/// When Cassandra finds what is wrong with a selector: of a cast, and of the write time or the like, of a column only after it has
+/// resolved the functions of all selectors.
+fn stage(selector: &Selector) -> Stage {
     match selector {
-        Selector::Metadata { of, .. } | Selector::Cast { selector: of, .. } => matches!(**of, Selector::Column(_)),
-        _ => false,
+        Selector::Metadata { of, .. } | Selector::Cast { selector: of, .. } if matches!(**of, Selector::Column(_)) => {
+            Stage::Selectors
+        }
+        _ => Stage::Functions,
     }
 }
 
