@@ -1,7 +1,7 @@
 //! How a server is started in a run of faults: engine, durability, a clock of its own, system calls that fail or lie.
 
 use crate::server::{self, Server, Starting};
-use crate::{Outcome, tools};
+use crate::{Error, Outcome, tools};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -20,9 +20,21 @@ pub fn each_engine(named: &[String], mut run: impl FnMut(&str) -> Outcome<bool>)
         }
     }
     for engine in named {
-        held &= run(engine)?;
+        held &= run(known(engine)?)?;
     }
     Ok(held)
+}
+
+/// An engine as [`ENGINES`] has it, with or without the colon of a URL.
+fn known(named: &str) -> Outcome<&str> {
+    let engine = named.strip_suffix(':').unwrap_or(named);
+    if ENGINES.contains(&engine) {
+        return Ok(engine);
+    }
+    Err(Error::failed(format!(
+        "no engine \"{named}\": write one of {}",
+        ENGINES.join(", ")
+    )))
 }
 
 /// What strace does to some system calls of a server.
@@ -61,7 +73,7 @@ impl Launch {
     /// Of this engine, with its data in `folder`.
     pub fn new(engine: &str, folder: &Path) -> Self {
         Self {
-            data: format!("{engine}:{}", folder.join("data").display()),
+            data: format!("{}:{}", engine.trim_end_matches(':'), folder.join("data").display()),
             arguments: Vec::new(),
             injection: None,
             clock_offset_seconds: 0,
@@ -145,5 +157,21 @@ impl Launch {
             "check-indexes ended with {}: {out}{error}",
             output.status
         )))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn engines_are_known_with_and_without_the_colon_of_a_url() {
+        for engine in ENGINES {
+            assert_eq!(known(engine).ok(), Some(engine));
+            assert_eq!(known(&format!("{engine}:")).ok(), Some(engine));
+        }
+        for unknown in ["", ":", "files", "file::", "memory"] {
+            assert!(known(unknown).is_err(), "{unknown}");
+        }
     }
 }

@@ -153,6 +153,8 @@ fn outward(error: &StoreError) -> Outward {
         | StoreError::Locked { .. }
         | StoreError::NotAStore { .. }
         | StoreError::UnknownFormat { .. }
+        | StoreError::EarlierMoment { .. }
+        | StoreError::NotAccepted { .. }
         | StoreError::NoStore { .. } => FailureCause::Closed,
     };
     Outward::Retry(cause)

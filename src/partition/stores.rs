@@ -2,13 +2,19 @@
 //!
 //! What is here is open; what there should be, the catalog records, before a store is made and until it is removed
 //! (the executor's lift). A partition of a list carries its store itself, so nobody looks here to read or write a row.
+//!
+//! ```text
+//! open the main one ─► read which others there are ─► open those ─► accept all ─► write
+//!                            └──── a failure of any, or of what the catalog says ────► all are as they were found
+//! ```
 
-use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
 use super::map::StoreId;
-use super::store::{Batch, Committed, Derivations, Durability, Error, KeyRange, Options, Result, Store, Url};
+use super::store::{Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Result, Store, Url};
 use crate::clock::Clock;
 
 /// Open stores. Clones are the same.
@@ -20,6 +26,10 @@ struct Inner {
     url: Url,
     options: Options,
     clock: Clock,
+    /// Whether stores that are opened are taken at once.
+    is_accepted: AtomicBool,
+    /// Goes before the stores do. `None`: there is one only, or the engine has no need of it.
+    moments: Mutex<Option<Moments>>,
     main: Store,
     /// Those beside the main one, by number.
     beside: ArcSwap<imbl::OrdMap<StoreId, Store>>,
@@ -33,20 +43,60 @@ impl StoreId {
 }
 
 impl Stores {
-    /// Opens the main store at a URL; makes it where there is none.
+    /// Opens the main store at a URL; makes it where there is none. What is there takes no writes before [`Stores::accept`], and is left as it
+    /// was found if that is never called.
     ///
     /// # Errors
     /// As [`Store::open`].
     pub async fn open(url: &Url, options: &Options, clock: Clock) -> Result<Self> {
-        let main = Store::open(url, options, clock.clone()).await?;
+        let options = Options {
+            is_accepted_later: true,
+            ..options.clone()
+        };
+        let main = Store::open(url, &options, clock.clone()).await?;
         Ok(Self(Arc::new(Inner {
             url: url.clone(),
-            options: options.clone(),
+            options,
             clock,
+            is_accepted: AtomicBool::new(false),
+            moments: Mutex::default(),
             main,
             beside: ArcSwap::default(),
             derivations: ArcSwap::default(),
         })))
+    }
+
+    /// Takes what was opened: all of it is whole, and of one moment.
+    ///
+    /// # Errors
+    /// As [`Moments::check`] and [`Store::accept`].
+    pub async fn accept(&self) -> Result<()> {
+        Moments::check(&self.numbered(), self.0.options.create)?;
+        for (_, store) in self.all().into_iter().rev() {
+            store.accept().await?;
+        }
+        self.0.is_accepted.store(true, Ordering::Release);
+        *self.moments() = Moments::of(&self.numbered())?;
+        Ok(())
+    }
+
+    fn moments(&self) -> MutexGuard<'_, Option<Moments>> {
+        self.0.moments.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn numbered(&self) -> Vec<(u32, Store)> {
+        self.all().into_iter().map(|(id, store)| (id.0, store)).collect()
+    }
+
+    /// Has the moment of a store that was just opened noted, and those of others in it.
+    fn note_moments(&self, id: StoreId, store: &Store) -> Result<()> {
+        let mut moments = self.moments();
+        match &*moments {
+            Some(moments) => moments.join(id.0, store),
+            None if self.0.is_accepted.load(Ordering::Acquire) => *moments = Moments::of(&self.numbered())?,
+            None => {}
+        }
+        Ok(())
     }
 
     /// The store that holds the catalog.
@@ -99,12 +149,17 @@ impl Stores {
     /// As [`Store::open_beside`].
     pub async fn open_beside(&self, id: StoreId, is_new: bool) -> Result<Store> {
         let inner = &self.0;
+        let options = Options {
+            is_accepted_later: !inner.is_accepted.load(Ordering::Acquire),
+            ..inner.options.clone()
+        };
         let opened = inner
             .main
-            .open_beside(&inner.url, id.0, is_new, &inner.options, inner.clock.clone());
+            .open_beside(&inner.url, id.0, is_new, &options, inner.clock.clone());
         let store = opened.await?;
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         inner.beside.rcu(|beside| beside.update(id, store.clone()));
+        self.note_moments(id, &store)?;
         // Whatever was registered in between.
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         Ok(store)
@@ -124,6 +179,9 @@ impl Stores {
     /// As [`Store::remove_beside`].
     pub async fn remove(&self, id: StoreId) -> Result<()> {
         let before = self.0.beside.rcu(|beside| beside.without(&id));
+        if let Some(moments) = &*self.moments() {
+            moments.remove(id.0);
+        }
         if let Some(store) = before.get(&id)
             && let Err(error) = store.close().await
         {
@@ -169,6 +227,15 @@ impl Stores {
     /// The first failure; all are closed nevertheless.
     pub async fn close(&self) -> Result<()> {
         let mut outcome = Ok(());
+        let moments = self.moments().take();
+        if let Some(moments) = moments {
+            for (_, store) in self.all() {
+                // What fails here fails when it is closed.
+                drop(self.make_durable(&store).await);
+            }
+            // Noted while the directories are still locked.
+            drop(tokio::task::spawn_blocking(move || drop(moments)).await);
+        }
         for (id, store) in self.all().into_iter().rev() {
             outcome = outcome.and(match store.close().await {
                 // It is being removed.

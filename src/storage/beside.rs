@@ -10,8 +10,8 @@
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use super::engine::{fjall, io_error, memory};
-use super::{Error, KeyRange, Options, Result, Store, Url};
+use super::engine::{fjall, io_error, memory, moments};
+use super::{Error, KeyRange, Moment, Moments, Options, Result, Store, Url};
 use crate::clock::Clock;
 
 /// The directory, and the part of a bucket, in which they lie.
@@ -91,6 +91,14 @@ impl Store {
         tokio::time::sleep(length).await;
     }
 
+    /// What is known of its moment, to be noted beside it and held against what others noted; `None`: the engine has no need of it.
+    fn moment(&self) -> Option<Moment> {
+        match self {
+            Self::Fjall(store) => Some(store.moment()),
+            _ => None,
+        }
+    }
+
     /// Removes all of a closed store beside this one; nothing if it is not there.
     ///
     /// # Errors
@@ -117,4 +125,41 @@ impl Store {
         }
         Ok(())
     }
+}
+
+impl Moments {
+    /// Holds stores that were opened together, by number, against what they have noted of each other. With `is_forced`, what does not go
+    /// together is told and let pass.
+    ///
+    /// # Errors
+    /// [`Error::EarlierMoment`]; when a note is damaged or cannot be read.
+    pub fn check(stores: &[(u32, Store)], is_forced: bool) -> Result<()> {
+        moments::check(&moments_of(stores), is_forced)
+    }
+
+    /// A store belongs to them from now on.
+    pub fn join(&self, number: u32, store: &Store) {
+        if let Some(moment) = store.moment() {
+            self.add(number, moment);
+        }
+    }
+
+    /// Begins to note the moments of stores, by number; `None`: the engine has no need of it, or there is one store only.
+    ///
+    /// # Errors
+    /// When the thread cannot be started.
+    pub fn of(stores: &[(u32, Store)]) -> Result<Option<Self>> {
+        let stores = moments_of(stores);
+        if stores.len() < 2 {
+            return Ok(None);
+        }
+        Self::start(stores).map(Some)
+    }
+}
+
+fn moments_of(stores: &[(u32, Store)]) -> Vec<(u32, Moment)> {
+    let stores = stores.iter();
+    stores
+        .filter_map(|(number, store)| Some((*number, store.moment()?)))
+        .collect()
 }

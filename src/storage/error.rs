@@ -94,6 +94,22 @@ pub enum Error {
         /// What `--create` would do.
         creates: &'static str,
     },
+    /// The stores that belong together were put in place from copies of different moments.
+    #[error(
+        "the store in {} is of an earlier moment than the one in {}: it ends with group {ends}, and group {noted} was durable when the other \
+         was last written; put both in place from one copy, or start once with --create, which takes them as they are",
+        directory.display(), later.display()
+    )]
+    EarlierMoment {
+        /// The directory of the store that is of an earlier moment.
+        directory: PathBuf,
+        /// The last group in it.
+        ends: u64,
+        /// The directory of the store that has noted more of it.
+        later: PathBuf,
+        /// The group that it has noted.
+        noted: u64,
+    },
     /// There is no store to look at.
     #[error("there is no store in {}", directory.display())]
     NoStore {
@@ -155,6 +171,12 @@ pub enum Error {
     /// The store was opened again after a failure since the batch's opening ([`super::Batch::only_in`]); it did not take effect.
     #[error("the store was opened again after a failure, and may hold what was not seen before")]
     OpenedAgain,
+    /// The store is open and not accepted yet ([`super::Store::accept`]); the batch did not take effect.
+    #[error("the store in {} is being opened and takes no writes yet", directory.display())]
+    NotAccepted {
+        /// The store's directory.
+        directory: PathBuf,
+    },
     /// The batch is larger than the setting allows; it did not take effect.
     #[error("a batch of {bytes} bytes is over the limit of {bytes_max}")]
     BatchTooLarge {

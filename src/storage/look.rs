@@ -82,8 +82,9 @@ fn how(path: &Path) -> How {
         return How::LeaveOut;
     }
     // What is changed in place: the log, and what is noted of it; what is written anew with the same bytes.
-    let is_changed =
-        name.ends_with(".jnl") || name.starts_with("acknowledged") || ["current", "lock"].contains(&name.as_ref());
+    let is_changed = name.ends_with(".jnl")
+        || name.starts_with("acknowledged")
+        || ["moments", "current", "lock"].contains(&name.as_ref());
     let is_manifest = name
         .strip_prefix('v')
         .is_some_and(|number| number.parse::<u64>().is_ok());

@@ -61,6 +61,8 @@ pub use batch::{Batch, KEY_BYTES_MAX, Space, judge_row};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, split_entry};
 pub use engine::Order;
+use engine::moments::Moment;
+pub use engine::moments::Moments;
 #[cfg(feature = "simulation")]
 use engine::simulated;
 #[cfg(feature = "simulation")]
@@ -396,6 +398,19 @@ impl Store {
             row_cache_hits,
             row_cache_misses,
             row_cache_bytes: cache.bytes(),
+        }
+    }
+
+    /// Lets go of what was found when it was opened with [`Options::is_accepted_later`]: from now on it takes writes.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn accept(&self) -> Result<()> {
+        match self {
+            Self::Memory(_) | Self::Slate(_) => Ok(()),
+            Self::Fjall(store) => store.accept().await,
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => Ok(()),
         }
     }
 

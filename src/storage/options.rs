@@ -97,6 +97,9 @@ pub struct Options {
     pub create: bool,
     /// Whether the store must be there: it is not begun, even if nothing says that it was ever used.
     pub must_exist: bool,
+    /// Whether what was found is kept until [`super::Store::accept`]: nothing is written before, and a store that is closed before is as it was
+    /// found. Not of a store that the opening begins. `file:` only.
+    pub is_accepted_later: bool,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
     /// The simulated medium that `memory:` is kept on; `None`: memory itself.
@@ -122,6 +125,7 @@ impl Default for Options {
             timestamps: None,
             create: false,
             must_exist: false,
+            is_accepted_later: false,
             faults: None,
             #[cfg(feature = "simulation")]
             medium: None,
@@ -164,6 +168,7 @@ impl fmt::Debug for Options {
             .field("stores_beside_max", &self.stores_beside_max)
             .field("create", &self.create)
             .field("must_exist", &self.must_exist)
+            .field("is_accepted_later", &self.is_accepted_later)
             .finish_non_exhaustive()
     }
 }

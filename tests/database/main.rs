@@ -22,4 +22,5 @@ mod storage_recovery;
 #[path = "../support/mod.rs"]
 mod support;
 mod throughput;
+mod together;
 mod write_pause;

@@ -4,7 +4,7 @@
 //! it there: a move to another store, a move that failed, or a move that a kill ended. It is removed in three places:
 //! - after a move, in the store that the partition left ([`Leftovers::remove_moved`], with a record);
 //! - after a move that failed, in the store that it copied to (the same, without a record);
-//! - at start, wherever a range that the map gives to another store has a key ([`Leftovers::remove_outside`]): two seeks for each range.
+//! - at start, wherever a range that the map gives to another store has a key ([`outside`]): two seeks for each range.
 //!
 //! A range is also emptied before rows are copied into it ([`empty`]). So nothing of an older copy mixes with a newer one, even if all of
 //! the above was missed.
@@ -171,30 +171,43 @@ async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
     }
 }
 
-/// Opens the stores beside the main one that are in use, and removes those that were being made or removed.
+/// Opens the stores beside the main one that are in use; those that were being made or removed are due to be removed
+/// ([`remove_unfinished`]).
 ///
 /// # Errors
-/// When a store cannot be opened or removed; when the state of one is unknown, and none is touched then.
-pub(super) async fn open_stores(stores: &Stores) -> Result<Recorded, Error> {
-    let main = stores.main();
-    let (next, states) = states(main).await?;
+/// When a store cannot be opened; when the state of one is unknown.
+pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreId>), Error> {
+    let (next, states) = states(stores.main()).await?;
     let mut recorded = Recorded {
         next,
         in_use: BTreeSet::new(),
     };
-    let failed = |error: store::Error| Error::Server(error.to_string());
+    let mut unfinished = Vec::new();
     for (id, state) in states {
         if state == IN_USE {
-            stores.open_beside(id, false).await.map_err(failed)?;
+            let opened = stores.open_beside(id, false).await;
+            opened.map_err(|error| Error::Server(error.to_string()))?;
             recorded.in_use.insert(id);
-            continue;
+        } else {
+            unfinished.push(id);
         }
+    }
+    Ok((recorded, unfinished))
+}
+
+/// Removes stores that were being made or removed, then their records.
+///
+/// # Errors
+/// When one cannot be removed.
+pub(super) async fn remove_unfinished(stores: &Stores, unfinished: Vec<StoreId>) -> Result<(), Error> {
+    let failed = |error: store::Error| Error::Server(error.to_string());
+    for id in unfinished {
         stores.remove(id).await.map_err(failed)?;
         let mut batch = Batch::new();
         batch.delete(Space::Catalog, store_key(id));
-        main.commit(batch).await.map_err(failed)?;
+        stores.main().commit(batch).await.map_err(failed)?;
     }
-    Ok(recorded)
+    Ok(())
 }
 
 /// What is removed in the background. The work ends with this.
@@ -264,42 +277,6 @@ impl Leftovers {
         } else if !mutant::is_on(Mutant::TargetNotEmptied) {
             self.remove_moved(copied, Vec::new());
         }
-    }
-
-    /// At start: removes what lies outside the ranges that the partition map gives to a store. Looks only for the first key of each such
-    /// range.
-    ///
-    /// # Errors
-    /// When a store cannot be read.
-    pub(super) async fn remove_outside(&self, lists: &Lists) -> Result<(), Error> {
-        if mutant::is_on(Mutant::TargetNotEmptied) {
-            return Ok(());
-        }
-        for (table, list) in lists {
-            let mut stores: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
-            if stores.iter().all(|(id, _)| *id == StoreId::MAIN) {
-                // Nothing of the table was ever elsewhere, or a store that is gone was.
-                continue;
-            }
-            if stores.iter().all(|(id, _)| *id != StoreId::MAIN) {
-                stores.push((StoreId::MAIN, self.stores.main().clone()));
-            }
-            for (id, store) in &stores {
-                for (lower, upper) in list.ranges_outside(*id) {
-                    let moved = Moved {
-                        table: *table,
-                        store: *id,
-                        lower,
-                        upper,
-                    };
-                    let is_known = self.ranges.borrow().contains(&moved);
-                    if !is_known && has_any(store, &moved).await? {
-                        self.remove_moved(moved, Vec::new());
-                    }
-                }
-            }
-        }
-        Ok(())
     }
 
     /// Waits until nothing lies in a range of a store that was moved from it.
@@ -416,6 +393,42 @@ async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
 }
 
 /// Whether a range of tokens has any row or deletion in a store.
+/// At start: what lies outside the ranges that the partition map gives to a store, but for what is known to. Looks only for the first key of
+/// each such range.
+///
+/// # Errors
+/// When a store cannot be read.
+pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> Result<Vec<Moved>, Error> {
+    let mut found = Vec::new();
+    if mutant::is_on(Mutant::TargetNotEmptied) {
+        return Ok(found);
+    }
+    for (table, list) in lists {
+        let mut of_table: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
+        if of_table.iter().all(|(id, _)| *id == StoreId::MAIN) {
+            // Nothing of the table was ever elsewhere, or a store that is gone was.
+            continue;
+        }
+        if of_table.iter().all(|(id, _)| *id != StoreId::MAIN) {
+            of_table.push((StoreId::MAIN, stores.main().clone()));
+        }
+        for (id, store) in &of_table {
+            for (lower, upper) in list.ranges_outside(*id) {
+                let moved = Moved {
+                    table: *table,
+                    store: *id,
+                    lower,
+                    upper,
+                };
+                if !known.contains(&moved) && has_any(store, &moved).await? {
+                    found.push(moved);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
 async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
     let range = key::token_range(of.table, of.lower, of.upper);
     let at = store.snapshot();

@@ -121,7 +121,7 @@ impl Catalog {
         rules: Rules,
         (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
-        let recorded = Box::pin(leftovers::open_stores(&stores)).await?;
+        let (recorded, unfinished_stores) = Box::pin(leftovers::open_stores(&stores)).await?;
         let store = stores.main();
         let found = Found::read(store).await?;
         if let Some(micros) = found.last_ballot {
@@ -145,14 +145,22 @@ impl Catalog {
         let host_id = kept(HOST_ID, found.host_id, &mut || {
             uuid::Builder::from_random_bytes(draw()).into_uuid().into_bytes()
         });
-        if !batch.is_empty() {
-            commit(store, batch).await?;
-        }
         let clock_sequence = random.u16(..);
         let schema = Arc::new(schema);
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
         recorded.check_named(&partitions)?;
         offers.check_metered(&schema)?;
+        let mut moved = found.moved;
+        moved.extend(Box::pin(leftovers::outside(&stores, &partitions, &moved)).await?);
+        // Whatever was refused so far left all stores as they were found.
+        stores
+            .accept()
+            .await
+            .map_err(|error| Error::Server(error.to_string()))?;
+        Box::pin(leftovers::remove_unfinished(&stores, unfinished_stores)).await?;
+        if !batch.is_empty() {
+            commit(stores.main(), batch).await?;
+        }
         give_budgets(&offers, None, &schema, &mut partitions);
         let growth = Growth::new(offers.split_delay());
         if !growth.is_at_once() {
@@ -206,26 +214,20 @@ impl Catalog {
         catalog.open_indexes(&schema, found.indexes).await?;
         let unfinished = Unfinished {
             batches: found.batches,
-            moved: found.moved,
+            moved,
             garbage: found.garbage,
         };
         Ok((catalog, unfinished))
     }
 
     /// Begins to remove what finished moves and dropped tables left in stores.
-    ///
-    /// # Errors
-    /// When a store cannot be read.
-    pub(crate) async fn remove_leftovers(&self, unfinished: Unfinished) -> Result<(), Error> {
+    pub(crate) fn remove_leftovers(&self, unfinished: Unfinished) {
         for moved in unfinished.moved {
             self.leftovers.remove_moved(moved, Vec::new());
         }
-        let lists = self.current.load_full();
-        Box::pin(self.leftovers.remove_outside(&lists.partitions)).await?;
         for id in unfinished.garbage {
             self.leftovers.remove_number(id, None);
         }
-        Ok(())
     }
 
     /// Registers the indexes of the schema, and goes on with the builds of those that are not complete.

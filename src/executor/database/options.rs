@@ -116,7 +116,7 @@ impl Options {
             account: self.account,
         };
         let tasks = Tasks::default();
-        let (catalog, unfinished) = Catalog::open(
+        let opened = Catalog::open(
             stores.clone(),
             self.clock.clone(),
             random,
@@ -125,9 +125,17 @@ impl Options {
             rules,
             (write_clock.clone(), tasks.clone()),
         )
-        .await?;
+        .await;
+        let (catalog, unfinished) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                // Puts back what was found, or makes durable what was written since; the error says why.
+                drop(stores.close().await);
+                return Err(error);
+            }
+        };
         batch_log::replay_all(&catalog, &unfinished.batches).await?;
-        catalog.remove_leftovers(unfinished).await?;
+        catalog.remove_leftovers(unfinished);
         if self.clock_rules.is_confirmed {
             timestamps.confirm();
         }

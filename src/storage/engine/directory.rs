@@ -5,6 +5,7 @@
 //! DIR/helenus.format  one line: "helenus store 1, <engine> <engine's format>"
 //! DIR/helenus.used    there once the engine was made whole: the store may hold data from then on
 //! DIR/acknowledged    what was last answered as durable, see acknowledged.rs   (fjall only)
+//! DIR/moments         what is known of the stores beside it, see moments.rs   (fjall only, not before there are any)
 //! DIR/engine/         the engine's own files; beside it what aside.rs makes while it opens   (fjall only)
 //! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see beside.rs
 //! DIR/stores/N/       a store like DIR, see beside.rs

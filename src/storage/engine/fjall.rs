@@ -41,6 +41,7 @@ use self::committer::Committer;
 use self::request::{Command, Request};
 use super::directory::{Directory, full_or};
 use super::layout::{full_range, with_full_key};
+use super::moments::{Durable, Moment};
 use super::room::Room;
 use super::{DeletionTables, Order, Stride, walk_stride};
 use crate::clock::Clock;
@@ -90,6 +91,8 @@ pub(in crate::storage) struct Shared {
     pub(super) sweeps: Arc<Sweeps>,
     /// How often the engine was opened again, raised before what it found is published.
     pub(super) openings: AtomicU64,
+    /// The last group that is durable, for stores beside this one.
+    pub(super) durable: Arc<Durable>,
     /// Why nothing can be read or written any more until the server starts again.
     pub(super) lost: ArcSwapOption<Error>,
 }
@@ -176,6 +179,13 @@ impl Store {
         &self.0.shared.sweeps
     }
 
+    pub(in crate::storage) fn moment(&self) -> Moment {
+        Moment {
+            directory: self.0.shared.directory.clone(),
+            durable: Arc::clone(&self.0.shared.durable),
+        }
+    }
+
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
         self.0.shared.derivations.store(Arc::new(derivations));
     }
@@ -205,6 +215,13 @@ impl Store {
     pub(in crate::storage) async fn sync(&self) -> Result<()> {
         let (answer, answered) = oneshot::channel();
         self.send(Command::Sync(answer))?;
+        answered.await.unwrap_or(Err(Error::Closed))
+    }
+
+    /// Lets go of what was found; see [`Options::is_accepted_later`].
+    pub(in crate::storage) async fn accept(&self) -> Result<()> {
+        let (answer, answered) = oneshot::channel();
+        self.send(Command::Accept(answer))?;
         answered.await.unwrap_or(Err(Error::Closed))
     }
 

@@ -8,6 +8,7 @@ pub(super) mod fjall;
 mod held;
 mod layout;
 pub(super) mod memory;
+pub(super) mod moments;
 mod room;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;

@@ -16,15 +16,13 @@
 //! engine cannot be opened again, nothing can be read either, and the store says so ([`Shared::lost`]): the server ends.
 
 mod health;
+mod opening;
 
 use std::collections::VecDeque;
-use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::AtomicU64;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
-use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
 use fjall::PersistMode;
 
@@ -33,14 +31,13 @@ use super::super::directory::{Directory, full_or};
 use super::super::layout::{chain_key, chain_record, full_range, range_record, size_record, with_full_key};
 use super::super::{DeletionTables, Order, add_table, is_counted, remove_tables, rest_of_range, table_of};
 use super::group::{Group, Placed, placed, runs};
-use super::opening::Recovered;
+use super::opening::Provisional;
 use super::request::{Command, Request, Then, answer_all, give_room_back, has_ranges, refuse_of_other_openings};
-use super::{Engine, FORMAT, Published, Shared, guard};
+use super::{Engine, Published, Shared, guard};
 use crate::clock::{Clock, TimeMark};
 use crate::metrics;
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
-use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
 use crate::storage::key::{KeyRange, TableId};
 use crate::storage::options::{Durability, FaultPoint, Options};
@@ -68,6 +65,13 @@ struct RangeJob {
     request: Option<Request>,
 }
 
+/// What was found when the store was opened, to be accepted or restored.
+struct Found {
+    provisional: Provisional,
+    /// Ranges whose deletion was not finished, by their record's number.
+    unfinished: Ranges,
+}
+
 /// Whether the engine takes writes.
 enum Health {
     Well,
@@ -87,6 +91,8 @@ pub(super) struct Committer {
     acknowledged: Option<Acknowledged>,
     /// `None` only while it is opened again.
     engine: Option<Arc<Engine>>,
+    /// What was found, until the engine is accepted: nothing is written before. `None`: it is.
+    provisional: Option<Found>,
     end: ChainEnd,
     /// What the last group recorded of time; `None`: nothing.
     time: Option<TimeMark>,
@@ -102,81 +108,6 @@ pub(super) struct Committer {
 }
 
 impl Committer {
-    /// Locks the directory, opens the engine, checks it, and publishes the first snapshot.
-    pub(super) fn open(
-        path: &Path,
-        options: Options,
-        clock: Clock,
-        commands: Receiver<Command>,
-    ) -> Result<(Self, Arc<Shared>)> {
-        let directory = Directory::open(path, FORMAT)?;
-        let recovered = Engine::open(&directory, &options)?;
-        directory.note_holder();
-        let shared = Arc::new(Shared {
-            directory: directory.path().to_owned(),
-            published: ArcSwapOption::empty(),
-            cache: RowCache::new(options.row_cache_bytes_max),
-            derivations: ArcSwap::default(),
-            sweeps: Arc::default(),
-            openings: AtomicU64::default(),
-            lost: ArcSwapOption::empty(),
-        });
-        let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
-        let mut committer = Self {
-            directory,
-            options,
-            clock,
-            commands,
-            shared: Arc::clone(&shared),
-            acknowledged: None,
-            engine: None,
-            end: ChainEnd::default(),
-            time: None,
-            sizes: Sizes::default(),
-            absence,
-            deletion_tables: DeletionTables::default(),
-            jobs: VecDeque::new(),
-            next_range: 0,
-            health: Health::Well,
-            unsynced_since: None,
-        };
-        committer.take_over(recovered);
-        committer.publish();
-        // Finished before anyone reads: what a deletion of a range left half done is not to be seen.
-        while committer.step_range_job() {}
-        match committer.health {
-            Health::Well => Ok((committer, shared)),
-            Health::Full => Err(Error::DiskFull {
-                directory: path.to_owned(),
-            }),
-            Health::Failed(cause) => Err(Error::clone(&cause)),
-        }
-    }
-
-    fn take_over(&mut self, recovered: Recovered) {
-        self.engine = Some(Arc::new(recovered.engine));
-        self.acknowledged = Some(recovered.acknowledged);
-        self.end = recovered.end;
-        self.time = recovered.time;
-        self.options.found_time(self.time);
-        self.sizes = recovered.sizes;
-        // A group that failed may be there in spite of its answer, so what was known before is known no more.
-        self.absence.begin(self.sizes.tables_with_rows());
-        self.deletion_tables = recovered.deletion_tables;
-        self.next_range = recovered
-            .unfinished
-            .iter()
-            .map(|(number, ..)| number + 1)
-            .max()
-            .unwrap_or(0);
-        if !recovered.unfinished.is_empty() {
-            self.jobs.push_back(RangeJob {
-                ranges: recovered.unfinished.into(),
-                request: None,
-            });
-        }
-    }
-
     /// Works until it is closed or every handle of the store is gone.
     pub(super) fn run(mut self) {
         let closing = loop {
@@ -190,6 +121,7 @@ impl Committer {
                             let synced = self.recover().and_then(|()| self.sync());
                             drop(answer.send(synced));
                         }
+                        Then::Accept(answer) => drop(answer.send(self.accept())),
                         Then::Close(answer) => break Some(answer),
                     }
                 }
@@ -239,6 +171,7 @@ impl Committer {
             match command {
                 None => return Some(Next::Group(requests, Then::GoOn)),
                 Some(Command::Sync(answer)) => return Some(Next::Group(requests, Then::Sync(answer))),
+                Some(Command::Accept(answer)) => return Some(Next::Group(requests, Then::Accept(answer))),
                 Some(Command::Close(answer)) => return Some(Next::Group(requests, Then::Close(answer))),
                 Some(Command::Commit(request)) => {
                     bytes = bytes.saturating_add(request.bytes);
@@ -620,6 +553,7 @@ impl Committer {
         {
             tracing::warn!(%error, "could not note what was acknowledged");
         }
+        self.shared.durable.raise(self.end.seq);
     }
 
     /// Makes all that is acknowledged durable.

@@ -2,9 +2,12 @@
 //!
 //! ```text
 //! settle an interrupted opening ─► read `acknowledged` ─► judge by reading only ─► hold the log against what was acknowledged
-//!   ─► write anew, stage links ─► the engine opens those ─► check the chain of groups ─► accept
-//!                                           └────────────────── any failure ────────► restore, refuse
+//!   ─► write anew, stage links ─► the engine opens those ─► check the chain of groups ─► what opens it accepts
+//!                                           └────────── any failure, or no acceptance ─────► restore, refuse
 //! ```
+//! Several stores that belong together are opened first and accepted then, so that a refusal of one leaves all as they were
+//! ([`Provisional`]). Until then nothing is written.
+//!
 //! A directory in which nothing was ever written is begun: what an interrupted creation left is renamed first. A store that was used and
 //! has nothing left is refused, unless [`Options::create`] is set.
 
@@ -35,7 +38,6 @@ const KEYSPACE: &str = "data";
 /// What an engine holds of the store's own records when it opens.
 pub(in crate::storage::engine) struct Recovered {
     pub(in crate::storage::engine) engine: Engine,
-    pub(in crate::storage::engine) acknowledged: Acknowledged,
     pub(in crate::storage::engine) end: ChainEnd,
     /// What the last group recorded of time; `None`: it was written before there were time marks.
     pub(in crate::storage::engine) time: Option<TimeMark>,
@@ -43,6 +45,38 @@ pub(in crate::storage::engine) struct Recovered {
     pub(in crate::storage::engine) deletion_tables: DeletionTables,
     /// Ranges whose deletion was not finished, by their record's number.
     pub(in crate::storage::engine) unfinished: Vec<(u64, Space, KeyRange)>,
+}
+
+/// What was found in a directory whose engine is open and not accepted yet.
+pub(super) struct Provisional {
+    /// `None`: nothing was, or nothing that was ever used.
+    kept: Option<Kept>,
+    noted: Noted,
+}
+
+impl Provisional {
+    /// Whether the store was begun by this opening.
+    pub(super) const fn is_new(&self) -> bool {
+        self.kept.is_none()
+    }
+
+    /// Lets go of what was found: the engine, which ends with this group, may be written to from now on.
+    pub(super) fn accept(self, directory: &Directory, end: ChainEnd) -> Result<Acknowledged> {
+        if let Some(kept) = self.kept {
+            kept.accept()?;
+        }
+        let acknowledged = Acknowledged::open(directory.path(), self.noted, end)?;
+        directory.mark_used()?;
+        Ok(acknowledged)
+    }
+
+    /// Puts back what was found. The engine must be closed.
+    pub(super) fn restore(self) {
+        // A failure here is the same as a kill: the next opening puts things back.
+        if let Some(Err(error)) = self.kept.map(Kept::restore) {
+            tracing::error!(%error, "the engine's files could not be put back; the next start tries again");
+        }
+    }
 }
 
 /// The store's own records of an engine that has just been opened.
@@ -56,7 +90,7 @@ struct Records {
 
 impl Engine {
     /// Opens the engine of a directory; see the module's header.
-    pub(in crate::storage::engine) fn open(directory: &Directory, options: &Options) -> Result<Recovered> {
+    pub(super) fn open(directory: &Directory, options: &Options) -> Result<(Recovered, Provisional)> {
         let path = directory.engine_path();
         aside::settle(&path)?;
         let noted = read_noted(directory, options)?;
@@ -88,32 +122,23 @@ impl Engine {
             }
         };
         let opened = Self::open_and_check(directory.path(), &path, options, noted.end(), kept.is_some());
-        let (engine, records) = match (opened, kept) {
-            (Ok(opened), None) => opened,
-            (Ok(opened), Some(kept)) => {
-                kept.accept()?;
-                opened
-            }
-            (Err(error), None) => return Err(error),
-            (Err(error), Some(kept)) => {
-                // A failure here is the same as a kill: the next opening puts things back.
-                if let Err(restoring) = kept.restore() {
-                    tracing::error!(error = %restoring, "the engine's files could not be put back; the next start tries again");
-                }
+        let provisional = Provisional { kept, noted };
+        let (engine, records) = match opened {
+            Ok(opened) => opened,
+            Err(error) => {
+                provisional.restore();
                 return Err(error);
             }
         };
-        let acknowledged = Acknowledged::open(directory.path(), noted, records.end)?;
-        directory.mark_used()?;
-        Ok(Recovered {
+        let recovered = Recovered {
             engine,
-            acknowledged,
             end: records.end,
             time: records.time,
             sizes: records.sizes,
             deletion_tables: records.deletion_tables,
             unfinished: records.unfinished,
-        })
+        };
+        Ok((recovered, provisional))
     }
 
     fn open_and_check(

@@ -10,6 +10,8 @@ pub(super) enum Command {
     Commit(Request),
     /// Write what is queued, make all that is acknowledged durable, answer.
     Sync(oneshot::Sender<Result<()>>),
+    /// Let go of what was found, answer.
+    Accept(oneshot::Sender<Result<()>>),
     /// Write what is queued, make it durable, let go of the directory, answer.
     Close(oneshot::Sender<Result<()>>),
 }
@@ -31,6 +33,7 @@ pub(super) struct Request {
 pub(super) enum Then {
     GoOn,
     Sync(oneshot::Sender<Result<()>>),
+    Accept(oneshot::Sender<Result<()>>),
     Close(oneshot::Sender<Result<()>>),
 }
 

@@ -43,6 +43,11 @@ impl Committer {
 
     /// Makes sure that the engine takes writes: after a full disk, opens it again once the disk takes some.
     pub(super) fn recover(&mut self) -> Result<()> {
+        if self.provisional.is_some() {
+            return Err(Error::NotAccepted {
+                directory: self.directory.path().to_owned(),
+            });
+        }
         match &self.health {
             Health::Well => return Ok(()),
             Health::Failed(cause) => {
@@ -84,20 +89,24 @@ impl Committer {
             }
         }
         self.acknowledged = None;
-        let recovered = Engine::open(&self.directory, &self.options)?;
+        let (recovered, provisional) = Engine::open(&self.directory, &self.options)?;
         self.jobs.retain(|job| job.request.is_some());
-        self.take_over(recovered);
+        self.take_over_again(recovered, provisional)?;
         self.shared.cache.clear(CommitSeq(self.end.seq));
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish();
         Ok(())
     }
 
+    /// Closes the engine; puts back what was found if that was not accepted.
     pub(super) fn close(&mut self) -> Result<()> {
+        let found = self.provisional.take();
         let mut is_clean = false;
         let synced = match (&self.health, &self.engine) {
-            (Health::Well, Some(engine)) => guard(&engine.directory, || engine.database.persist(PersistMode::SyncAll))
-                .and_then(|synced| synced.map_err(|error| engine.error("syncing", error))),
+            (Health::Well, Some(engine)) if found.is_none() => {
+                guard(&engine.directory, || engine.database.persist(PersistMode::SyncAll))
+                    .and_then(|synced| synced.map_err(|error| engine.error("syncing", error)))
+            }
             _ => Ok(()),
         };
         if synced.is_ok() && matches!(self.health, Health::Well) {
@@ -112,6 +121,12 @@ impl Committer {
                 tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
                 is_clean = false;
             }
+        }
+        if let Some(found) = found
+            && is_clean
+        {
+            found.provisional.restore();
+            is_clean = false;
         }
         // The last word, after all that the engine wrote while it closed.
         if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)

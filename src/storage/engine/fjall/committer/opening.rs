@@ -1,0 +1,133 @@
+//! How the committer opens its store, and lets go of what it found.
+
+use std::collections::VecDeque;
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::AtomicU64;
+use std::sync::mpsc::Receiver;
+
+use arc_swap::{ArcSwap, ArcSwapOption};
+
+use super::super::super::DeletionTables;
+use super::super::super::acknowledged::ChainEnd;
+use super::super::super::directory::Directory;
+use super::super::opening::{Provisional, Recovered};
+use super::super::request::Command;
+use super::super::{Engine, FORMAT, Shared};
+use super::{Committer, Found, Health, RangeJob, Ranges};
+use crate::clock::Clock;
+use crate::storage::absence::Absence;
+use crate::storage::cache::RowCache;
+use crate::storage::options::Options;
+use crate::storage::sizes::Sizes;
+use crate::storage::{Error, Result};
+
+impl Committer {
+    /// Locks the directory, opens the engine, checks it, and publishes the first snapshot. Accepts what it has opened, unless the options
+    /// say that this comes later.
+    pub(in crate::storage::engine::fjall) fn open(
+        path: &Path,
+        options: Options,
+        clock: Clock,
+        commands: Receiver<Command>,
+    ) -> Result<(Self, Arc<Shared>)> {
+        let directory = Directory::open(path, FORMAT)?;
+        let (recovered, provisional) = Engine::open(&directory, &options)?;
+        directory.note_holder();
+        let shared = Arc::new(Shared {
+            directory: directory.path().to_owned(),
+            published: ArcSwapOption::empty(),
+            cache: RowCache::new(options.row_cache_bytes_max),
+            derivations: ArcSwap::default(),
+            sweeps: Arc::default(),
+            openings: AtomicU64::default(),
+            durable: Arc::default(),
+            lost: ArcSwapOption::empty(),
+        });
+        let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
+        let mut committer = Self {
+            directory,
+            options,
+            clock,
+            commands,
+            shared: Arc::clone(&shared),
+            acknowledged: None,
+            engine: None,
+            provisional: None,
+            end: ChainEnd::default(),
+            time: None,
+            sizes: Sizes::default(),
+            absence,
+            deletion_tables: DeletionTables::default(),
+            jobs: VecDeque::new(),
+            next_range: 0,
+            health: Health::Well,
+            unsynced_since: None,
+        };
+        let is_accepted_later = committer.options.is_accepted_later && !provisional.is_new();
+        let unfinished = committer.take_over(recovered);
+        committer.provisional = Some(Found {
+            provisional,
+            unfinished,
+        });
+        committer.publish();
+        if !is_accepted_later {
+            committer.accept()?;
+        }
+        Ok((committer, shared))
+    }
+
+    /// Lets go of what was found, and finishes what was begun: from now on the engine may be written to.
+    pub(super) fn accept(&mut self) -> Result<()> {
+        let Some(found) = self.provisional.take() else {
+            return Ok(());
+        };
+        let accepted = found.provisional.accept(&self.directory, self.end);
+        // Not to be written to: what was found may have to be put back by the next opening.
+        self.acknowledged = Some(accepted.inspect_err(|error| self.fail(error))?);
+        self.resume(found.unfinished);
+        // Before anyone reads: what a deletion of a range left half done is not to be seen.
+        while self.step_range_job() {}
+        match &self.health {
+            Health::Well => Ok(()),
+            Health::Full => Err(Error::DiskFull {
+                directory: self.directory.path().to_owned(),
+            }),
+            Health::Failed(cause) => Err(Error::clone(cause)),
+        }
+    }
+
+    /// Goes on with an engine that was opened again, and accepts it.
+    pub(super) fn take_over_again(&mut self, recovered: Recovered, provisional: Provisional) -> Result<()> {
+        let acknowledged = provisional.accept(&self.directory, recovered.end)?;
+        self.acknowledged = Some(acknowledged);
+        let unfinished = self.take_over(recovered);
+        self.resume(unfinished);
+        Ok(())
+    }
+
+    /// Takes an engine for its own; the ranges whose deletion was not finished.
+    fn take_over(&mut self, recovered: Recovered) -> Ranges {
+        self.engine = Some(Arc::new(recovered.engine));
+        self.end = recovered.end;
+        self.shared.durable.raise(self.end.seq);
+        self.time = recovered.time;
+        self.options.found_time(self.time);
+        self.sizes = recovered.sizes;
+        // A group that failed may be there in spite of its answer, so what was known before is known no more.
+        self.absence.begin(self.sizes.tables_with_rows());
+        self.deletion_tables = recovered.deletion_tables;
+        let numbers = recovered.unfinished.iter().map(|(number, ..)| number + 1);
+        self.next_range = numbers.max().unwrap_or(0);
+        recovered.unfinished.into()
+    }
+
+    fn resume(&mut self, unfinished: Ranges) {
+        if !unfinished.is_empty() {
+            self.jobs.push_back(RangeJob {
+                ranges: unfinished,
+                request: None,
+            });
+        }
+    }
+}
