@@ -72,7 +72,7 @@ pub use error::{Error, Result};
 pub use key::{KeyRange, TableId};
 pub use location::Url;
 pub use look::Look;
-pub use options::{Durability, FaultPoint, Faults, Options};
+pub use options::{Durability, FaultPoint, Faults, Options, ReadFaults};
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
 pub use sweep::{Sweep, Swept};

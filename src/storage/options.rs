@@ -66,6 +66,9 @@ pub enum FaultPoint {
 /// Makes the medium fail: called at each point, returns the error to meet there.
 pub type Faults = Arc<dyn Fn(FaultPoint) -> Option<std::io::Error> + Send + Sync>;
 
+/// Makes reads of the medium fail: called before each, returns the error to meet there.
+pub type ReadFaults = Arc<dyn Fn() -> Option<std::io::Error> + Send + Sync>;
+
 /// Settings of a store.
 #[derive(Clone)]
 pub struct Options {
@@ -102,6 +105,8 @@ pub struct Options {
     pub is_accepted_later: bool,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
+    /// Fault injection for tests; `None` in life. `file:` only.
+    pub read_faults: Option<ReadFaults>,
     /// The simulated medium that `memory:` is kept on; `None`: memory itself.
     #[cfg(feature = "simulation")]
     pub medium: Option<super::Medium>,
@@ -127,6 +132,7 @@ impl Default for Options {
             must_exist: false,
             is_accepted_later: false,
             faults: None,
+            read_faults: None,
             #[cfg(feature = "simulation")]
             medium: None,
         }

@@ -333,3 +333,116 @@ fn the_other_commands() {
             .contains("cqlsh 127.0.0.1 9999")
     );
 }
+
+/// The status line of a request to the admin port; `None`: it does not answer.
+fn livez(admin: &str) -> Option<String> {
+    let mut stream = std::net::TcpStream::connect(admin).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(2))).ok()?;
+    let request = format!("GET /livez HTTP/1.1\r\nHost: {admin}\r\nConnection: close\r\n\r\n");
+    std::io::Write::write_all(&mut stream, request.as_bytes()).ok()?;
+    let mut answer = Vec::new();
+    drop(stream.read_to_end(&mut answer));
+    Some(String::from_utf8_lossy(&answer).lines().next()?.to_owned())
+}
+
+/// Has every read at a place of a file fail with EIO in a process that runs; `None`: the machine has no strace, or does not let it.
+fn fail_reads(child: &Child) -> Option<Child> {
+    let clock = Clock::system();
+    let pid = child.id().to_string();
+    let inject = ["-e", "trace=pread64", "-e", "inject=pread64:error=EIO"];
+    let mut strace = Command::new("strace")
+        .args(["-f", "-qq", "-o", "/dev/null"])
+        .args(inject)
+        .args(["-p", &pid])
+        .stderr(Stdio::null())
+        .spawn()
+        .ok()?;
+    let is_traced = |task: std::fs::DirEntry| {
+        let status = std::fs::read_to_string(task.path().join("status")).unwrap_or_default();
+        !status.contains("TracerPid:\t0\n")
+    };
+    while clock.monotonic() < Duration::from_secs(10) {
+        if strace.try_wait().unwrap().is_some() {
+            return None;
+        }
+        let mut tasks = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap();
+        if tasks.all(|task| is_traced(task.unwrap())) {
+            return Some(strace);
+        }
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    drop(strace.kill());
+    None
+}
+
+#[tokio::test]
+async fn a_disk_that_cannot_be_read_ends_the_server_with_a_code() {
+    let folder = tempfile::tempdir().unwrap();
+    let data = format!("file:{}", folder.path().join("data").display());
+    let value = "some of the row".repeat(20_000);
+    for round in 0..2 {
+        let file = folder.path().join(format!("ready{round}"));
+        // A port of its own for figures, found free.
+        let admin = std::net::TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .to_string();
+        let arguments = [
+            "--data",
+            &data,
+            "--listen",
+            "127.0.0.1:0",
+            "--ready-file",
+            file.to_str().unwrap(),
+            "--admin-listen",
+            &admin,
+        ];
+        let mut child = helenus(&arguments).spawn().unwrap();
+        let address = ready(&file, &mut child);
+        let mut client = Client::ready(address.parse().unwrap(), Version::V4).await;
+        if round == 0 {
+            let replication = "{'class': 'SimpleStrategy', 'replication_factor': 1}";
+            client
+                .query(1, &format!("CREATE KEYSPACE ks WITH replication = {replication}"))
+                .await;
+            assert_eq!(client.frame().await.unwrap().opcode, 8);
+            client.query(1, "CREATE TABLE ks.t (k int PRIMARY KEY, v text)").await;
+            assert_eq!(client.frame().await.unwrap().opcode, 8);
+            // More than the log keeps in memory, so that some of it must be read from the disk.
+            for k in 0..80 {
+                client
+                    .query(1, &format!("INSERT INTO ks.t (k, v) VALUES ({k}, '{value}')"))
+                    .await;
+                assert_eq!(client.frame().await.unwrap().opcode, 8);
+            }
+            assert!(terminate(&mut child).0);
+            continue;
+        }
+        assert_eq!(livez(&admin).unwrap(), "HTTP/1.1 200 OK");
+        let Some(mut strace) = fail_reads(&child) else {
+            eprintln!("skipped: no strace that may trace");
+            child.kill().unwrap();
+            child.wait().unwrap();
+            return;
+        };
+        client
+            .query(1, "SELECT k FROM ks.t WHERE v = 'nothing' ALLOW FILTERING")
+            .await;
+        assert_eq!(client.frame().await.unwrap().opcode, 0, "an error");
+        // The connection stays open, for which the server waits a while before it ends.
+        let clock = Clock::system();
+        let mut answers = Vec::new();
+        let status = loop {
+            if let Some(status) = child.try_wait().unwrap() {
+                break status;
+            }
+            answers.extend(livez(&admin));
+            assert!(clock.monotonic() < Duration::from_secs(60), "it does not end");
+            std::thread::sleep(Duration::from_millis(20));
+        };
+        assert_eq!(status.code(), Some(74));
+        assert!(answers.iter().any(|line| line.contains("503")), "{answers:?}");
+        strace.wait().unwrap();
+    }
+}

@@ -116,7 +116,7 @@ pub(super) struct Syncer {
 
 impl Acknowledged {
     /// Opens the file for an engine that was found whole, up to `end`; makes it where there is none.
-    pub(super) fn open(directory: &Path, noted: Noted, end: ChainEnd) -> Result<Self> {
+    pub(super) fn open(directory: &Path, end: ChainEnd) -> Result<Self> {
         let path = directory.join(NAME);
         let failed = |operation| move |error| full_or(error, directory, operation, &directory.join(NAME));
         let file = OpenOptions::new()
@@ -128,9 +128,8 @@ impl Acknowledged {
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut this = Self { file, path, syncer };
         this.put(CLOSED_AT, [0; SLOT_BYTES]).map_err(failed("writing"))?;
-        if noted == Noted::Nothing {
-            this.put(slot_of(end), slot(end, b"")).map_err(failed("writing"))?;
-        }
+        // Also where it says so already: what a sync that failed has left may not be on the disk.
+        this.put(slot_of(end), slot(end, b"")).map_err(failed("writing"))?;
         let synced = this.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
         Ok(this)
@@ -257,7 +256,7 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
-        let mut file = Acknowledged::open(directory, Noted::Nothing, ChainEnd::default()).unwrap();
+        let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
         assert_eq!(read(directory).unwrap(), Some(ChainEnd::default()));
         let first = ChainEnd::default().then(7);
         let second = first.then(8);
@@ -285,10 +284,10 @@ mod tests {
         let first = ChainEnd::default().then(7);
         let closed = |end| Noted::End { end, closed: true };
         let open = |end| Noted::End { end, closed: false };
-        let mut file = Acknowledged::open(directory, Noted::Nothing, ChainEnd::default()).unwrap();
+        let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
         file.close(first).unwrap();
         assert_eq!(Noted::read(directory).unwrap(), closed(first));
-        let mut file = Acknowledged::open(directory, closed(first), first).unwrap();
+        let mut file = Acknowledged::open(directory, first).unwrap();
         assert_eq!(Noted::read(directory).unwrap(), open(first));
         file.close(first).unwrap();
         file.write(first.then(8)).unwrap();
@@ -299,7 +298,7 @@ mod tests {
     #[test]
     fn what_is_noted_is_synced_behind() {
         let directory = tempfile::tempdir().unwrap();
-        let mut file = Acknowledged::open(directory.path(), Noted::Nothing, ChainEnd::default()).unwrap();
+        let mut file = Acknowledged::open(directory.path(), ChainEnd::default()).unwrap();
         file.write(ChainEnd::default().then(7)).unwrap();
         let is_due = Arc::clone(&file.syncer.is_due);
         assert!(is_due.load(Ordering::Acquire));

@@ -117,7 +117,10 @@ impl Directory {
         let path = self.path.join(FORMAT);
         let bytes = fs::metadata(&path).map_err(io_error("reading", &path))?.len();
         write_anew(&path, bytes)?;
-        let synced = sync_directory(&self.path).and_then(|()| sync_parent(&self.path));
+        let synced = sync_directory(&self.path)
+            .and_then(|()| sync_parent(&self.path))
+            // The name of `stores`, if this is one beside another.
+            .and_then(|()| self.path.parent().map_or(Ok(()), sync_above));
         synced.map_err(|error| full_or(error, &self.path, "syncing", &self.path))
     }
 
@@ -151,13 +154,29 @@ impl Directory {
     }
 }
 
-/// Makes a directory where there is none, durably as far as its own name goes.
+/// Makes a directory where there is none, and those above it, each with its name durable.
 fn create(path: &Path) -> io::Result<()> {
-    if path.is_dir() {
+    let missing = missing(path);
+    if missing.is_empty() {
         return Ok(());
     }
     permissions::create_directory(path)?;
-    sync_parent(path)
+    sync_parent(path)?;
+    missing.into_iter().skip(1).try_for_each(sync_above)
+}
+
+/// As [`sync_parent`], where the parent is not ours: it may be one that cannot be opened for reading, and so not be synced.
+fn sync_above(path: &Path) -> io::Result<()> {
+    match sync_parent(path) {
+        Err(error) if error.kind() == io::ErrorKind::PermissionDenied => Ok(()),
+        synced => synced,
+    }
+}
+
+/// A directory and those above it that are not there, the lowest first.
+fn missing(path: &Path) -> Vec<&Path> {
+    let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.is_dir();
+    path.ancestors().take_while(is_missing).collect()
 }
 
 /// Makes the name of a file or directory durable.
@@ -256,5 +275,22 @@ pub(super) fn full_or(error: io::Error, directory: &Path, operation: &'static st
         }
     } else {
         error
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_name_of_every_directory_that_is_made_is_made_durable() {
+        let folder = tempfile::tempdir().unwrap();
+        let [data, stores, one] = ["data", "data/stores", "data/stores/1"].map(|path| folder.path().join(path));
+        assert_eq!(missing(&one), [&*one, &*stores, &*data]);
+        create(&data).unwrap();
+        assert_eq!(missing(&one), [&*one, &*stores]);
+        create(&one).unwrap();
+        assert_eq!(missing(&one), [&*one; 0]);
+        assert!(one.is_dir());
     }
 }

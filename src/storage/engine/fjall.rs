@@ -49,7 +49,7 @@ use crate::storage::batch::{Batch, Space};
 use crate::storage::cache::RowCache;
 use crate::storage::derivation::Derivations;
 use crate::storage::key::KeyRange;
-use crate::storage::options::Options;
+use crate::storage::options::{Options, ReadFaults};
 use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Sizes;
 use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
@@ -94,7 +94,7 @@ pub(in crate::storage) struct Shared {
     /// The last group that is durable, for stores beside this one.
     pub(super) durable: Arc<Durable>,
     /// Why nothing can be read or written any more until the server starts again.
-    pub(super) lost: ArcSwapOption<Error>,
+    pub(super) lost: Arc<ArcSwapOption<Error>>,
 }
 
 impl Shared {
@@ -125,7 +125,27 @@ pub(super) struct Engine {
     pub(super) database: fjall::Database,
     pub(super) data: fjall::Keyspace,
     pub(super) directory: PathBuf,
+    /// Set once the medium does not give back what was written.
+    pub(super) lost: Arc<ArcSwapOption<Error>>,
+    read_faults: Option<ReadFaults>,
 }
+
+const READING: &str = "reading";
+
+/// Whether a read failed because the medium did, and not for want of memory or open files, or because a file is gone, which is damage.
+fn is_of_medium(error: &std::io::Error) -> bool {
+    use std::io::ErrorKind::{Interrupted, NotFound, OutOfMemory, PermissionDenied, WouldBlock};
+    // Without a code it is none of the system's.
+    let is_passing = |code| TOO_MANY_FILES.contains(&code);
+    error.raw_os_error().is_some_and(|code| !is_passing(code))
+        && !matches!(
+            error.kind(),
+            Interrupted | NotFound | OutOfMemory | PermissionDenied | WouldBlock
+        )
+}
+
+/// ENFILE and EMFILE, which have no kind.
+const TOO_MANY_FILES: [i32; 2] = [23, 24];
 
 /// Whether there is a store in a directory.
 pub(in crate::storage) fn is_store(path: &Path) -> bool {
@@ -327,18 +347,28 @@ impl Engine {
         Ok(Arc::new(tables))
     }
 
+    /// What a test has reads meet.
+    fn injected(&self) -> Result<(), fjall::Error> {
+        match self.read_faults.as_ref().and_then(|faults| faults()) {
+            None => Ok(()),
+            Some(fault) => Err(fault.into()),
+        }
+    }
+
     pub(super) fn get_at(&self, view: &fjall::Snapshot, full: &[u8]) -> Result<Option<Bytes>> {
-        match guard(&self.directory, || view.get(&self.data, full))? {
+        let get = || self.injected().and_then(|()| view.get(&self.data, full));
+        match guard(&self.directory, get)? {
             Ok(value) => Ok(value.map(Bytes::from)),
-            Err(error) => Err(self.error("reading", error)),
+            Err(error) => Err(self.error(READING, error)),
         }
     }
 
     /// The newest value, for the committer.
     pub(super) fn get_newest(&self, full: &[u8]) -> Result<Option<Bytes>> {
-        match guard(&self.directory, || self.data.get(full))? {
+        let get = || self.injected().and_then(|()| self.data.get(full));
+        match guard(&self.directory, get)? {
             Ok(value) => Ok(value.map(Bytes::from)),
-            Err(error) => Err(self.error("reading", error)),
+            Err(error) => Err(self.error(READING, error)),
         }
     }
 
@@ -349,6 +379,7 @@ impl Engine {
         range: (Bound<Vec<u8>>, Bound<Vec<u8>>),
         order: Order,
     ) -> Result<impl Iterator<Item = Result<(fjall::Slice, fjall::Slice)>> + use<'a>> {
+        self.injected().map_err(|error| self.error(READING, error))?;
         let mut entries = guard(&self.directory, || view.range(&self.data, range))?;
         Ok(std::iter::from_fn(move || {
             let next = guard(&self.directory, || {
@@ -361,7 +392,7 @@ impl Engine {
             match next {
                 Ok(None) => None,
                 Ok(Some(Ok(entry))) => Some(Ok(entry)),
-                Ok(Some(Err(error))) => Some(Err(self.error("reading", error))),
+                Ok(Some(Err(error))) => Some(Err(self.error(READING, error))),
                 Err(error) => Some(Err(error)),
             }
         }))
@@ -375,7 +406,13 @@ impl Engine {
                 if error.kind() == std::io::ErrorKind::UnexpectedEof {
                     return self.damage(&LsmError::Io(error));
                 }
-                full_or(error, &self.directory, operation, &self.directory)
+                let is_lost = operation == READING && is_of_medium(&error);
+                let error = full_or(error, &self.directory, operation, &self.directory);
+                if is_lost {
+                    tracing::error!(%error, "the medium does not give back what was written");
+                    self.lost.store(Some(Arc::new(error.clone())));
+                }
+                error
             }
             fjall::Error::Storage(error) => self.damage(&error),
             fjall::Error::Poisoned => engine_error(&self.directory, "a write in the background failed"),

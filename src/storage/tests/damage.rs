@@ -396,6 +396,71 @@ async fn a_store_that_cannot_be_opened_again_is_lost() {
     assert_eq!(rows(&place.open().await).await.unwrap().len(), 10);
 }
 
+/// A read that the medium fails is no damage of one table: the store says that it is lost, and its server ends.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_whose_medium_fails_a_read_is_lost() {
+    // EIO; EMFILE, which passes; none of the system's.
+    for (code, is_lost) in [(Some(5), true), (Some(24), false), (None, false)] {
+        let failing = Arc::new(AtomicBool::new(false));
+        let mut place = Place::new("file");
+        let seam = Arc::clone(&failing);
+        place.options.read_faults = Some(Arc::new(move || {
+            let error = code.map_or_else(|| std::io::Error::other("no code"), std::io::Error::from_raw_os_error);
+            seam.load(Ordering::SeqCst).then_some(error)
+        }));
+        let store = place.open().await;
+        fill(&store, 0..10).await;
+        assert!(store.lost().is_none());
+        failing.store(true, Ordering::SeqCst);
+        assert!(rows(&store).await.is_err());
+        failing.store(false, Ordering::SeqCst);
+        assert_eq!(store.lost().is_some(), is_lost, "{code:?}");
+        if let Some(why) = store.lost() {
+            let why = why.to_string();
+            assert!(why.contains("reading") && why.contains("os error 5"), "{why}");
+        }
+    }
+}
+
+/// What was opened and not accepted takes no writes, and is as it was found when it is closed; then it is opened as ever.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_that_is_not_accepted_stays_as_it_was_found() {
+    for is_closed in [true, false] {
+        let mut place = Place::new("file");
+        let expected = used(&place, is_closed).await;
+        let path = directory(&place);
+        if !is_closed {
+            // A group that was being written; recovery cuts it off.
+            let log = path.join("engine/0.jnl");
+            let mut bytes = fs::read(&log).unwrap();
+            let end = bytes.iter().rposition(|byte| *byte != 0).unwrap() + 1;
+            bytes.truncate(end);
+            bytes.extend_from_slice(&[1, 1, 0, 0, 0, 7]);
+            fs::write(&log, bytes).unwrap();
+        }
+        let whole = files(&path);
+        place.options.is_accepted_later = true;
+        for ends in 0..2 {
+            let store = place.open().await;
+            assert_eq!(rows(&store).await.unwrap(), expected);
+            let mut batch = Batch::new();
+            batch.put(Space::Catalog, b"a".to_vec(), "1");
+            assert!(matches!(store.commit(batch).await, Err(Error::NotAccepted { .. })));
+            if ends == 0 {
+                store.close().await.unwrap();
+            }
+            drop(store);
+            assert!(files(&path) == whole, "closed {is_closed}, end {ends}");
+        }
+        let store = place.open().await;
+        store.accept().await.unwrap();
+        fill(&store, 200..201).await;
+        store.close().await.unwrap();
+        place.options.is_accepted_later = false;
+        assert_eq!(rows(&place.open().await).await.unwrap().len(), expected.len() + 1);
+    }
+}
+
 /// After a kill the files whose sync may have failed are written before anything is served; after a closing they are not.
 #[tokio::test(flavor = "multi_thread")]
 async fn the_end_of_the_log_is_written_anew_after_a_kill() {

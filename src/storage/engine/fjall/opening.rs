@@ -15,6 +15,7 @@ use std::ops::Bound;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use arc_swap::ArcSwapOption;
 use fjall::LsmError;
 
 use super::super::acknowledged::{Acknowledged, ChainEnd, Noted};
@@ -51,7 +52,6 @@ pub(in crate::storage::engine) struct Recovered {
 pub(super) struct Provisional {
     /// `None`: nothing was, or nothing that was ever used.
     kept: Option<Kept>,
-    noted: Noted,
 }
 
 impl Provisional {
@@ -65,7 +65,7 @@ impl Provisional {
         if let Some(kept) = self.kept {
             kept.accept()?;
         }
-        let acknowledged = Acknowledged::open(directory.path(), self.noted, end)?;
+        let acknowledged = Acknowledged::open(directory.path(), end)?;
         directory.mark_used()?;
         Ok(acknowledged)
     }
@@ -90,7 +90,12 @@ struct Records {
 
 impl Engine {
     /// Opens the engine of a directory; see the module's header.
-    pub(super) fn open(directory: &Directory, options: &Options) -> Result<(Recovered, Provisional)> {
+    /// `lost` is set when the medium fails a read later.
+    pub(super) fn open(
+        directory: &Directory,
+        options: &Options,
+        lost: &Arc<ArcSwapOption<Error>>,
+    ) -> Result<(Recovered, Provisional)> {
         let path = directory.engine_path();
         aside::settle(&path)?;
         let noted = read_noted(directory, options)?;
@@ -121,8 +126,11 @@ impl Engine {
                 None
             }
         };
-        let opened = Self::open_and_check(directory.path(), &path, options, noted.end(), kept.is_some());
-        let provisional = Provisional { kept, noted };
+        let opened = Self::open_in(&path, options, kept.is_some(), lost).and_then(|engine| {
+            let records = engine.records(directory.path(), noted.end())?;
+            Ok((engine, records))
+        });
+        let provisional = Provisional { kept };
         let (engine, records) = match opened {
             Ok(opened) => opened,
             Err(error) => {
@@ -141,13 +149,7 @@ impl Engine {
         Ok((recovered, provisional))
     }
 
-    fn open_and_check(
-        store: &Path,
-        path: &Path,
-        options: &Options,
-        acknowledged: Option<ChainEnd>,
-        is_old: bool,
-    ) -> Result<(Self, Records)> {
+    fn open_in(path: &Path, options: &Options, is_old: bool, lost: &Arc<ArcSwapOption<Error>>) -> Result<Self> {
         let opened = guard(path, || {
             let database = fjall::Database::builder(path)
                 .cache_size(options.block_cache_bytes_max as u64)
@@ -169,13 +171,13 @@ impl Engine {
             path: path.join("keyspaces").join("0"),
             what: "it does not name the store's tree".to_owned(),
         })?;
-        let engine = Self {
+        Ok(Self {
             database,
             data,
             directory: path.to_owned(),
-        };
-        let records = engine.records(store, acknowledged)?;
-        Ok((engine, records))
+            lost: Arc::clone(lost),
+            read_faults: options.read_faults.clone(),
+        })
     }
 
     fn records(&self, store: &Path, acknowledged: Option<ChainEnd>) -> Result<Records> {

@@ -89,7 +89,7 @@ impl Committer {
             }
         }
         self.acknowledged = None;
-        let (recovered, provisional) = Engine::open(&self.directory, &self.options)?;
+        let (recovered, provisional) = Engine::open(&self.directory, &self.options, &self.shared.lost)?;
         self.jobs.retain(|job| job.request.is_some());
         self.take_over_again(recovered, provisional)?;
         self.shared.cache.clear(CommitSeq(self.end.seq));

@@ -32,7 +32,8 @@ impl Committer {
         commands: Receiver<Command>,
     ) -> Result<(Self, Arc<Shared>)> {
         let directory = Directory::open(path, FORMAT)?;
-        let (recovered, provisional) = Engine::open(&directory, &options)?;
+        let lost = Arc::default();
+        let (recovered, provisional) = Engine::open(&directory, &options, &lost)?;
         directory.note_holder();
         let shared = Arc::new(Shared {
             directory: directory.path().to_owned(),
@@ -42,7 +43,7 @@ impl Committer {
             sweeps: Arc::default(),
             openings: AtomicU64::default(),
             durable: Arc::default(),
-            lost: ArcSwapOption::empty(),
+            lost,
         });
         let absence = Absence::new(options.key_filter_bytes_max, options.fill_searches_min);
         let mut committer = Self {
