@@ -36,6 +36,7 @@
 //! put together in [`server::run`]; [`TestServer`] does so inside a test.
 
 pub mod advice;
+pub mod backup;
 pub mod budget;
 pub mod cli;
 pub mod clock;

@@ -9,7 +9,7 @@ use std::process::ExitCode;
 use clap::{Arg, ArgAction, ArgMatches, Command};
 use helenus::advice::{self, Script};
 use helenus::cli::record::{ServerRecord, Written};
-use helenus::cli::{self, warnings};
+use helenus::cli::{self, backups, warnings};
 use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, Origin, SECRETS, SETTINGS, Setting, Values, variable};
 use helenus::permissions;
@@ -91,6 +91,7 @@ fn command() -> Command {
             Command::new("check-indexes")
                 .about("Compare the entries of secondary indexes with their rows; no server may have the data open"),
         )
+        .subcommands(backups::commands())
         .subcommand(
             Command::new("status")
                 .about("Print what a running server says of itself; needs its admin-listen")
@@ -169,6 +170,7 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             None => check(&values),
         },
         "check-indexes" => check_indexes(&Config::new(&values)?),
+        "backup" | "restore" | "export" | "import" => backups::run(name, &Config::new(&values)?, seed()?, inner),
         "status" => status(&values, inner.get_flag("json")),
         "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
         _ => {

@@ -60,6 +60,8 @@ pub enum Mutant {
     SweepWhileCopied,
     /// What an older copy left in the target of a move stays: before rows are copied, after a move that failed, and at start.
     TargetNotEmptied,
+    /// A backup takes its snapshots while writes go on. The simulation makes no backups: a test of its own does (tests/database/backup.rs).
+    SnapshotWithoutGates,
 }
 
 impl Mutant {

@@ -34,6 +34,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("mutant", &[]),
     ("permissions", &[]),
     ("tasks", &["metrics"]),
+    ("backup", &["permissions"]),
     ("types", &[]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
@@ -76,6 +77,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "metrics",
             "clock",
             "mutant",
+            "backup",
         ],
     ),
     (
@@ -97,6 +99,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "consistency",
             "budget",
             "tasks",
+            "backup",
         ],
     ),
 ];

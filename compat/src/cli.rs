@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::{
-    Outcome, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, linear, malformed, metering,
-    null, oracle, partitions, power, proxy, replay, soak, startup, tables, throttle,
+    Outcome, backup, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, linear, malformed,
+    metering, null, oracle, partitions, power, proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -230,6 +230,15 @@ enum Command {
         /// Of statements and offsets.
         #[arg(long, default_value_t = 1)]
         seed: u64,
+    },
+    /// Makes backups under load and restores them: is each the state at one moment?
+    Backup {
+        /// How many, of each engine.
+        #[arg(long, default_value_t = 10)]
+        backups: u32,
+        /// Engine, as a data URL begins; may be repeated, all if none is named.
+        #[arg(long)]
+        engine: Vec<String>,
     },
     /// Asks for big pages and reads none: does memory stay bounded, and do others go on?
     Deaf {
@@ -509,6 +518,7 @@ pub fn run() -> Outcome<bool> {
             engines: engine,
             seed,
         }),
+        Command::Backup { backups, engine } => backup::run(backups, &engine),
         Command::Deaf {
             connections,
             requests,

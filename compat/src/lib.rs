@@ -9,10 +9,12 @@
 //!   press it.
 //! - [`power`], [`eio`], [`damage`], [`jumps`], [`deaf`], [`replay`] and [`soak`] fail what is around a server: its disk's power, calls,
 //!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
+//! - [`backup`] restores backups of a server under load, and compares.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
 //! Deliberately absent: any use of the server's own codec, which would agree with itself.
 
+pub mod backup;
 pub mod bench;
 pub mod cassandra;
 pub mod cli;

@@ -5,6 +5,7 @@
 //! in the data directory. The record holds a password, so only its owner may read it. It is removed when the server stops; a killed
 //! server leaves it behind, and its reader notices when it connects.
 
+pub mod backups;
 pub mod parent;
 pub mod record;
 pub mod shell;

@@ -29,6 +29,8 @@
 //! - A paging state names the last row's partition key and clustering key. The next page goes on behind them by the list of its own
 //!   time; no id, range or epoch of a list is in it.
 
+mod adopt;
+mod freeze;
 mod leftovers;
 mod lift;
 mod lists;
@@ -45,6 +47,7 @@ use imbl::OrdMap;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
+pub(in crate::executor) use self::freeze::Frozen;
 use self::leftovers::{Leftovers, garbage_key};
 use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::open::{Found, schema_of};

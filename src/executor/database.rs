@@ -1,5 +1,6 @@
 //! The whole database behind one facade: what the server calls, and what tests call without one.
 
+mod backups;
 mod options;
 mod reads;
 mod shown;

@@ -14,6 +14,7 @@
 
 mod admission;
 pub mod answer;
+mod backup;
 mod batch_log;
 mod catalog;
 mod counts;
@@ -54,6 +55,7 @@ pub(crate) mod write;
 pub use answer::{
     Answer, AnswerKind, ChangeKind, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange, SessionState, Values,
 };
+pub use backup::{BackedUp, BackupError, Restored, What};
 pub use database::{ClockRules, Database, LiveSource, Member, Options};
 pub use error::Error;
 pub use failure::{Access, FailureCause, StorageFailure};

@@ -26,11 +26,14 @@ use tokio::sync::Notify;
 use super::store::{KeyRange, Space};
 use crate::mutant::{self, Mutant};
 
-const HELD: usize = 1;
-const SUPERSEDED: usize = 2;
-const COPIED: usize = 4;
+const SUPERSEDED: usize = 1;
+const COPIED: usize = 2;
+/// One that holds it: a move, a backup, or both.
+const ONE_HOLD: usize = 4;
+/// The bits that count those.
+const HELD: usize = ONE - ONE_HOLD;
 /// One writer inside.
-const ONE: usize = 8;
+const ONE: usize = 1 << 8;
 
 /// Bytes of keys that are noted while a partition is copied.
 pub const NOTED_BYTES_MAX: usize = 64 << 20;
@@ -38,11 +41,11 @@ pub const NOTED_BYTES_MAX: usize = 64 << 20;
 /// The gate of one physical partition.
 #[derive(Debug, Default)]
 pub struct WriteGate {
-    /// How many are inside, and the flags above.
+    /// How many are inside, how many hold it, and the flags above.
     state: AtomicUsize,
     /// Told when it is opened again or superseded.
     opened: Notify,
-    /// Told when the last one leaves a held gate.
+    /// Notified when the last one leaves a held gate.
     left: Notify,
     noted: Mutex<Noted>,
     /// The gates of what this partition was made of, as long as anybody may be inside.
@@ -87,7 +90,7 @@ impl Drop for Pass {
     fn drop(&mut self) {
         let before = self.0.state.fetch_sub(ONE, Ordering::SeqCst);
         if before & HELD != 0 && before / ONE == 1 {
-            self.0.left.notify_one();
+            self.0.left.notify_waiters();
         }
     }
 }
@@ -150,10 +153,19 @@ impl WriteGate {
     }
 
     /// Lets nobody in any more, and waits until nobody is inside. Who holds it opens it by dropping what this gives, or supersedes it.
+    /// Several may hold it at once: it is open again when the last of them has let go.
     pub async fn hold(self: &Arc<Self>) -> Hold {
-        let hold = Hold { gates: self.all() };
+        Self::hold_all([self]).await
+    }
+
+    /// [`WriteGate::hold`] of several gates at one moment: all are closed before any is waited for.
+    pub async fn hold_all<'a>(gates: impl IntoIterator<Item = &'a Arc<Self>>) -> Hold {
+        let mut all: Vec<Arc<Self>> = gates.into_iter().flat_map(Self::all).collect();
+        all.sort_unstable_by_key(Arc::as_ptr);
+        all.dedup_by_key(|gate| Arc::as_ptr(gate));
+        let hold = Hold { gates: all };
         for gate in &hold.gates {
-            gate.state.fetch_or(HELD, Ordering::SeqCst);
+            gate.state.fetch_add(ONE_HOLD, Ordering::SeqCst);
         }
         for gate in &hold.gates {
             loop {
@@ -264,7 +276,7 @@ impl Hold {
 impl Drop for Hold {
     fn drop(&mut self) {
         for gate in &self.gates {
-            gate.state.fetch_and(!HELD, Ordering::SeqCst);
+            gate.state.fetch_sub(ONE_HOLD, Ordering::SeqCst);
             gate.opened.notify_waiters();
         }
     }
@@ -328,6 +340,33 @@ mod tests {
         drop((pass(&parent), pass(&child), pass(&grandchild)));
         drop(parent);
         assert_eq!(grandchild.all().len(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_gate_that_two_hold_opens_with_the_second() {
+        let (one, other) = (Arc::new(WriteGate::default()), Arc::new(WriteGate::default()));
+        let inside = pass(&other);
+        let backup = tokio::spawn({
+            let gates = [Arc::clone(&one), Arc::clone(&other), Arc::clone(&one)];
+            async move { WriteGate::hold_all(&gates).await }
+        });
+        while !matches!(one.enter(), Entry::Held) {
+            tokio::task::yield_now().await;
+        }
+        let of_move = one.hold().await;
+        drop(inside);
+        drop(backup.await.unwrap());
+        assert!(matches!(one.enter(), Entry::Held));
+        drop(pass(&other));
+        let waiting = tokio::spawn({
+            let gate = Arc::clone(&one);
+            async move { gate.wait().await }
+        });
+        tokio::task::yield_now().await;
+        assert!(!waiting.is_finished());
+        drop(of_move);
+        waiting.await.unwrap();
+        drop(pass(&one));
     }
 
     #[tokio::test]

@@ -10,6 +10,7 @@
 //!
 //! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3 `[consistency]`.
 
+pub mod backups;
 pub mod faults;
 pub mod gate;
 pub mod gauges;

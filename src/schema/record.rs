@@ -13,6 +13,7 @@
 //! TRUNCATE is no change of the schema. So the next digest follows from the last and from what has changed.
 
 mod load;
+pub mod rename;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;

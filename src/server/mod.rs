@@ -27,6 +27,7 @@ mod limits;
 mod listener;
 pub mod log;
 mod memory;
+pub mod operator;
 mod prepared;
 mod refusal;
 mod requests;

@@ -1,7 +1,7 @@
 //! From settings to a server that runs: the only place where the parts are put together.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, UdpSocket};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
-use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs};
+use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::executor::{self, Database, IndexCheck};
@@ -98,8 +98,8 @@ impl Running {
         let node = node(config, address, &clock);
         let directory = url.directory().map(Path::to_owned);
         let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
-        if let Some(directory) = directory {
-            tighten(&directory);
+        if let Some(directory) = &directory {
+            tighten(directory);
         }
         let certificates = bound.certificates().cloned();
         let nodes = database.nodes();
@@ -143,6 +143,9 @@ impl Running {
             })
         });
         jobs::spawn(config, &database, certificates.as_ref());
+        if let Some(directory) = &directory {
+            operator::serve(directory, &database);
+        }
         Ok(Self {
             certificates,
             server,
@@ -243,16 +246,16 @@ fn tighten(directory: &Path) {
     }
 }
 
-/// Opens the data as the settings say.
-async fn open(
+/// How the data is opened, as the settings say.
+fn options(
     config: &Config,
     url: store::Url,
     durability: store::Durability,
     node: NodeInfo,
     clock: Clock,
     seed: u64,
-) -> Result<Database, RunError> {
-    let options = executor::Options {
+) -> executor::Options {
+    executor::Options {
         url,
         store: store::Options {
             durability,
@@ -275,11 +278,55 @@ async fn open(
         profile: config.profile,
         throughput: config.throughput,
         account: config.account,
-    };
+    }
+}
+
+/// Opens the data as the settings say.
+async fn open(
+    config: &Config,
+    url: store::Url,
+    durability: store::Durability,
+    node: NodeInfo,
+    clock: Clock,
+    seed: u64,
+) -> Result<Database, RunError> {
+    open_with(config, options(config, url, durability, node, clock, seed)).await
+}
+
+async fn open_with(config: &Config, options: executor::Options) -> Result<Database, RunError> {
     Database::open(options).await.map_err(|source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),
     })
+}
+
+/// Opens data that no server has open, to write to it.
+pub(super) async fn open_alone(config: &Config, clock: Clock, seed: u64) -> Result<Database, RunError> {
+    let (url, durability) = (config.data.parse()?, config.durability.parse()?);
+    let node = node(config, None, &clock);
+    open(config, url, durability, node, clock, seed).await
+}
+
+/// The directory that the data is kept in; `None`: it is in memory.
+pub(super) fn directory(config: &Config) -> Result<Option<PathBuf>, RunError> {
+    let url: store::Url = config.data.parse()?;
+    Ok(url.directory().map(Path::to_owned))
+}
+
+/// Makes a database in a directory that is new or empty, and marks it as one that a backup is restored into. What is written is on the
+/// medium when the database is closed; the mark is to be taken away after that.
+pub(super) async fn open_to_restore(
+    config: &Config,
+    directory: &Path,
+    clock: Clock,
+    seed: u64,
+) -> Result<(Database, store::Restoring), RunError> {
+    let url = config.data.parse()?;
+    let restoring = store::Restoring::begin(directory)?;
+    let node = node(config, None, &clock);
+    let mut options = options(config, url, store::Durability::Os, node, clock, seed);
+    options.store.is_restored_into = true;
+    Ok((open_with(config, options).await?, restoring))
 }
 
 /// Opens the data to look at it while no server does; the store's own files stay as they are. The look must outlive the database.

@@ -229,7 +229,8 @@ impl Batch {
         self.changes.push(Change::Reindex { key, index });
     }
 
-    fn merge(&mut self, space: Space, key: Vec<u8>, value: Bytes) {
+    /// Merges an encoded row or deletion with what is there.
+    pub fn merge(&mut self, space: Space, key: Vec<u8>, value: Bytes) {
         self.bytes += key.len() + value.len() + CHANGE_BYTES;
         self.changes.push(Change::Merge { space, key, value });
     }
@@ -267,11 +268,23 @@ impl Batch {
     /// Reads what [`Batch::encode_merges`] wrote: a batch of each change, with its key. `None` when it is nothing of the kind.
     #[must_use]
     pub fn decode_merges(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Self)>> {
+        let merges = Self::merges(bytes)?.into_iter();
+        let batch_of = |(space, key, value): (Space, Vec<u8>, Bytes)| {
+            let mut batch = Self::new();
+            batch.merge(space, key.clone(), value);
+            (key, batch)
+        };
+        Some(merges.map(batch_of).collect())
+    }
+
+    /// Reads what [`Batch::encode_merges`] wrote: each change with its space, key and value. `None` when it is nothing of the kind.
+    #[must_use]
+    pub fn merges(bytes: &[u8]) -> Option<Vec<(Space, Vec<u8>, Bytes)>> {
         let (format, mut rest) = bytes.split_first()?;
         if *format != LOG_FORMAT {
             return None;
         }
-        let mut batches = Vec::new();
+        let mut merges = Vec::new();
         while let Some((space, behind)) = rest.split_first() {
             let space = Space::ALL.into_iter().find(|one| one.byte() == *space)?;
             rest = behind;
@@ -281,12 +294,9 @@ impl Batch {
                 rest = behind;
                 Some(part)
             };
-            let (key, value) = (part()?.to_vec(), Bytes::copy_from_slice(part()?));
-            let mut batch = Self::new();
-            batch.merge(space, key.clone(), value);
-            batches.push((key, batch));
+            merges.push((space, part()?.to_vec(), Bytes::copy_from_slice(part()?)));
         }
-        Some(batches)
+        Some(merges)
     }
 
     /// Adds the changes of another batch.

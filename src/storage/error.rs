@@ -63,6 +63,21 @@ pub enum Error {
         /// The directory.
         directory: PathBuf,
     },
+    /// A backup is restored into a new or empty directory only.
+    #[error("{} is not empty: a backup is restored into a directory that is new or empty", directory.display())]
+    NotEmpty {
+        /// The directory.
+        directory: PathBuf,
+    },
+    /// The directory has a part of what is in a backup.
+    #[error(
+        "a backup is being restored into {}, or its restore was interrupted: then remove the directory and restore again",
+        directory.display()
+    )]
+    BeingRestored {
+        /// The directory.
+        directory: PathBuf,
+    },
     /// The store was written by a version, or an engine, that this one does not read.
     #[error("the store in {} has the format \"{found}\"; this version reads \"{known}\"", directory.display())]
     UnknownFormat {

@@ -47,6 +47,7 @@ mod location;
 mod look;
 mod options;
 mod purge;
+mod restoring;
 pub mod row;
 mod sizes;
 mod sweep;
@@ -73,6 +74,7 @@ pub use key::{KeyRange, TableId};
 pub use location::Url;
 pub use look::Look;
 pub use options::{Durability, FaultPoint, Faults, Options, ReadFaults};
+pub use restoring::Restoring;
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;
 pub use sweep::{Sweep, Swept};
@@ -170,6 +172,9 @@ impl Store {
         #[cfg(feature = "simulation")]
         if let (Url::Memory, Some(medium)) = (url, &options.medium) {
             return Ok(Self::Simulated(medium.open(options)));
+        }
+        if let (Some(directory), false) = (url.directory(), options.is_restored_into) {
+            restoring::refuse(directory)?;
         }
         match url {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),

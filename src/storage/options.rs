@@ -103,6 +103,8 @@ pub struct Options {
     /// Whether what was found is kept until [`super::Store::accept`]: nothing is written before, and a store that is closed before is as it was
     /// found. Not of a store that the opening begins. `file:` only.
     pub is_accepted_later: bool,
+    /// Whether a directory that is being restored into may be opened: by the restore itself ([`super::Restoring`]).
+    pub is_restored_into: bool,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
     /// Fault injection for tests; `None` in life. `file:` only.
@@ -131,6 +133,7 @@ impl Default for Options {
             create: false,
             must_exist: false,
             is_accepted_later: false,
+            is_restored_into: false,
             faults: None,
             read_faults: None,
             #[cfg(feature = "simulation")]
@@ -175,6 +178,7 @@ impl fmt::Debug for Options {
             .field("create", &self.create)
             .field("must_exist", &self.must_exist)
             .field("is_accepted_later", &self.is_accepted_later)
+            .field("is_restored_into", &self.is_restored_into)
             .finish_non_exhaustive()
     }
 }

@@ -234,6 +234,15 @@ impl CqlType {
         }
     }
 
+    /// The bytes of a CQL literal; `None` for null.
+    ///
+    /// # Errors
+    /// It is none, or none of this type: why, as text for people.
+    pub fn parse_literal(&self, text: &str) -> Result<Option<Bytes>, String> {
+        let term = grammar::parse_term(text).map_err(|error| error.to_string())?;
+        self.term("the value", &term).map_err(|error| error.to_string())
+    }
+
     /// The bytes of a term made of constants only; `None` for null. An empty multi-cell collection is null, as in Cassandra.
     ///
     /// # Errors

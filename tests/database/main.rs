@@ -1,5 +1,6 @@
 //! The database in one process, without a socket: what statements do, on each engine, and what is left after a crash.
 
+mod backup;
 mod charges;
 mod clock;
 mod executor;

@@ -1,6 +1,7 @@
 //! The server from outside: frames of the native protocol, the profile `cosmos`, replica sets, the admin port, and the program itself.
 
 mod admin;
+mod backup;
 mod cosmos;
 mod handshake;
 mod harness;

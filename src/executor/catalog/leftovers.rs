@@ -20,7 +20,7 @@
 //! ```
 
 use std::collections::BTreeSet;
-use std::ops::{Bound, ControlFlow};
+use std::ops::{Bound, ControlFlow, Range};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -28,6 +28,7 @@ use bytes::Bytes;
 use imbl::OrdMap;
 use tokio::sync::watch;
 
+use super::NEXT_STORAGE_ID;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
@@ -95,6 +96,26 @@ impl Moved {
 
 pub(super) fn garbage_key(id: StorageId) -> Vec<u8> {
     [GARBAGE, &id.to_be_bytes()].concat()
+}
+
+/// What takes these numbers before anything is written under them: no table has one, and the next start removes what is there.
+pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
+    let mut batch = Batch::new();
+    let next = ids.end.to_be_bytes();
+    batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
+    for id in ids.clone() {
+        batch.put(Space::Catalog, garbage_key(id), Bytes::new());
+    }
+    batch
+}
+
+/// What lets tables keep what was written under these numbers.
+pub(super) fn numbers_kept(ids: Range<StorageId>) -> Batch {
+    let mut batch = Batch::new();
+    for id in ids {
+        batch.delete(Space::Catalog, garbage_key(id));
+    }
+    batch
 }
 
 pub(super) fn store_key(id: StoreId) -> Vec<u8> {

@@ -7,6 +7,7 @@
 //! DIR/acknowledged    what was last answered as durable, see acknowledged.rs   (fjall only)
 //! DIR/moments         what is known of the stores beside it, see moments.rs   (fjall only, not before there are any)
 //! DIR/engine/         the engine's own files; beside it what aside.rs makes while it opens   (fjall only)
+//! DIR/helenus.restoring   there while a backup is restored into it, see restoring.rs
 //! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see beside.rs
 //! DIR/stores/N/       a store like DIR, see beside.rs
 //! ```
@@ -21,6 +22,7 @@ use std::sync::Arc;
 use fs4::fs_std::FileExt;
 
 use crate::permissions;
+use crate::storage::restoring::MARK;
 use crate::storage::{Error, Result};
 
 const LOCK: &str = "helenus.lock";
@@ -189,7 +191,8 @@ fn sync_parent(path: &Path) -> io::Result<()> {
 fn is_ours(path: &Path) -> io::Result<bool> {
     for entry in fs::read_dir(path)? {
         let name = entry?.file_name();
-        if name != LOCK && name != "lost+found" && !name.to_string_lossy().starts_with(FORMAT) {
+        let is_mark = name == LOCK || name == "lost+found" || name == MARK;
+        if !is_mark && !name.to_string_lossy().starts_with(FORMAT) {
             return Ok(false);
         }
     }

@@ -1,0 +1,241 @@
+//! `helenus backup`, `restore`, `export` and `import`.
+
+use std::error::Error;
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use crate::backup::Scope;
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::executor::What;
+use crate::permissions;
+use crate::server::operator::text::Form;
+use crate::server::operator::{self, Ask, Came, offline};
+use crate::server::run::THREAD_STACK_BYTES;
+
+/// What went wrong, for the person who started the program.
+type Failure = Box<dyn Error>;
+
+/// The commands and their arguments.
+#[must_use]
+pub fn commands() -> [Command; 4] {
+    [backup_command(), restore_command(), export_command(), import_command()]
+}
+
+/// Carries out one of these commands.
+///
+/// # Errors
+/// What keeps it from being done, for people.
+pub fn run(name: &str, config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    match name {
+        "backup" => backup(config, seed, matches),
+        "restore" => restore(config, seed, matches),
+        "export" => export(config, seed, matches),
+        _ => import(config, seed, matches),
+    }
+}
+
+fn backup_command() -> Command {
+    Command::new("backup")
+        .about("Make a backup of one moment, of a running server or of data that no server has open")
+        .arg(
+            option("to", "DIR")
+                .required(true)
+                .help("Where: a directory that is new or empty; a running server writes it"),
+        )
+        .arg(
+            option("keyspace", "NAME")
+                .help("Only this keyspace")
+                .conflicts_with("table"),
+        )
+        .arg(option("table", "KEYSPACE.TABLE").help("Only this table"))
+}
+
+fn export_command() -> Command {
+    Command::new("export")
+        .about("Write the rows of a table to a file, of a running server or of data that no server has open")
+        .arg(option("table", "KEYSPACE.TABLE").required(true).help("The table"))
+        .arg(format_option())
+        .arg(option("to", "FILE").required(true).help("A file that is not there yet"))
+}
+
+fn import_command() -> Command {
+    Command::new("import")
+        .about("Write the rows of a file to a table, as INSERT does")
+        .arg(option("table", "KEYSPACE.TABLE").required(true).help("The table"))
+        .arg(format_option())
+        .arg(option("from", "FILE").required(true).help("The file"))
+        .arg(
+            option("max-errors", "ROWS")
+                .value_parser(clap::value_parser!(u64))
+                .default_value("0")
+                .help("Bad rows that do not end the import; each is named by its line"),
+        )
+}
+
+fn format_option() -> Arg {
+    option("format", "FORMAT")
+        .value_parser(["csv", "json"])
+        .default_value("csv")
+        .help("CSV with a line of column names, or one JSON object a line")
+}
+
+fn restore_command() -> Command {
+    Command::new("restore")
+        .about("Restore a backup into a new data directory, or a part of it beside what is there; no server may have the data open")
+        .arg(option("from", "DIR").required(true).help("The backup"))
+        .arg(
+            option("keyspace", "NAME")
+                .help("Only this keyspace, into data that is there")
+                .conflicts_with("table"),
+        )
+        .arg(option("table", "KEYSPACE.TABLE").help("Only this table, into a keyspace that is there"))
+        .arg(option("as", "NAME").help("Under this name: a keyspace, or KEYSPACE.TABLE"))
+        .arg(
+            Arg::new("add")
+                .long("add")
+                .action(ArgAction::SetTrue)
+                .conflicts_with_all(["keyspace", "table"])
+                .help("All keyspaces of the backup, into data that is there and has none of them"),
+        )
+}
+
+fn option(name: &'static str, value: &'static str) -> Arg {
+    Arg::new(name).long(name).value_name(value)
+}
+
+/// A table's keyspace and name, as the schema has them.
+fn table_name(text: &str) -> Result<(String, String), Failure> {
+    let (keyspace, table) = text
+        .split_once('.')
+        .filter(|(keyspace, table)| !keyspace.is_empty() && !table.is_empty())
+        .ok_or_else(|| format!("{text} names no table: write KEYSPACE.TABLE"))?;
+    Ok((keyspace.to_owned(), table.to_owned()))
+}
+
+/// Asks the running server of the data directory; where none runs, does it on the directory.
+fn carry_out(config: &Config, seed: u64, ask: Ask) -> Result<Came, Failure> {
+    permissions::keep_new_files_private();
+    let asked = match offline::directory(config)? {
+        Some(directory) => operator::client::ask(&directory, &ask)?,
+        None => None,
+    };
+    let came = match asked {
+        Some(came) => came,
+        None => {
+            let runtime = tokio::runtime::Builder::new_multi_thread()
+                .enable_all()
+                .thread_stack_size(THREAD_STACK_BYTES)
+                .build()?;
+            runtime.block_on(offline::carry_out(config, Clock::system(), seed, ask))?
+        }
+    };
+    match came {
+        Came::Refused(why) => Err(why.into()),
+        came => Ok(came),
+    }
+}
+
+fn form(matches: &ArgMatches) -> Form {
+    match matches.get_one::<String>("format").map(String::as_str) {
+        Some("json") => Form::Json,
+        _ => Form::Csv,
+    }
+}
+
+fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    let to = std::path::absolute(given("to"))?;
+    let ask = Ask::Export {
+        table: table_name(&given("table"))?,
+        form: form(matches),
+        to: to.clone(),
+    };
+    if let Came::Exported(rows) = carry_out(config, seed, ask)? {
+        println!("{rows} rows in {}", to.display());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    let ask = Ask::Import {
+        table: table_name(&given("table"))?,
+        form: form(matches),
+        from: std::path::absolute(given("from"))?,
+        bad_max: matches.get_one::<u64>("max-errors").copied().unwrap_or(0),
+    };
+    let Came::Imported(imported) = carry_out(config, seed, ask)? else {
+        return Err("another answer came than that of an import".into());
+    };
+    for bad in &imported.named {
+        eprintln!("line {}: {}", bad.line, bad.reason);
+    }
+    println!("{} rows imported, {} bad", imported.rows, imported.bad);
+    if imported.is_cut {
+        return Err("there are more bad rows than --max-errors: the rest of the file was not read".into());
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
+    let given = |name: &str| matches.get_one::<String>(name).cloned();
+    let scope = match (given("keyspace"), given("table")) {
+        (Some(keyspace), _) => Scope::Keyspace { keyspace },
+        (None, Some(name)) => {
+            let (keyspace, table) = table_name(&name)?;
+            Scope::Table { keyspace, table }
+        }
+        (None, None) => Scope::Whole,
+    };
+    let to = std::path::absolute(given("to").unwrap_or_default())?;
+    let ask = Ask::Backup { to: to.clone(), scope };
+    let Came::Backup(figures) = carry_out(config, seed, ask)? else {
+        return Err("another answer came than that of a backup".into());
+    };
+    println!(
+        "{} tables, {} rows, {} bytes in {}; writes waited {:.1} ms",
+        figures.tables,
+        figures.rows,
+        figures.bytes,
+        to.display(),
+        figures.held_micros as f64 / 1000.0
+    );
+    Ok(ExitCode::SUCCESS)
+}
+
+fn restore(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
+    let given = |name: &str| matches.get_one::<String>(name).cloned();
+    let what = match (given("keyspace"), given("table")) {
+        (Some(keyspace), _) => What::Keyspace {
+            to: given("as").unwrap_or_else(|| keyspace.clone()),
+            keyspace,
+        },
+        (None, Some(table)) => What::Table {
+            from: table_name(&table)?,
+            to: table_name(&given("as").unwrap_or(table))?,
+        },
+        (None, None) if given("as").is_some() => return Err("--as needs --keyspace or --table".into()),
+        (None, None) => What::All,
+    };
+    let from = PathBuf::from(given("from").unwrap_or_default());
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let clock = Clock::system();
+    let restored = if what == What::All && !matches.get_flag("add") {
+        runtime.block_on(offline::restore_anew(config, clock, seed, &from))?
+    } else {
+        runtime.block_on(offline::restore_beside(config, clock, seed, &from, &what))?
+    };
+    println!("{} tables, {} rows in {}", restored.tables, restored.rows, config.data);
+    if restored.lost > 0 {
+        println!(
+            "the backup is of a salvage: {} things are missing, which its manifest.json names under \"lost\"",
+            restored.lost
+        );
+    }
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,61 @@
+//! Records of one keyspace as those of another, and of one table as those of another.
+
+use serde_json::Value;
+
+use super::{FORMAT, RecordError, readable};
+
+/// The kind of a record, its keyspace, and the name of what it is of, empty for a keyspace's own; `None`: it is no record's key.
+#[must_use]
+pub fn place(key: &[u8]) -> Option<(u8, &str, &str)> {
+    let (kind, rest) = key.split_first().filter(|(kind, _)| b"kytvfa".contains(kind))?;
+    let mut parts = rest.split(|byte| *byte == 0);
+    let keyspace = std::str::from_utf8(parts.next()?).ok()?;
+    let name = std::str::from_utf8(parts.next().unwrap_or_default()).ok()?;
+    Some((*kind, keyspace, name))
+}
+
+/// A record as that of another keyspace, and, of a table, of another name. Numbers and ids stay as they are.
+///
+/// # Errors
+/// It is of an unknown format, or damaged.
+pub fn renamed(
+    key: &[u8],
+    value: &[u8],
+    keyspace: &str,
+    table: Option<&str>,
+) -> Result<(Vec<u8>, Vec<u8>), RecordError> {
+    let damaged = |reason: &str| RecordError::Damaged {
+        key: readable(key),
+        reason: reason.to_owned(),
+    };
+    let (&format, body) = value.split_first().ok_or_else(|| damaged("it is empty"))?;
+    if format != FORMAT {
+        let key = readable(key);
+        return Err(RecordError::Format { key, format });
+    }
+    let mut record: Value = serde_json::from_slice(body).map_err(|error| damaged(&error.to_string()))?;
+    let (kind, _, old) = place(key).ok_or_else(|| damaged("nothing has such a key"))?;
+    let mut set = |pointer: &str, text: &str| {
+        if let Some(field) = record.pointer_mut(pointer) {
+            *field = Value::from(text);
+        }
+    };
+    match kind {
+        b'k' => set("/name", keyspace),
+        b'v' => set("/table/keyspace", keyspace),
+        _ => set("/keyspace", keyspace),
+    }
+    let name = table.filter(|_| kind == b't').unwrap_or(old);
+    if kind == b't' {
+        set("/name", name);
+    }
+    let rest = key.splitn(3, |byte| *byte == 0).nth(2);
+    let mut renamed = [&[kind], keyspace.as_bytes(), &[0], name.as_bytes()].concat();
+    if let Some(arguments) = rest {
+        renamed.push(0);
+        renamed.extend_from_slice(arguments);
+    }
+    let mut value = vec![FORMAT];
+    serde_json::to_writer(&mut value, &record).map_err(|error| damaged(&error.to_string()))?;
+    Ok((renamed, value))
+}

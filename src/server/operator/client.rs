@@ -1,0 +1,62 @@
+//! Asking a running server, by the socket in its data directory. Blocks.
+
+use std::io::{BufRead, BufReader, ErrorKind, Write};
+use std::os::unix::net::UnixStream;
+use std::path::{Path, PathBuf};
+
+use super::{Ask, Came, socket_path};
+
+/// Why a server did not answer.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// It said no.
+    #[error("{0}")]
+    Refused(String),
+    /// The socket fails.
+    #[error("no answer from the server of {}: {source}", directory.display())]
+    Io {
+        /// Its data directory.
+        directory: PathBuf,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// Another version answers.
+    #[error("the server of {} does not answer as this version expects: use the program that the server runs", directory.display())]
+    Strange {
+        /// Its data directory.
+        directory: PathBuf,
+    },
+}
+
+/// Asks the server of a data directory and waits for what comes of it; `None`: no server runs there.
+///
+/// # Errors
+/// It refuses, or does not answer.
+pub fn ask(directory: &Path, ask: &Ask) -> Result<Option<Came>, AskError> {
+    let io = |source| AskError::Io {
+        directory: directory.to_owned(),
+        source,
+    };
+    let strange = || AskError::Strange {
+        directory: directory.to_owned(),
+    };
+    let connected = socket_path(directory).and_then(|(_handle, path)| UnixStream::connect(path));
+    let mut socket = match connected {
+        Ok(socket) => socket,
+        // No directory, no socket, or that of a server that was killed.
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::ConnectionRefused) => return Ok(None),
+        Err(error) => return Err(io(error)),
+    };
+    let mut line = serde_json::to_vec(ask).map_err(|_| strange())?;
+    line.push(b'\n');
+    socket.write_all(&line).map_err(io)?;
+    let mut answer = String::new();
+    BufReader::new(&socket).read_line(&mut answer).map_err(io)?;
+    if answer.is_empty() {
+        return Err(io(ErrorKind::UnexpectedEof.into()));
+    }
+    match serde_json::from_str(&answer).map_err(|_| strange())? {
+        Came::Refused(why) => Err(AskError::Refused(why)),
+        came => Ok(Some(came)),
+    }
+}

@@ -1,0 +1,485 @@
+//! Tables as files of text: export and import, row by row, through the same statements that a client would send.
+//!
+//! What a client sees of a row is exported: values, no timestamps and no times to live. A row that has nothing but static columns has no
+//! clustering columns. Import writes what the file has and leaves a column alone for which it has nothing; a counter is increased.
+//!
+//! Memory: an export holds a page of rows, an import [`ROWS_AT_ONCE`] rows or [`BYTES_AT_ONCE`] bytes of them.
+
+use std::fs::File;
+use std::io::{self, BufReader, BufWriter, Write};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use futures::future::join_all;
+use serde::{Deserialize, Serialize};
+
+use super::text::{Form, Record, Records, csv_cells, csv_value, json_value, put_cell, put_csv, put_json};
+use crate::command::value::Value;
+use crate::executor::{
+    AnswerKind, Database, Error, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values,
+};
+use crate::permissions;
+use crate::schema::{Column, ColumnKind, Table};
+use crate::types::{CqlType, Json, folded_json_name};
+
+/// Rows of a page that is exported.
+const PAGE_ROWS: u32 = 500;
+
+/// Rows that are imported at once.
+const ROWS_AT_ONCE: usize = 64;
+
+/// Bytes of text after which no more rows are read before these are imported.
+const BYTES_AT_ONCE: usize = 4 << 20;
+
+/// Rows that could not be imported which are named; all are counted.
+const NAMED_MAX: usize = 100;
+
+/// Why nothing, or not everything, was copied.
+#[derive(Debug, thiserror::Error)]
+pub enum CopyError {
+    /// There is no such table.
+    #[error("there is no table {keyspace}.{table} that holds rows")]
+    NoTable {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// A mask would be exported in place of the value.
+    #[error("column {column} is masked: an export would have its mask in place of its values. Drop the mask first")]
+    Masked {
+        /// Which.
+        column: String,
+    },
+    /// The first line of CSV names something else than columns.
+    #[error("the first line of the file names {name}, which is no column of the table")]
+    NoColumn {
+        /// What it names.
+        name: String,
+    },
+    /// A row needs its key.
+    #[error("the first line of the file does not name the column {name}, which is part of the primary key")]
+    NoKey {
+        /// Which.
+        name: String,
+    },
+    /// The first line of CSV is none.
+    #[error("the first line of the file: {0}")]
+    Header(String),
+    /// The database.
+    #[error(transparent)]
+    Database(#[from] Error),
+    /// The file.
+    #[error("{}: {source}", path.display())]
+    Io {
+        /// Which.
+        path: PathBuf,
+        /// Why.
+        source: io::Error,
+    },
+}
+
+/// A row that could not be imported.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BadRow {
+    /// The line on which it begins, from 1.
+    pub line: u64,
+    /// What is wrong with it.
+    pub reason: String,
+}
+
+/// What an import did.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Imported {
+    /// Rows that were written.
+    pub rows: u64,
+    /// Rows that were not.
+    pub bad: u64,
+    /// The first of these.
+    pub named: Vec<BadRow>,
+    /// There were more bad rows than the limit: what follows them in the file was not read.
+    pub is_cut: bool,
+}
+
+fn quoted(name: &str) -> String {
+    format!("\"{}\"", name.replace('"', "\"\""))
+}
+
+fn find(database: &Database, keyspace: &str, table: &str) -> Result<Arc<Table>, CopyError> {
+    let schema = database.schema();
+    let found = schema.table(keyspace, table).filter(|table| !table.is_virtual);
+    found.cloned().ok_or_else(|| CopyError::NoTable {
+        keyspace: keyspace.to_owned(),
+        table: table.to_owned(),
+    })
+}
+
+/// Carries out a statement, again where the budget of request units is spent.
+async fn execute(database: &Database, statement: &Statement, params: &QueryParams) -> Result<Option<Rows>, Error> {
+    let session = SessionState::default();
+    loop {
+        match database.execute(&session, statement, params).await {
+            Ok(answer) => {
+                return Ok(match answer.kind {
+                    AnswerKind::Rows(rows) => Some(rows),
+                    _ => None,
+                });
+            }
+            Err(Error::Throttled { retry_after, .. }) => tokio::time::sleep(retry_after).await,
+            Err(error) => return Err(error),
+        }
+    }
+}
+
+/// Writes a table to a file that is not there yet, as it is page by page. Gives the number of rows.
+///
+/// # Errors
+/// [`CopyError`]; then there is no such file.
+pub async fn export(
+    database: &Database,
+    (keyspace, table): (&str, &str),
+    form: Form,
+    to: &Path,
+) -> Result<u64, CopyError> {
+    let found = find(database, keyspace, table)?;
+    if let Some(column) = found.columns.iter().find(|column| column.mask.is_some()) {
+        return Err(CopyError::Masked {
+            column: column.name.clone(),
+        });
+    }
+    let io = |source| CopyError::Io {
+        path: to.to_owned(),
+        source,
+    };
+    if to.exists() {
+        return Err(io(io::ErrorKind::AlreadyExists.into()));
+    }
+    let part = to.with_extension("part");
+    let file = File::create(&part).and_then(|file| {
+        permissions::set_mode(&part, permissions::PRIVATE)?;
+        Ok(file)
+    });
+    let mut file = BufWriter::new(file.map_err(io)?);
+    let written = write_pages(database, &found, form, &mut file, &io).await;
+    let written = written.and_then(|rows| {
+        let file = file.into_inner().map_err(|error| io(error.into_error()))?;
+        file.sync_all().and_then(|()| std::fs::rename(&part, to)).map_err(io)?;
+        Ok(rows)
+    });
+    if written.is_err() {
+        drop(std::fs::remove_file(&part));
+    }
+    written
+}
+
+async fn write_pages(
+    database: &Database,
+    table: &Table,
+    form: Form,
+    file: &mut (impl Write + Send),
+    io: &(impl Fn(io::Error) -> CopyError + Sync),
+) -> Result<u64, CopyError> {
+    let text = format!("SELECT * FROM {}.{}", quoted(&table.keyspace), quoted(&table.name));
+    let statement = database.prepare(None, &text)?;
+    let mut params = QueryParams {
+        page_size_rows: Some(PAGE_ROWS),
+        ..QueryParams::default()
+    };
+    let (mut count, mut is_first) = (0, true);
+    loop {
+        let rows = execute(database, &statement, &params).await?;
+        let Some(rows) = rows else { return Ok(count) };
+        let mut out = String::new();
+        if is_first && form == Form::Csv {
+            for (place, column) in rows.metadata.columns.iter().enumerate() {
+                if place > 0 {
+                    out.push(',');
+                }
+                put_cell(&mut out, &column.name);
+            }
+            out.push('\n');
+        }
+        is_first = false;
+        put_rows(&mut out, &rows, form);
+        file.write_all(out.as_bytes()).map_err(io)?;
+        count += u64::from(rows.row_count);
+        params.paging_state = rows.paging_state;
+        if params.paging_state.is_none() {
+            return Ok(count);
+        }
+    }
+}
+
+fn put_rows(out: &mut String, rows: &Rows, form: Form) {
+    let ResultMetadata { columns, .. } = rows.metadata.as_ref();
+    let mut content = rows.content.as_ref();
+    for _ in 0..rows.row_count {
+        let mut cells = Vec::with_capacity(columns.len());
+        for _ in 0..columns.len() {
+            let Some((length, rest)) = content.split_first_chunk::<4>() else {
+                return;
+            };
+            let cell = usize::try_from(i32::from_be_bytes(*length)).ok();
+            let (cell, rest) = match cell.and_then(|length| rest.split_at_checked(length)) {
+                Some((cell, rest)) => (Some(cell), rest),
+                None => (None, rest),
+            };
+            cells.push(cell);
+            content = rest;
+        }
+        let cells = columns.iter().zip(cells);
+        match form {
+            Form::Csv => put_csv(out, cells.map(|(column, cell)| (&column.ty, cell))),
+            Form::Json => put_json(
+                out,
+                cells.map(|(column, cell)| (column.name.as_str(), &column.ty, cell)),
+            ),
+        }
+    }
+}
+
+/// The statements that rows are imported with, and the columns that their markers are for.
+struct Inserts {
+    table: Arc<Table>,
+    /// Of a whole row.
+    row: (Statement, Vec<usize>),
+    /// Of a row of static columns; `None`: the table has none.
+    statics: Option<(Statement, Vec<usize>)>,
+}
+
+impl Inserts {
+    fn new(database: &Database, table: Arc<Table>) -> Result<Self, Error> {
+        let all = 0..table.columns.len();
+        let is = |place: &usize, kinds: &[ColumnKind]| {
+            table
+                .columns
+                .get(*place)
+                .is_some_and(|column| kinds.contains(&column.kind))
+        };
+        let keys = [ColumnKind::PartitionKey, ColumnKind::Clustering];
+        let row: Vec<usize> = if table.is_counter {
+            // UPDATE has its values before its key.
+            let values = all.clone().filter(|place| !is(place, &keys));
+            values.chain(all.clone().filter(|place| is(place, &keys))).collect()
+        } else {
+            all.clone().collect()
+        };
+        let of_statics = [ColumnKind::PartitionKey, ColumnKind::Static];
+        let statics: Vec<usize> = all.filter(|place| is(place, &of_statics)).collect();
+        let text = |places: &[usize]| {
+            let columns: Vec<&Column> = places
+                .iter()
+                .filter_map(|place| table.columns.get(*place).map(Arc::as_ref))
+                .collect();
+            statement(&table, &columns)
+        };
+        Ok(Self {
+            row: (database.prepare(None, &text(&row))?, row),
+            statics: match table.has_static() && !table.is_counter {
+                true => Some((database.prepare(None, &text(&statics))?, statics)),
+                false => None,
+            },
+            table,
+        })
+    }
+
+    /// The statement for a row, and its values.
+    fn of(&self, values: &[Option<Bytes>]) -> Result<(&Statement, Vec<Value>), String> {
+        let is_null = |place: usize| values.get(place).is_none_or(Option::is_none);
+        let columns = self.table.columns.iter().enumerate();
+        let clustering: Vec<usize> = columns
+            .filter(|(_, column)| column.kind == ColumnKind::Clustering)
+            .map(|(place, _)| place)
+            .collect();
+        let is_static = !clustering.is_empty() && clustering.iter().all(|place| is_null(*place));
+        let (statement, places) = match &self.statics {
+            Some(statics) if is_static => statics,
+            _ => &self.row,
+        };
+        let mut bound = Vec::with_capacity(places.len());
+        for place in places {
+            let column = self.table.columns.get(*place);
+            let is_key =
+                column.is_some_and(|column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering));
+            bound.push(match values.get(*place) {
+                Some(Some(bytes)) => Value::Bytes(bytes.clone()),
+                _ if is_key => {
+                    let name = column.map(|column| column.name.as_str()).unwrap_or_default();
+                    return Err(format!("column {name} is part of the primary key and has no value"));
+                }
+                _ => Value::Unset,
+            });
+        }
+        Ok((statement, bound))
+    }
+}
+
+/// INSERT, or for a counter table UPDATE, with a marker for each of these columns.
+fn statement(table: &Table, columns: &[&Column]) -> String {
+    let place = format!("{}.{}", quoted(&table.keyspace), quoted(&table.name));
+    let names: Vec<String> = columns.iter().map(|column| quoted(&column.name)).collect();
+    if !table.is_counter {
+        let markers = vec!["?"; names.len()].join(", ");
+        return format!("INSERT INTO {place} ({}) VALUES ({markers})", names.join(", "));
+    }
+    let is_key = |column: &Column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering);
+    let of = |keys: bool| {
+        columns
+            .iter()
+            .zip(&names)
+            .filter(move |(column, _)| is_key(column) == keys)
+    };
+    let values: Vec<String> = of(false).map(|(_, name)| format!("{name} = {name} + ?")).collect();
+    let keys: Vec<String> = of(true).map(|(_, name)| format!("{name} = ?")).collect();
+    format!("UPDATE {place} SET {} WHERE {}", values.join(", "), keys.join(" AND "))
+}
+
+/// What the columns of a file are.
+struct Columns {
+    table: Arc<Table>,
+    /// Of each cell of CSV, the column's place.
+    places: Vec<usize>,
+}
+
+impl Columns {
+    fn of_header(table: Arc<Table>, header: &str) -> Result<Self, CopyError> {
+        let mut places = Vec::new();
+        for name in csv_cells(header).map_err(CopyError::Header)? {
+            let name = name.unwrap_or_default();
+            let place = table.columns.iter().position(|column| column.name == name);
+            places.push(place.ok_or(CopyError::NoColumn { name })?);
+        }
+        let keys = table.columns.iter().enumerate();
+        let mut keys = keys.filter(|(_, column)| column.kind == ColumnKind::PartitionKey);
+        if let Some((_, column)) = keys.find(|(place, _)| !places.contains(place)) {
+            return Err(CopyError::NoKey {
+                name: column.name.clone(),
+            });
+        }
+        Ok(Self { table, places })
+    }
+
+    /// The values of a record, by the place of their column.
+    fn values(&self, record: &str, form: Form) -> Result<Vec<Option<Bytes>>, String> {
+        let mut values = vec![None; self.table.columns.len()];
+        let mut set = |place: usize, read: &dyn Fn(&CqlType) -> Result<Option<Bytes>, String>| {
+            let (Some(column), Some(value)) = (self.table.columns.get(place), values.get_mut(place)) else {
+                return Ok(());
+            };
+            *value = read(&column.ty).map_err(|why| format!("column {}: {why}", column.name))?;
+            Ok::<(), String>(())
+        };
+        match form {
+            Form::Csv => {
+                let cells = csv_cells(record)?;
+                if cells.len() != self.places.len() {
+                    return Err(format!(
+                        "it has {} cells, the first line {}",
+                        cells.len(),
+                        self.places.len()
+                    ));
+                }
+                for (place, cell) in self.places.iter().zip(&cells) {
+                    set(*place, &|ty| csv_value(ty, cell.as_deref()))?;
+                }
+            }
+            Form::Json => {
+                for (name, json) in Json::parse_object(record).map_err(|error| error.to_string())? {
+                    let place = self.place(&name).ok_or_else(|| format!("there is no column {name}"))?;
+                    set(place, &|ty| json_value(ty, &json))?;
+                }
+            }
+        }
+        Ok(values)
+    }
+
+    /// The column of a member: by its name as it is, or as `SELECT JSON` writes it.
+    fn place(&self, name: &str) -> Option<usize> {
+        let of = |name: &str| self.table.columns.iter().position(|column| column.name == name);
+        of(name).or_else(|| of(&folded_json_name(name)))
+    }
+}
+
+/// Writes the rows of a file to a table. Ends when more than `bad_max` rows are bad.
+///
+/// # Errors
+/// [`CopyError`]; what was imported before stays.
+pub async fn import(
+    database: &Database,
+    (keyspace, table): (&str, &str),
+    form: Form,
+    from: &Path,
+    bad_max: u64,
+) -> Result<Imported, CopyError> {
+    let io = |source| CopyError::Io {
+        path: from.to_owned(),
+        source,
+    };
+    let table = find(database, keyspace, table)?;
+    let inserts = Inserts::new(database, Arc::clone(&table))?;
+    let mut records = Records::new(BufReader::new(File::open(from).map_err(io)?), form);
+    let columns = match form {
+        Form::Csv => match records.next_record().map_err(io)? {
+            Some((_, header)) => Columns::of_header(table, &header)?,
+            None => return Ok(Imported::default()),
+        },
+        Form::Json => Columns {
+            table,
+            places: Vec::new(),
+        },
+    };
+    let mut imported = Imported::default();
+    loop {
+        let (mut some, mut bytes): (Vec<Record>, usize) = (Vec::new(), 0);
+        while some.len() < ROWS_AT_ONCE && bytes < BYTES_AT_ONCE {
+            let Some(record) = records.next_record().map_err(io)? else {
+                break;
+            };
+            bytes += record.1.len();
+            some.push(record);
+        }
+        if some.is_empty() {
+            return Ok(imported);
+        }
+        let written = some.iter().map(|(line, record)| {
+            let (inserts, columns) = (&inserts, &columns);
+            async move {
+                let written = write_row(database, inserts, columns, record, form).await;
+                written.map_err(|reason| BadRow { line: *line, reason })
+            }
+        });
+        for written in join_all(written).await {
+            match written {
+                Ok(()) => imported.rows += 1,
+                Err(bad) => {
+                    imported.bad += 1;
+                    if imported.named.len() < NAMED_MAX {
+                        imported.named.push(bad);
+                    }
+                }
+            }
+        }
+        if imported.bad > bad_max {
+            imported.is_cut = true;
+            return Ok(imported);
+        }
+    }
+}
+
+async fn write_row(
+    database: &Database,
+    inserts: &Inserts,
+    columns: &Columns,
+    record: &str,
+    form: Form,
+) -> Result<(), String> {
+    let values = columns.values(record, form)?;
+    let (statement, values) = inserts.of(&values)?;
+    let params = QueryParams {
+        values: Values::Positional(values),
+        ..QueryParams::default()
+    };
+    let written = execute(database, statement, &params).await;
+    written.map(drop).map_err(|error| error.to_string())
+}

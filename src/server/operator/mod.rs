@@ -1,0 +1,270 @@
+//! What an operator asks of a running server on the same machine, over a socket in the data directory.
+//!
+//! ```text
+//! DIR/helenus.operator    a Unix socket, mode 0600, in a directory of mode 0700
+//! operator ─► one line of JSON: a request            server ─► one line of JSON: what came of it
+//! ```
+//! Backups and exports write files where the operator says, and an import reads one. Only who may read the data directory may ask for that, and the file system checks it:
+//! the owner of the data, and root. The admin port has no login and may be reached over the network, so it does not serve this.
+//! An operator who goes away ends what was asked for; a backup that is cut off is none.
+//!
+//! Where a server does not run, the same is done on its directory ([`offline`]).
+
+pub mod client;
+pub mod copying;
+pub mod offline;
+pub mod text;
+
+use std::io;
+use std::path::{Path, PathBuf};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
+use tokio::net::{UnixListener, UnixStream};
+use tokio::task::JoinSet;
+
+use self::copying::Imported;
+use self::text::Form;
+use crate::backup::{Manifest, Scope};
+use crate::executor::{BackedUp, Database};
+use crate::permissions;
+
+/// The socket's name.
+const SOCKET: &str = "helenus.operator";
+
+/// Operators at once; more wait.
+const OPERATORS_MAX: usize = 4;
+
+/// Bytes of a request.
+const REQUEST_BYTES_MAX: u64 = 64 << 10;
+
+/// From connecting to the whole request.
+const REQUEST_WITHIN: Duration = Duration::from_secs(10);
+
+/// Pause after an error of accept.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
+
+/// What an operator asks for.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case", deny_unknown_fields)]
+pub enum Ask {
+    /// A backup.
+    Backup {
+        /// The directory, absolute.
+        to: PathBuf,
+        /// Of what.
+        scope: Scope,
+    },
+    /// A table as a file of text.
+    Export {
+        /// Its keyspace and name.
+        table: (String, String),
+        /// How the file is written.
+        form: Form,
+        /// The file, absolute.
+        to: PathBuf,
+    },
+    /// Rows of a file of text into a table.
+    Import {
+        /// Its keyspace and name.
+        table: (String, String),
+        /// How the file is written.
+        form: Form,
+        /// The file, absolute.
+        from: PathBuf,
+        /// Bad rows that do not end it.
+        bad_max: u64,
+    },
+}
+
+/// What came of it.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Came {
+    /// A backup was made.
+    Backup(BackupFigures),
+    /// So many rows were exported.
+    Exported(u64),
+    /// Rows were imported.
+    Imported(Imported),
+    /// Nothing, and why.
+    Refused(String),
+}
+
+/// A backup that was made, in figures.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct BackupFigures {
+    /// Tables and materialized views.
+    pub tables: usize,
+    /// Rows, static ones too.
+    pub rows: u64,
+    /// Bytes of data files.
+    pub bytes: u64,
+    /// The moment that it shows, µs since 1970-01-01 UTC.
+    pub moment_micros: i64,
+    /// How long writes waited, µs.
+    pub held_micros: u64,
+    /// Things that could not be read, by salvage only.
+    pub lost: usize,
+}
+
+impl BackupFigures {
+    pub(super) fn of(manifest: &Manifest, held: Duration) -> Self {
+        let files = manifest.tables.iter().flat_map(|table| &table.files);
+        Self {
+            tables: manifest.tables.len(),
+            rows: manifest.tables.iter().map(|table| table.rows).sum(),
+            bytes: files.map(|file| file.bytes).sum(),
+            moment_micros: manifest.moment_micros,
+            held_micros: u64::try_from(held.as_micros()).unwrap_or(u64::MAX),
+            lost: manifest.lost.len(),
+        }
+    }
+}
+
+/// A path to the socket that is short enough for a socket's address whatever the directory's: through an open handle of the directory,
+/// which must stay open until the path was used. Elsewhere than on Linux, the path itself.
+fn socket_path(directory: &Path) -> io::Result<(std::fs::File, PathBuf)> {
+    let handle = std::fs::File::open(directory)?;
+    let path = if cfg!(target_os = "linux") {
+        let number = std::os::fd::AsRawFd::as_raw_fd(&handle);
+        PathBuf::from(format!("/proc/self/fd/{number}")).join(SOCKET)
+    } else {
+        directory.join(SOCKET)
+    };
+    Ok((handle, path))
+}
+
+/// Removes the socket at the end.
+struct Bound(PathBuf);
+
+impl Drop for Bound {
+    fn drop(&mut self) {
+        // The next server of the directory removes it otherwise.
+        drop(std::fs::remove_file(&self.0));
+    }
+}
+
+/// Serves operators until the server stops. Where the directory takes no socket, that is logged: backups need the server stopped then.
+pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
+    match listen(directory) {
+        Ok(listener) => {
+            let bound = Bound(directory.join(SOCKET));
+            // Weak, since the database joins this task.
+            let of_task = Arc::downgrade(database);
+            database.tasks().until_stop("socket of operators", async move {
+                accept(listener, of_task).await;
+                drop(bound);
+            });
+        }
+        Err(error) => {
+            tracing::warn!(
+                directory = %directory.display(), %error,
+                "no socket for operators: backups of this directory can be made while the server is stopped only"
+            );
+        }
+    }
+}
+
+fn listen(directory: &Path) -> io::Result<UnixListener> {
+    let (_handle, path) = socket_path(directory)?;
+    // Of a server that was killed: this one has the directory's lock.
+    match std::fs::remove_file(&path) {
+        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+        _ => {}
+    }
+    let listener = UnixListener::bind(&path)?;
+    permissions::set_mode(&path, permissions::PRIVATE)?;
+    Ok(listener)
+}
+
+async fn accept(listener: UnixListener, database: Weak<Database>) {
+    let mut operators = JoinSet::new();
+    loop {
+        while operators.len() >= OPERATORS_MAX {
+            operators.join_next().await;
+        }
+        match listener.accept().await {
+            Ok((socket, _)) => {
+                let Some(database) = database.upgrade() else { return };
+                operators.spawn(answer(socket, database));
+            }
+            Err(error) => {
+                tracing::warn!(%error, "cannot accept an operator's connection");
+                tokio::time::sleep(ACCEPT_PAUSE).await;
+            }
+        }
+    }
+}
+
+async fn answer(socket: UnixStream, database: Arc<Database>) {
+    let (read, mut write) = socket.into_split();
+    let mut read = BufReader::new(read);
+    let came = tokio::select! {
+        came = asked(&mut read) => came,
+        () = tokio::time::sleep(REQUEST_WITHIN) => return,
+    };
+    let came = match came {
+        Err(refused) => refused,
+        Ok(ask) => tokio::select! {
+            came = carry_out(ask, &database) => came,
+            // Nothing follows a request: the operator is gone.
+            _ = read.read_u8() => {
+                tracing::info!("an operator went away, so what was asked for is not done");
+                return;
+            }
+        },
+    };
+    let Ok(mut line) = serde_json::to_vec(&came) else {
+        return;
+    };
+    line.push(b'\n');
+    if let Err(error) = write.write_all(&line).await {
+        tracing::debug!(%error, "an operator did not wait for the answer");
+    }
+}
+
+async fn asked(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask, Came> {
+    let mut line = String::new();
+    let refused = |why: String| Came::Refused(format!("the request cannot be read: {why}"));
+    let read = read.take(REQUEST_BYTES_MAX).read_line(&mut line).await;
+    read.map_err(|error| refused(error.to_string()))?;
+    serde_json::from_str(&line).map_err(|error| refused(error.to_string()))
+}
+
+/// Does what is asked for.
+pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
+    tracing::info!(?ask, "an operator asks");
+    let came = match ask {
+        Ask::Backup { to, scope } => database
+            .backup(&to, &scope)
+            .await
+            .map(|BackedUp { manifest, held }| Came::Backup(BackupFigures::of(&manifest, held)))
+            .map_err(|error| error.to_string()),
+        Ask::Export { table, form, to } => copying::export(database, (&table.0, &table.1), form, &to)
+            .await
+            .map(Came::Exported)
+            .map_err(|error| error.to_string()),
+        Ask::Import {
+            table,
+            form,
+            from,
+            bad_max,
+        } => copying::import(database, (&table.0, &table.1), form, &from, bad_max)
+            .await
+            .map(Came::Imported)
+            .map_err(|error| error.to_string()),
+    };
+    match came {
+        Ok(came) => {
+            tracing::info!("what the operator asked for is done");
+            came
+        }
+        Err(why) => {
+            tracing::warn!(why, "what the operator asked for is not done");
+            Came::Refused(why)
+        }
+    }
+}

@@ -1,0 +1,370 @@
+//! Values as text in CSV and JSON lines, and back, exactly.
+//!
+//! | | CSV | JSON lines |
+//! |---|---|---|
+//! | null | nothing | `null`, or no member |
+//! | an empty text or value | `""` | `""` |
+//! | text | as it is, in quotes where CSV needs them | a string |
+//! | other native types | their text, as cqlsh's COPY has it | as `SELECT JSON` has them |
+//! | collections, tuples, user-defined types | a CQL literal | as `SELECT JSON` has them |
+//! | what none of these gives back byte for byte | `0x` and its bytes | a string of `0x` and its bytes |
+//!
+//! Every value is read back before it is written, so that the last row of the table is used where, and only where, it is needed: for values
+//! of types without text, tuples that are shorter than their type, empty values inside collections. A decimal in JSON is a string where a
+//! number would lose its scale.
+
+use std::io::{self, BufRead, Read};
+
+use bytes::Bytes;
+
+use crate::types::{CqlType, Json, Native, json_string};
+
+/// Bytes of one record of a file: more than any row may have.
+pub const RECORD_BYTES_MAX: u64 = 64 << 20;
+
+/// How a file is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Form {
+    /// Comma-separated values, RFC 4180, with a line of column names.
+    Csv,
+    /// One JSON object a line.
+    Json,
+}
+
+fn is_text(ty: &CqlType) -> bool {
+    matches!(ty.unfrozen(), CqlType::Native(Native::Text | Native::Ascii))
+}
+
+fn raw(bytes: &[u8]) -> String {
+    let digits = bytes.iter().map(|byte| format!("{byte:02x}"));
+    format!("0x{}", digits.collect::<String>())
+}
+
+/// Reads what [`raw`] wrote; `None`: it is something else.
+fn from_raw(text: &str) -> Option<Bytes> {
+    let digits = text.strip_prefix("0x")?;
+    if digits.len() % 2 != 0 || !digits.is_ascii() {
+        return None;
+    }
+    let pairs = (0..digits.len()).step_by(2);
+    let bytes = pairs.map(|at| u8::from_str_radix(digits.get(at..at + 2)?, 16).ok());
+    bytes.collect::<Option<Vec<u8>>>().map(Bytes::from)
+}
+
+/// A value as a cell of CSV without quotes; of an empty text or value, nothing.
+fn plain(ty: &CqlType, bytes: &[u8]) -> String {
+    let text = match ty.unfrozen() {
+        CqlType::Native(Native::Blob) | CqlType::Custom(_) => return raw(bytes),
+        CqlType::Native(_) => ty.to_text(bytes),
+        _ => ty.to_literal(bytes),
+    };
+    match from_plain(ty, &text) {
+        Ok(read) if read.as_ref() == bytes => text,
+        _ => raw(bytes),
+    }
+}
+
+fn from_plain(ty: &CqlType, text: &str) -> Result<Bytes, String> {
+    if is_text(ty) || (text.is_empty() && matches!(ty.unfrozen(), CqlType::Native(_))) {
+        let read = ty.parse_text(text);
+        return match read {
+            Err(_) if text.is_empty() => Ok(Bytes::new()),
+            read => read.map(Bytes::from).map_err(|error| error.to_string()),
+        };
+    }
+    if let Some(bytes) = from_raw(text) {
+        ty.validate(&bytes).map_err(|error| error.to_string())?;
+        return Ok(bytes);
+    }
+    match ty.unfrozen() {
+        CqlType::Native(_) | CqlType::Custom(_) => {
+            let read = ty.parse_text(text).map(Bytes::from);
+            read.map_err(|error| error.to_string())
+        }
+        _ => ty
+            .parse_literal(text)
+            .and_then(|read| read.ok_or_else(|| "null is written as nothing at all".to_owned())),
+    }
+}
+
+/// Appends a record of CSV.
+pub(super) fn put_csv<'a>(out: &mut String, cells: impl Iterator<Item = (&'a CqlType, Option<&'a [u8]>)>) {
+    for (place, (ty, bytes)) in cells.enumerate() {
+        if place > 0 {
+            out.push(',');
+        }
+        if let Some(bytes) = bytes {
+            put_cell(out, &plain(ty, bytes));
+        }
+    }
+    out.push('\n');
+}
+
+/// Appends a cell that is not null.
+pub(super) fn put_cell(out: &mut String, text: &str) {
+    let is_bare = !text.is_empty() && !text.contains([',', '"', '\n', '\r']) && text.trim() == text;
+    if is_bare {
+        out.push_str(text);
+    } else {
+        out.push('"');
+        out.push_str(&text.replace('"', "\"\""));
+        out.push('"');
+    }
+}
+
+/// The value of a cell of CSV; `None`: null.
+pub(super) fn csv_value(ty: &CqlType, cell: Option<&str>) -> Result<Option<Bytes>, String> {
+    cell.map(|text| from_plain(ty, text)).transpose()
+}
+
+/// A value as JSON.
+fn json(ty: &CqlType, bytes: &[u8]) -> String {
+    let as_text = || match ty.unfrozen() {
+        CqlType::Native(_) => json_string(&ty.to_text(bytes)),
+        _ => json_string(&raw(bytes)),
+    };
+    let gives_back = |text: &String| {
+        let read = Json::parse(text).map_err(|error| error.to_string());
+        let read = read.and_then(|json| json_value(ty, &json));
+        matches!(read, Ok(Some(read)) if read.as_ref() == bytes)
+    };
+    [ty.to_json(bytes), as_text()]
+        .into_iter()
+        .find(gives_back)
+        .unwrap_or_else(|| json_string(&raw(bytes)))
+}
+
+/// The value of a member; `None`: null.
+pub(super) fn json_value(ty: &CqlType, json: &Json) -> Result<Option<Bytes>, String> {
+    if let (Json::String(text), false) = (json, is_text(ty)) {
+        if text.is_empty() {
+            return Ok(Some(Bytes::new()));
+        }
+        if let Some(bytes) = from_raw(text) {
+            ty.validate(&bytes).map_err(|error| error.to_string())?;
+            return Ok(Some(bytes));
+        }
+    }
+    ty.from_json(json).map_err(|error| error.to_string())
+}
+
+/// Appends a line of JSON; what is null is left out.
+pub(super) fn put_json<'a>(out: &mut String, cells: impl Iterator<Item = (&'a str, &'a CqlType, Option<&'a [u8]>)>) {
+    out.push('{');
+    let mut is_first = true;
+    for (name, ty, bytes) in cells {
+        let Some(bytes) = bytes else { continue };
+        if !is_first {
+            out.push_str(", ");
+        }
+        is_first = false;
+        out.push_str(&json_string(name));
+        out.push_str(": ");
+        out.push_str(&json(ty, bytes));
+    }
+    out.push_str("}\n");
+}
+
+/// A record of a file: the number of its first line, from 1, and its text.
+pub(super) type Record = (u64, String);
+
+/// The records of a file.
+#[derive(Debug)]
+pub(super) struct Records<R> {
+    from: R,
+    form: Form,
+    line: u64,
+}
+
+impl<R: BufRead> Records<R> {
+    pub(super) const fn new(from: R, form: Form) -> Self {
+        Self { from, form, line: 0 }
+    }
+
+    /// The next record, without its end of line; `None`: there are no more. Lines without anything are passed over.
+    ///
+    /// # Errors
+    /// The file cannot be read, is no UTF-8, or has a record longer than [`RECORD_BYTES_MAX`].
+    pub(super) fn next_record(&mut self) -> io::Result<Option<Record>> {
+        let (mut text, mut first) = (String::new(), self.line + 1);
+        loop {
+            let left = RECORD_BYTES_MAX.saturating_sub(text.len() as u64);
+            let read = self.from.by_ref().take(left + 1).read_line(&mut text)?;
+            if text.len() as u64 > RECORD_BYTES_MAX {
+                return Err(io::Error::new(
+                    io::ErrorKind::InvalidData,
+                    format!("line {first}: a record is longer than {RECORD_BYTES_MAX} bytes"),
+                ));
+            }
+            self.line += u64::from(read > 0);
+            // Within quotes a record of CSV goes on over the end of a line.
+            let is_open = self.form == Form::Csv && text.matches('"').count() % 2 == 1;
+            if is_open && read > 0 {
+                continue;
+            }
+            let whole = text.trim_end_matches(['\n', '\r']);
+            if !whole.is_empty() {
+                text.truncate(whole.len());
+                return Ok(Some((first, text)));
+            }
+            if read == 0 {
+                return Ok(None);
+            }
+            text.clear();
+            first = self.line + 1;
+        }
+    }
+}
+
+/// The cells of a record of CSV, `None` for one without anything, not even quotes.
+pub(super) fn csv_cells(record: &str) -> Result<Vec<Option<String>>, String> {
+    let (mut cells, mut rest) = (Vec::new(), record);
+    loop {
+        let cell = match rest.strip_prefix('"') {
+            None => {
+                let end = rest.find(',').unwrap_or(rest.len());
+                let (cell, behind) = rest.split_at(end);
+                rest = behind;
+                if cell.contains('"') {
+                    return Err("a quote inside a cell that does not begin with one".to_owned());
+                }
+                Some(cell.to_owned()).filter(|cell| !cell.is_empty())
+            }
+            Some(quoted) => {
+                let (mut cell, mut left) = (String::new(), quoted);
+                loop {
+                    let end = left.find('"').ok_or("a quote that is not closed")?;
+                    let (part, behind) = left.split_at(end);
+                    cell.push_str(part);
+                    match behind.strip_prefix("\"\"") {
+                        Some(behind) => {
+                            cell.push('"');
+                            left = behind;
+                        }
+                        None => {
+                            rest = behind.strip_prefix('"').unwrap_or(behind);
+                            break;
+                        }
+                    }
+                }
+                Some(cell)
+            }
+        };
+        cells.push(cell);
+        match rest.strip_prefix(',') {
+            Some(behind) => rest = behind,
+            None if rest.is_empty() => return Ok(cells),
+            None => return Err("text behind a closing quote".to_owned()),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn types() -> Vec<CqlType> {
+        [
+            "ascii",
+            "bigint",
+            "blob",
+            "boolean",
+            "date",
+            "decimal",
+            "double",
+            "duration",
+            "float",
+            "inet",
+            "int",
+            "smallint",
+            "text",
+            "time",
+            "timestamp",
+            "timeuuid",
+            "tinyint",
+            "uuid",
+            "varint",
+            "list<int>",
+            "set<text>",
+            "map<int, frozen<list<decimal>>>",
+            "tuple<int, text, decimal>",
+            "vector<float, 2>",
+            "frozen<map<text, double>>",
+        ]
+        .into_iter()
+        .map(of)
+        .collect()
+    }
+
+    fn of(name: &str) -> CqlType {
+        CqlType::from_ast(&grammar::parse_type(name).unwrap(), &|_| None).unwrap()
+    }
+
+    fn both(ty: &CqlType, bytes: &[u8]) {
+        let mut line = String::new();
+        put_csv(&mut line, [(ty, Some(bytes)), (ty, None)].into_iter());
+        let mut records = Records::new(line.as_bytes(), Form::Csv);
+        let (_, record) = records.next_record().unwrap().unwrap();
+        assert_eq!(records.next_record().unwrap(), None, "{line}");
+        let cells = csv_cells(&record).unwrap();
+        let read: Vec<_> = cells
+            .iter()
+            .map(|cell| csv_value(ty, cell.as_deref()).unwrap())
+            .collect();
+        assert_eq!(read, [Some(Bytes::copy_from_slice(bytes)), None], "{line}");
+        let mut line = String::new();
+        put_json(&mut line, [("a\"", ty, Some(bytes)), ("b", ty, None)].into_iter());
+        let members = Json::parse_object(line.trim_end()).unwrap();
+        assert_eq!(members.len(), 1);
+        assert_eq!(
+            json_value(ty, &members[0].1).unwrap().unwrap().as_ref(),
+            bytes,
+            "{line}"
+        );
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_a_value_comes_back_byte_for_byte(place in 0_usize..25, bytes in prop::collection::vec(any::<u8>(), 0..24)) {
+            let ty = &types()[place];
+            if ty.validate(&bytes).is_ok() {
+                both(ty, &bytes);
+            }
+        }
+
+        #[test]
+        fn texts_come_back(text in any::<String>(), lines in "[a\",\n\r ]{0,12}") {
+            for ty in types().iter().filter(|ty| matches!(ty, CqlType::Native(Native::Text))) {
+                both(ty, text.as_bytes());
+                both(ty, lines.as_bytes());
+            }
+        }
+
+        #[test]
+        fn any_record_is_cells_or_refused(record in any::<String>()) {
+            drop(csv_cells(&record));
+        }
+    }
+
+    #[test]
+    fn texts_are_those_that_people_write() {
+        let shown = |ty: &str, bytes: &[u8]| {
+            let ty = of(ty);
+            (plain(&ty, bytes), json(&ty, bytes))
+        };
+        assert_eq!(shown("int", &[0, 0, 0, 7]), ("7".to_owned(), "7".to_owned()));
+        assert_eq!(
+            shown("decimal", &[0, 0, 0, 2, 0x96]),
+            ("-1.06".to_owned(), "\"-1.06\"".to_owned())
+        );
+        assert_eq!(shown("blob", &[0, 255]), ("0x00ff".to_owned(), "\"0x00ff\"".to_owned()));
+        assert_eq!(shown("text", b""), (String::new(), "\"\"".to_owned()));
+        assert_eq!(shown("int", b""), (String::new(), "\"\"".to_owned()));
+        let list = [0, 0, 0, 1, 0, 0, 0, 4, 0, 0, 0, 7];
+        assert_eq!(shown("list<int>", &list), ("[7]".to_owned(), "[7]".to_owned()));
+        assert!(csv_value(&of("int"), Some("x")).is_err());
+    }
+}

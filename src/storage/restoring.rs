@@ -1,0 +1,73 @@
+//! The mark of a directory that a backup is being restored into.
+//!
+//! ```text
+//! DIR/helenus.restoring    there from before the first file of the store until everything is restored and on the medium
+//! ```
+//! A directory with the mark is refused: an interrupted restore is never served as half a database.
+
+use std::fs::{self, File};
+use std::io::{self, ErrorKind};
+use std::path::{Path, PathBuf};
+
+use super::engine::io_error;
+use super::{Error, Result};
+use crate::permissions;
+
+/// The mark's name.
+pub(super) const MARK: &str = "helenus.restoring";
+
+const TEXT: &str = "A backup is being restored into this directory. If no restore is at work, remove the directory and restore again.\n";
+
+/// A directory into which a backup is being restored.
+#[derive(Debug)]
+pub struct Restoring {
+    directory: PathBuf,
+}
+
+impl Restoring {
+    /// Marks a directory that is not there yet, or empty.
+    ///
+    /// # Errors
+    /// [`Error::NotEmpty`]; [`Error::BeingRestored`]; the medium fails.
+    pub fn begin(directory: &Path) -> Result<Self> {
+        refuse(directory)?;
+        permissions::create_directory(directory).map_err(io_error("creating", directory))?;
+        let mut entries = fs::read_dir(directory).map_err(io_error("listing", directory))?;
+        if !entries.all(|entry| entry.is_ok_and(|entry| entry.file_name() == "lost+found")) {
+            return Err(Error::NotEmpty {
+                directory: directory.to_owned(),
+            });
+        }
+        let path = directory.join(MARK);
+        let marked = permissions::write(&path, TEXT, permissions::PRIVATE).and_then(|()| sync(directory));
+        marked.map_err(io_error("writing", &path))?;
+        Ok(Self {
+            directory: directory.to_owned(),
+        })
+    }
+
+    /// Takes the mark away. What was restored is on the medium.
+    ///
+    /// # Errors
+    /// The medium fails.
+    pub fn end(self) -> Result<()> {
+        let path = self.directory.join(MARK);
+        let removed = fs::remove_file(&path).and_then(|()| sync(&self.directory));
+        removed.map_err(io_error("removing", &path))
+    }
+}
+
+fn sync(directory: &Path) -> io::Result<()> {
+    File::open(directory)?.sync_all()
+}
+
+/// Refuses a directory with the mark.
+pub(super) fn refuse(directory: &Path) -> Result<()> {
+    match fs::symlink_metadata(directory.join(MARK)) {
+        Ok(_) => Err(Error::BeingRestored {
+            directory: directory.to_owned(),
+        }),
+        Err(error) if matches!(error.kind(), ErrorKind::NotFound | ErrorKind::NotADirectory) => Ok(()),
+        Err(error) => Err(io_error("looking for the mark of a restore in", directory)(error)),
+    }
+}
