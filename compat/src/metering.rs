@@ -127,7 +127,8 @@ fn copy(from: &Path, to: &Path) -> Outcome<()> {
         let to = to.join(entry.file_name());
         if entry.file_type()?.is_dir() {
             copy(&entry.path(), &to)?;
-        } else {
+        } else if entry.file_type()?.is_file() {
+            // A killed server leaves its socket.
             std::fs::copy(entry.path(), to)?;
         }
     }

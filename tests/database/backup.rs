@@ -631,7 +631,7 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
     let backup = folder.path().join("b");
     let made = source.database.backup(&backup, &Scope::Whole).await.unwrap();
     let url = place_url(folder.path(), 0);
-    for commits in [0, 1, 2, 4, 7, 11, 16, 24, 60] {
+    for commits in [1, 6, 60] {
         let left = Arc::new(AtomicI64::new(i64::MAX));
         let mut options = Client::options(&url, Clock::manual(NOW_MICROS));
         let of_faults = Arc::clone(&left);

@@ -167,7 +167,7 @@ impl Files {
                 let path = entry?.path();
                 if path.is_dir() {
                     folders.push(path);
-                } else if path.file_name().is_none_or(|name| name != LOCK) {
+                } else if path.is_file() && path.file_name().is_none_or(|name| name != LOCK) {
                     let mut hasher = DefaultHasher::new();
                     hasher.write(&std::fs::read(&path)?);
                     let inside = path.strip_prefix(folder).unwrap_or(&path).to_path_buf();

@@ -3,7 +3,7 @@
 //! What a client sees of a row is exported: values, no timestamps and no times to live. A row that has nothing but static columns has no
 //! clustering columns. Import writes what the file has and leaves a column alone for which it has nothing; a counter is increased.
 //!
-//! Memory: an export holds a page of rows, an import [`ROWS_AT_ONCE`] rows or [`BYTES_AT_ONCE`] bytes of them.
+//! Memory: an export holds a page of rows, an import ROWS_AT_ONCE rows or BYTES_AT_ONCE bytes of them.
 
 use std::fs::File;
 use std::io::{self, BufReader, BufWriter, Write};

@@ -358,7 +358,12 @@ mod tests {
         assert_eq!(shown("int", &[0, 0, 0, 7]), ("7".to_owned(), "7".to_owned()));
         assert_eq!(
             shown("decimal", &[0, 0, 0, 2, 0x96]),
-            ("-1.06".to_owned(), "\"-1.06\"".to_owned())
+            ("-1.06".to_owned(), "-1.06".to_owned())
+        );
+        // A number in JSON has no scale.
+        assert_eq!(
+            shown("decimal", &[0, 0, 0, 2, 0, 0x96]),
+            ("1.50".to_owned(), "\"1.50\"".to_owned())
         );
         assert_eq!(shown("blob", &[0, 255]), ("0x00ff".to_owned(), "\"0x00ff\"".to_owned()));
         assert_eq!(shown("text", b""), (String::new(), "\"\"".to_owned()));
