@@ -9,7 +9,7 @@
 use crate::crash::{all_rows, int};
 use crate::launch::{ENGINES, Launch};
 use crate::raw::Connection;
-use crate::{Error, Outcome, clock, server};
+use crate::{Error, Outcome, server};
 use std::path::Path;
 use std::process::Command;
 use std::sync::Arc;

@@ -12,6 +12,9 @@ use crate::schema::record::{self, rename};
 use crate::schema::{Keyspace, Schema, StorageId, Table, View, system};
 use crate::types::{CqlType, UserType};
 
+/// A record of the schema.
+type KeyAndValue = (Vec<u8>, Vec<u8>);
+
 /// What of a backup is restored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum What {
@@ -214,7 +217,7 @@ impl Plan {
 
 impl What {
     /// A record under its new name; `None`: it is not restored.
-    fn record(&self, key: &[u8], value: Vec<u8>) -> Result<Option<(Vec<u8>, Vec<u8>)>, BackupError> {
+    fn record(&self, key: &[u8], value: Vec<u8>) -> Result<Option<KeyAndValue>, BackupError> {
         let Some((kind, of, name)) = rename::place(key) else {
             return Ok(Some((key.to_vec(), value)));
         };
