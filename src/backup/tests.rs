@@ -7,6 +7,9 @@ use proptest::prelude::*;
 
 use super::*;
 
+/// An entry: its kind, key and value.
+type Written = (Kind, Vec<u8>, Vec<u8>);
+
 fn manifest(tables: Vec<TableEntry>) -> Manifest {
     Manifest {
         format: FORMAT,
@@ -27,7 +30,7 @@ fn manifest(tables: Vec<TableEntry>) -> Manifest {
 }
 
 /// Writes one table of these entries, in blocks of so many.
-fn write(directory: &Path, entries: &[(Kind, Vec<u8>, Vec<u8>)], block_entries: usize) {
+fn write(directory: &Path, entries: &[Written], block_entries: usize) {
     let mut writer = Writer::create(directory).unwrap();
     writer.set_file_bytes_max(64);
     writer.begin_table();
@@ -51,7 +54,7 @@ fn write(directory: &Path, entries: &[(Kind, Vec<u8>, Vec<u8>)], block_entries: 
     writer.finish(&manifest(vec![table])).unwrap();
 }
 
-fn read(directory: &Path) -> Result<Vec<(Kind, Vec<u8>, Vec<u8>)>, Error> {
+fn read(directory: &Path) -> Result<Vec<Written>, Error> {
     let reader = Reader::open(directory)?;
     reader.verify()?;
     let mut found = Vec::new();
