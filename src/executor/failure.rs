@@ -152,6 +152,8 @@ fn outward(error: &StoreError) -> Outward {
         | StoreError::UnknownDurability { .. }
         | StoreError::Locked { .. }
         | StoreError::NotAStore { .. }
+        | StoreError::NotEmpty { .. }
+        | StoreError::BeingRestored { .. }
         | StoreError::UnknownFormat { .. }
         | StoreError::EarlierMoment { .. }
         | StoreError::NotAccepted { .. }

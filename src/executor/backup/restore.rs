@@ -10,11 +10,9 @@ use futures::stream::FuturesUnordered;
 use super::plan::{Plan, What};
 use super::{BackupError, blocking};
 use crate::backup::{self, Reader, TableEntry};
-use crate::consistency::WriteKind;
 use crate::executor::catalog::Catalog;
 use crate::executor::write::clock::WriteClock;
 use crate::executor::{Error, storage_write};
-use crate::partition::Consistency;
 use crate::partition::backups::{Counts, changes};
 use crate::profile::Profile;
 use crate::schema::StorageId;
@@ -113,7 +111,7 @@ impl Restorer<'_> {
     /// Writes what a backup has of a table into the main store under a number.
     async fn copy(self, reader: &Reader, table: &TableEntry, id: StorageId) -> Result<(), BackupError> {
         let store = self.catalog.main();
-        let failed = |error| storage_write(&error, Consistency::All, WriteKind::Simple);
+        let failed = |error| storage_write(&error);
         let (mut blocks, mut commits) = (reader.blocks(table), FuturesUnordered::new());
         let mut counts = Counts::default();
         loop {

@@ -15,11 +15,10 @@ use std::time::Duration;
 
 use super::leftovers::PAUSE;
 use super::{Catalog, Snapshot};
-use crate::consistency::WriteKind;
 use crate::executor::{Error, storage_write};
 use crate::mutant::{self, Mutant};
+use crate::partition::WriteGate;
 use crate::partition::backups::Moments;
-use crate::partition::{Consistency, WriteGate};
 
 /// How long writes may wait at a time for those that are inside a gate.
 const HOLD_WITHIN: Duration = Duration::from_secs(2);
@@ -76,7 +75,7 @@ impl Catalog {
             return Ok(None);
         };
         let moments = Moments::take(self.main(), lists.iter().map(AsRef::as_ref)).await;
-        let moments = moments.map_err(|error| storage_write(&error, Consistency::All, WriteKind::Simple))?;
+        let moments = moments.map_err(|error| storage_write(&error))?;
         let frozen = Frozen {
             moments,
             moment_micros: self.clock.wall_micros(),
