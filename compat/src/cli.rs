@@ -1,8 +1,8 @@
 //! The command line.
 
 use crate::{
-    Outcome, backup, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, linear, malformed,
-    metering, null, oracle, partitions, power, proxy, replay, soak, startup, tables, throttle,
+    Outcome, backup, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, launch, linear,
+    malformed, metering, null, oracle, partitions, power, proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -177,7 +177,7 @@ enum Command {
         #[arg(long, default_value_t = 20)]
         cuts: i32,
         /// Engine, as a data URL begins; may be repeated. Both if not given.
-        #[arg(long)]
+        #[arg(long, value_parser = launch::engine)]
         engine: Vec<String>,
         /// Durability; may be repeated. All three if not given.
         #[arg(long)]
@@ -198,7 +198,7 @@ enum Command {
         #[arg(long, default_value_t = 30)]
         fulls: u32,
         /// Engine, as a data URL begins; may be repeated. Both if not given.
-        #[arg(long)]
+        #[arg(long, value_parser = launch::engine)]
         engine: Vec<String>,
         /// Of moments and bytes.
         #[arg(long, default_value_t = 1)]
@@ -210,7 +210,7 @@ enum Command {
         #[arg(long, default_value_t = 500)]
         trials: u32,
         /// Engine, as a data URL begins; may be repeated. Both if not given.
-        #[arg(long)]
+        #[arg(long, value_parser = launch::engine)]
         engine: Vec<String>,
         /// Of the damages.
         #[arg(long, default_value_t = 1)]
@@ -225,7 +225,7 @@ enum Command {
         #[arg(long, default_value_t = 60)]
         statements: u32,
         /// Engine, as a data URL begins; may be repeated. Both if not given.
-        #[arg(long)]
+        #[arg(long, value_parser = launch::engine)]
         engine: Vec<String>,
         /// Of statements and offsets.
         #[arg(long, default_value_t = 1)]
@@ -267,7 +267,7 @@ enum Command {
         #[arg(long, default_value_t = 10.0)]
         seconds_max: f64,
         /// Engine, as a data URL begins.
-        #[arg(long, default_value = "file")]
+        #[arg(long, default_value = "file", value_parser = launch::engine)]
         engine: String,
     },
     /// All faults at once, for a long time.

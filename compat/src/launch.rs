@@ -8,6 +8,19 @@ use std::process::Command;
 /// Storage engines, by the beginning of a data URL.
 pub const ENGINES: [&str; 2] = ["file", "slate+file"];
 
+/// An engine as it is named on a command line: as a data URL begins, with or without its colon.
+///
+/// # Errors
+/// Says which there are.
+pub fn engine(named: &str) -> Result<String, String> {
+    let name = named.strip_suffix(':').unwrap_or(named);
+    if ENGINES.contains(&name) {
+        Ok(name.to_owned())
+    } else {
+        Err(format!("the engines are {}", ENGINES.join(" and ")))
+    }
+}
+
 /// Runs with each engine that is named, with all if none is; true when all held.
 ///
 /// # Errors

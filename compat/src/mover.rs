@@ -6,9 +6,11 @@ use crate::crash::writers::gone;
 use crate::raw::{Connection, unhex};
 use crate::{Error, Outcome};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 use std::thread::JoinHandle;
 use std::time::Duration;
+
+use crate::clock;
 
 /// Tables whose partitions are moved: of rows, of half of the batches, of deletions.
 const MOVED: [&str; 3] = ["rows", "two", "gone"];
@@ -53,21 +55,32 @@ impl std::fmt::Display for Moved {
 #[derive(Debug)]
 pub(crate) struct Mover {
     stop: Arc<AtomicBool>,
+    /// Lifts and lowers done.
+    moves: Arc<AtomicU32>,
     thread: JoinHandle<Outcome<Moved>>,
 }
 
 impl Mover {
     pub(crate) fn start(address: &str, seed: u64) -> Self {
         let stop = Arc::new(AtomicBool::new(false));
-        let (address, stopped) = (address.to_owned(), Arc::clone(&stop));
+        let moves = Arc::<AtomicU32>::default();
+        let (address, stopped, counted) = (address.to_owned(), Arc::clone(&stop), Arc::clone(&moves));
         let thread = std::thread::spawn(move || {
             let mut moved = Moved::default();
-            match work(&address, seed, &stopped, &mut moved) {
+            match work(&address, seed, &stopped, &counted, &mut moved) {
                 Err(error) if !gone(&error) => Err(error),
                 Ok(()) | Err(_) => Ok(moved),
             }
         });
-        Self { stop, thread }
+        Self { stop, moves, thread }
+    }
+
+    /// Waits until it has moved a partition, for so long at most: a load that ends before proves nothing of moves.
+    pub(crate) fn await_move(&self, limit: Duration) {
+        let begun = clock::now();
+        while self.moves.load(Ordering::Relaxed) == 0 && !self.thread.is_finished() && begun.elapsed() < limit {
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     /// Stops it; what it did.
@@ -80,7 +93,7 @@ impl Mover {
     }
 }
 
-fn work(address: &str, seed: u64, stop: &AtomicBool, moved: &mut Moved) -> Outcome<()> {
+fn work(address: &str, seed: u64, stop: &AtomicBool, moves: &AtomicU32, moved: &mut Moved) -> Outcome<()> {
     let mut random = fastrand::Rng::with_seed(seed);
     let mut connection = Connection::open(address, 4)?;
     while !stop.load(Ordering::Relaxed) {
@@ -98,6 +111,7 @@ fn work(address: &str, seed: u64, stop: &AtomicBool, moved: &mut Moved) -> Outco
             }
             Ok(()) => {}
         }
+        moves.store(moved.lifts + moved.lowers, Ordering::Relaxed);
         std::thread::sleep(Duration::from_millis(random.u64(..PAUSE_MILLIS_MAX)));
     }
     Ok(())

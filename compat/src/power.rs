@@ -48,6 +48,9 @@ const DISK_MEBIBYTES: u64 = 1536;
 const PERIODIC_SLACK: Duration = Duration::from_millis(1000);
 /// How long there is load before a cut, in milliseconds. The journal of the file system is committed every second.
 const LOAD_MILLIS: std::ops::Range<u64> = 200..2600;
+/// How long a load goes on at most until a partition was moved, in every other cycle, and how long then, in milliseconds.
+const MOVE_WITHIN: Duration = Duration::from_secs(8);
+const BEHIND_MOVE_MILLIS: std::ops::Range<u64> = 0..400;
 /// How long a server may recover before it is cut again, in milliseconds.
 const RECOVERY_MILLIS: std::ops::Range<u64> = 2..150;
 /// Cuts of a control, at most.
@@ -260,6 +263,11 @@ impl Run<'_> {
         let writers = Writers::start(server.address(), cycle, clients, &refusals);
         let mover = Mover::start(server.address(), self.random.u64(..));
         std::thread::sleep(Duration::from_millis(self.random.u64(LOAD_MILLIS)));
+        // Moves are slow in SlateDB: of loads that end at random hardly one would meet any.
+        if cycle % 2 == 0 {
+            mover.await_move(MOVE_WITHIN);
+            std::thread::sleep(Duration::from_millis(self.random.u64(BEHIND_MOVE_MILLIS)));
+        }
         let cut = clock::now();
         // A sync that is under way when ext4 shuts down may answer "done" of a transaction that was dropped: nothing may be
         // acknowledged by it.
