@@ -139,7 +139,7 @@ impl State {
     }
 
     /// Refuses a fragment that makes a row longer than it may be.
-    fn judge(&self, change: &Change, bytes_max: usize) -> Result<()> {
+    pub(super) fn judge(&self, change: &Change, bytes_max: usize) -> Result<()> {
         let Change::Merge {
             space: Space::Rows,
             key,

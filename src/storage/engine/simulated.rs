@@ -83,6 +83,7 @@ struct Request {
     /// As of when it was handed over: no later timestamp is in it.
     time: Option<TimeMark>,
     changes: Vec<Change>,
+    row_bytes_max: Option<usize>,
     /// Whether what is acknowledged with it, and before, is durable then, however relaxed it is.
     syncs: bool,
     answer: Answer,
@@ -220,8 +221,8 @@ impl Medium {
         let queued = inner.queue.len();
         let written = inner.random.usize(..=queued);
         let requests: Vec<Request> = inner.queue.drain(..).take(written).collect();
-        for request in requests {
-            let applied = inner.applied(&state, request.changes, request.time);
+        for mut request in requests {
+            let applied = inner.applied(&state, &mut request);
             state = applied.map_or(state, |(next, _)| next);
         }
         let unsynced = std::mem::take(&mut inner.unsynced);
@@ -270,22 +271,22 @@ impl Medium {
 }
 
 impl Inner {
-    fn applied(
-        &self,
-        state: &Arc<State>,
-        changes: Vec<Change>,
-        time: Option<TimeMark>,
-    ) -> Result<(Arc<State>, Committed)> {
+    /// What a request's changes, which it then has no more, make of a state.
+    fn applied(&self, state: &Arc<State>, request: &mut Request) -> Result<(Arc<State>, Committed)> {
+        let changes = std::mem::take(&mut request.changes);
         if let Some(watch) = self.sweeps.watch() {
             watch.note(&changes);
         }
         let mut next = State::clone(state);
-        next.time = match (next.time, time) {
+        next.time = match (next.time, request.time) {
             (Some(before), Some(time)) => Some(before.max(time)),
             (before, time) => before.or(time),
         };
         let mut committed = Committed::default();
         for (number, change) in changes.into_iter().enumerate() {
+            if let Some(bytes_max) = request.row_bytes_max {
+                next.judge(&change, bytes_max)?;
+            }
             next.apply(number, change, &self.derivations, &mut committed)?;
         }
         next.seq = CommitSeq(next.seq.0 + 1);
@@ -315,12 +316,12 @@ impl Inner {
         let mut state = late.unwrap_or_else(|| Arc::clone(&self.durable));
         let mut seqs = Vec::new();
         let syncs = group.iter().any(|request| request.syncs);
-        for request in group {
+        for mut request in group {
             if request.only_in.is_some_and(|opening| opening.0 != self.openings) {
                 self.answers.push((request.answer, Err(Error::OpenedAgain)));
                 continue;
             }
-            let outcome = self.applied(&state, request.changes, request.time);
+            let outcome = self.applied(&state, &mut request);
             let result = match outcome {
                 Ok((next, committed)) => {
                     if !fails {
@@ -477,11 +478,13 @@ impl Store {
                 return Err(Error::Closed);
             }
             let only_in = batch.opening();
+            let row_bytes_max = batch.row_bytes_max();
             let changes = batch.into_changes();
             inner.queue.push_back(Request {
                 only_in,
                 time: self.options.time_mark(None),
                 changes,
+                row_bytes_max,
                 syncs,
                 answer,
             });
