@@ -24,4 +24,5 @@ mod storage_recovery;
 mod support;
 mod throughput;
 mod together;
+mod values;
 mod write_pause;
