@@ -10,20 +10,22 @@
 //! ([`Share::hold`]); so a request with a small answer costs the budget nothing.
 //!
 //! **Large ones ask first, or begin again.** An answer that outgrows what it has asks for more at once ([`Share::try_reserve`]). Where
-//! there is nothing, its reader lets go of everything that it holds, waits its turn here ([`Share::reserve`]), and begins again: nobody
-//! waits for bytes while holding bytes, a snapshot or a gate.
+//! there is nothing, its request lets go of everything, its own future included, and only its body waits here ([`Share::reserve`]). Once
+//! it has its turn it begins again with what it was granted ([`Share::hand`]): no request waits for bytes while it holds bytes, a snapshot
+//! or a gate.
 //!
 //! **Fair.** A connection's reservations and its unread answers together are bounded: above that its requests wait for its own client, for
 //! as long as the connection lasts. Below it, connections wait for the budget in the order in which they came, and nothing that comes
 //! later passes them; after [`Budget::new`]'s `wait_max` the request is refused.
 //!
-//! What is in memory already is noted even above the limit (an answer of one row, a frame that is being read); above half of the limit
+//! What is in memory already is noted even above the limit (an answer of one row, a frame that is being read, the connection itself), for
+//! which an eighth is never granted ([`Budget::with_unasked`]); above half of the limit
 //! connections with unread answers begin nothing more ([`Budget::is_short`]).
 //!
 //! Deliberately absent: what the caches hold, each of which has its own limit.
 
 use std::collections::VecDeque;
-use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -42,6 +44,9 @@ pub const NOTED_STEP_BYTES: usize = 16 * 1024;
 const SHARE_PART: usize = 16;
 const SHARE_BYTES_MIN: usize = 1 << 20;
 
+/// The part of a budget that is never granted, where it is kept for what is only noted.
+const UNASKED_PART: usize = 8;
+
 /// The part of the budget that one answer may take.
 const ANSWER_PART: usize = 4;
 
@@ -53,6 +58,8 @@ pub struct Exhausted;
 #[derive(Debug)]
 pub struct Budget {
     bytes_max: usize,
+    /// The part of them that is never granted: for what is noted when it is there already.
+    unasked_bytes: usize,
     wait_max: Duration,
     used: AtomicUsize,
     /// Entries of `queue`; read without its lock.
@@ -83,13 +90,31 @@ impl Budget {
     /// A budget of so many bytes, for which a request waits at most so long.
     #[must_use]
     pub fn new(bytes_max: usize, wait_max: Duration) -> Arc<Self> {
+        Arc::new(Self::all_granted(bytes_max, wait_max))
+    }
+
+    /// The same, of which a part is never granted: connections that come when all is taken need some memory, too.
+    #[must_use]
+    pub fn with_unasked(bytes_max: usize, wait_max: Duration) -> Arc<Self> {
         Arc::new(Self {
+            unasked_bytes: bytes_max / UNASKED_PART,
+            ..Self::all_granted(bytes_max, wait_max)
+        })
+    }
+
+    const fn grantable(&self) -> usize {
+        self.bytes_max - self.unasked_bytes
+    }
+
+    fn all_granted(bytes_max: usize, wait_max: Duration) -> Self {
+        Self {
             bytes_max,
+            unasked_bytes: 0,
             wait_max,
             used: AtomicUsize::new(0),
             waiting: AtomicUsize::new(0),
             queue: Mutex::default(),
-        })
+        }
     }
 
     /// Its limit in bytes.
@@ -118,7 +143,7 @@ impl Budget {
 
     /// Takes bytes if they are there.
     fn take(&self, bytes: usize) -> bool {
-        let fits = |used: usize| used.checked_add(bytes).filter(|after| *after <= self.bytes_max);
+        let fits = |used: usize| used.checked_add(bytes).filter(|after| *after <= self.grantable());
         self.used
             .fetch_update(Ordering::SeqCst, Ordering::Relaxed, fits)
             .is_ok()
@@ -166,7 +191,7 @@ impl Budget {
     /// Takes bytes if that can be done at once, and nobody waits for them.
     #[must_use]
     pub fn try_take(self: &Arc<Self>, bytes: usize) -> Option<Granted> {
-        let bytes = bytes.min(self.bytes_max);
+        let bytes = bytes.min(self.grantable());
         (self.waiting() == 0 && self.take(bytes)).then(|| Granted {
             budget: Arc::clone(self),
             bytes,
@@ -178,7 +203,7 @@ impl Budget {
     /// # Errors
     /// Others did not give enough back in time.
     pub async fn wait_for(self: Arc<Self>, bytes: usize) -> Result<Granted, Exhausted> {
-        let bytes = bytes.min(self.bytes_max);
+        let bytes = bytes.min(self.grantable());
         self.wait(bytes).await
     }
 
@@ -208,6 +233,10 @@ pub struct Share {
     unread: AtomicUsize,
     /// Told when one of the two has fallen.
     freed: Notify,
+    /// What the request that begins again now was granted.
+    handed: Mutex<Option<Reservation>>,
+    /// Whether there is such; read without the lock.
+    has_handed: AtomicBool,
 }
 
 impl Share {
@@ -219,6 +248,8 @@ impl Share {
             reserved: AtomicUsize::new(0),
             unread: AtomicUsize::new(0),
             freed: Notify::new(),
+            handed: Mutex::default(),
+            has_handed: AtomicBool::new(false),
         })
     }
 
@@ -293,7 +324,7 @@ impl Share {
     /// # Errors
     /// Others did not give enough back in time.
     pub async fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, Exhausted> {
-        let bytes = bytes.min(self.budget.bytes_max);
+        let bytes = bytes.min(self.budget.grantable());
         let own = loop {
             match self.take_own(bytes) {
                 Some(own) => break own,
@@ -305,6 +336,25 @@ impl Share {
         self.freed.notify_one();
         let granted = self.budget.wait(bytes).await?;
         Ok(Reservation { granted, own })
+    }
+}
+
+impl Share {
+    /// Leaves what a request was granted for it to take when it begins again. The connection's task calls this, polls the request
+    /// once, and takes back what the request has left.
+    pub fn hand(&self, granted: Reservation) {
+        *self.handed.lock().unwrap_or_else(PoisonError::into_inner) = Some(granted);
+        self.has_handed.store(true, Ordering::Relaxed);
+    }
+
+    /// Takes what was left by [`Share::hand`]; one atomic load where nothing was.
+    #[must_use]
+    pub fn take_handed(&self) -> Option<Reservation> {
+        if !self.has_handed.load(Ordering::Relaxed) {
+            return None;
+        }
+        self.has_handed.store(false, Ordering::Relaxed);
+        self.handed.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 }
 

@@ -378,6 +378,10 @@ impl Database {
         let mut charges = self.ledger.charges(request.consistency());
         let mut outcome = self.carry_out(request, planned, &mut charges).await;
         if let Err(error) = outcome {
+            if matches!(error, Error::NoRoom { .. }) {
+                // It begins again, so it is neither counted nor charged yet.
+                return Err(error);
+            }
             outcome = Err(self.at_edge(error, request, &planned.planned.plan));
         }
         let subject = planned.subject(|| self.watch.subject(planned));

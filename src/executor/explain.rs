@@ -138,9 +138,9 @@ impl Explainer<'_> {
             };
             let mut unused = self.ledger.estimated(request.consistency());
             let now = request.now_seconds;
-            let room = Room::of(None);
+            let room = Room::of(None, 0);
             let sink = Sink::new(select, &shape, &request.context, now, limits, &mut unused, room);
-            index::read::explain(self.indexes, partitions, select, &sink).await?
+            index::choice::explain(self.indexes, partitions, select, &sink).await?
         };
         let mut stages = explain::select(select, &used);
         let (charges, at_least) = self.estimate_read(request, partitions, select, &used).await?;

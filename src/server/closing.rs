@@ -8,9 +8,9 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use tokio::time::timeout;
 
+use super::Handled;
 use super::connection::{End, Shared};
 use super::inflight::InFlight;
-use crate::wire::response::Response;
 
 /// How long the end of a connection waits for the client to stop sending.
 const LINGER: Duration = Duration::from_secs(1);
@@ -48,8 +48,12 @@ async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Durat
     Ok(())
 }
 
-/// What has been begun is carried through, even if nobody hears the answer: half a schema change would be worse.
-pub(super) async fn finish<F: Future<Output = Response> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
+/// What has been begun is carried through, even if nobody hears the answer: half a schema change would be worse. Reads that wait for memory
+/// are not.
+pub(super) async fn finish<F: Future<Output = Handled> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
+    for bytes in in_flight.give_up_waiting() {
+        shared.admission.end(bytes);
+    }
     while let Some(done) = std::future::poll_fn(|context| in_flight.poll_done(context)).await {
         shared.admission.end(done.bytes);
     }

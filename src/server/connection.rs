@@ -8,11 +8,13 @@
 //! read, until nothing moves. So everything that is ready together is answered with one write, and nothing is locked.
 //!
 //! Pressure: while more than `queued_bytes_max` wait for the client, nothing is begun and nothing is read; while memory is short
-//! ([`crate::budget`]), while anything waits for it. Requests in work go on: one that is not polled would keep its locks. While too much
+//! ([`crate::budget`]), while anything waits for it, or much is in work. Requests in work go on: one that is not polled would keep its locks. While too much
 //! is in work, requests wait in a bounded queue (OPTIONS is answered past it) and, when that is full, in
 //! the socket. A client that takes nothing for `slow_client` is closed.
 //!
 //! When the server stops, what is in work is answered, what the client still sends is read into nothing, and FIN is said (closing.rs).
+
+mod memory;
 
 use std::collections::VecDeque;
 use std::pin::{Pin, pin};
@@ -25,14 +27,15 @@ use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
 
+use super::Handled;
 use super::admission::Admission;
 use super::auth::Authenticator;
 use super::closing;
 use super::events::Subscription;
 use super::handshake::{self, Phase, Step};
 use super::held::Held;
-use super::incoming::{self, Incoming};
-use super::inflight::InFlight;
+use super::incoming::Incoming;
+use super::inflight::{Done, InFlight, Outcome};
 use super::limits::Limits;
 use super::session::{Session, Startup};
 use crate::budget::{Budget, Share};
@@ -107,7 +110,7 @@ pub(super) async fn serve<S, F>(
 ) -> End
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: Future<Output = Response> + Send + 'static,
+    F: Future<Output = Handled> + Send + 'static,
 {
     let mut connection = Connection {
         socket,
@@ -153,12 +156,14 @@ where
         sends_still,
         encoder,
         decoder,
-        held,
+        mut held,
         ..
     } = connection;
-    drop((encoder, decoder, held));
+    drop((encoder, decoder));
+    held.settle(in_flight.holds());
     closing::close(socket, end, sends_still, shared.limits.drain).await;
     closing::finish(in_flight, &shared).await;
+    drop(held);
     end
 }
 
@@ -216,7 +221,7 @@ struct Connection<S, F> {
 impl<S, F> Connection<S, F>
 where
     S: AsyncRead + AsyncWrite + Unpin,
-    F: Future<Output = Response> + Send + 'static,
+    F: Future<Output = Handled> + Send + 'static,
 {
     fn turn(
         &mut self,
@@ -242,7 +247,7 @@ where
         let mut begun = 0;
         loop {
             let mut moved = self.take_events(context);
-            moved |= self.take_done(context);
+            moved |= self.take_done(context, work);
             moved |= self.take_login(context, work);
             let started = self.begin_some(context, work);
             begun += started;
@@ -298,6 +303,7 @@ where
                 self.decoder.shrink();
                 self.in_flight.shrink();
                 self.read_bytes = READ_BYTES_MIN;
+                self.held.settle(0);
             }
             let stuck = watch.sent == watch.seen.1 && self.encoder.queued() > 0;
             watch.still_writing = if stuck {
@@ -319,22 +325,6 @@ where
             }
         }
         None
-    }
-
-    /// Whether so much waits for the client that nothing more is begun or read: anything, while memory is short.
-    fn is_full(&self) -> bool {
-        let queued = self.encoder.queued();
-        queued >= self.shared.limits.queued_bytes_max || (queued > 0 && self.shared.budget.is_short())
-    }
-
-    fn note_held(&mut self) {
-        let reading = if self.incoming.is_none() {
-            self.decoder.capacity()
-        } else {
-            0
-        };
-        let buffers = self.encoder.capacity() + reading + self.waiting_bytes;
-        self.held.note(buffers + self.in_flight.holds(), self.encoder.queued());
     }
 
     fn take_events(&mut self, context: &mut Context<'_>) -> bool {
@@ -362,13 +352,19 @@ where
         moved
     }
 
-    fn take_done(&mut self, context: &mut Context<'_>) -> bool {
+    fn take_done(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> bool {
         let mut moved = false;
         // However much waits for the client: a request that is not polled would keep its locks and its snapshot.
         while let Poll::Ready(Some(done)) = self.in_flight.poll_done(context) {
             moved = true;
-            self.shared.admission.end(done.bytes);
-            self.answer(context, done.stream, &done.response);
+            let Done {
+                stream, bytes, outcome, ..
+            } = done;
+            self.shared.admission.end(bytes);
+            match outcome {
+                Outcome::Handled(handled) => self.handled(context, stream, handled),
+                Outcome::Waited(waited) => self.begin_again(context, waited, work),
+            }
         }
         moved
     }
@@ -416,7 +412,7 @@ where
     /// Begins requests that have come, as many as may be; gives how many have moved.
     fn begin_some(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> usize {
         let mut begun = 0;
-        while begun < BEGUN_PER_WRITE && !self.is_full() && self.login.is_none() {
+        while begun < BEGUN_PER_WRITE && !self.is_held_back() && self.login.is_none() {
             if self.may_begin()
                 && let Some((header, body)) = self.waiting.pop_front()
             {
@@ -561,7 +557,7 @@ where
     fn begin(&mut self, context: &mut Context<'_>, header: Header, body: Bytes, work: &impl Fn(Header, Bytes) -> F) {
         let (stream, bytes) = (header.stream, body.len());
         match self.in_flight.begin(context, stream, bytes, || work(header, body)) {
-            Some(response) => self.answer(context, stream, &response),
+            Some(handled) => self.handled(context, stream, handled),
             None => self.shared.admission.begin(bytes),
         }
     }
@@ -620,18 +616,10 @@ where
         Ok(moved)
     }
 
-    /// Refuses the large request of which a part has come: there was no memory for it in time.
-    fn refuse_incoming(&mut self, context: &mut Context<'_>) {
-        if let Some(header) = self.decoder.give_up_awaited() {
-            metrics::REQUESTS_OVERLOADED.increment();
-            self.answer(context, header.stream, &ErrorBody::overloaded(incoming::REFUSAL).into());
-        }
-    }
-
     fn may_read(&self) -> bool {
         // While a login waits nothing is taken from the decoder, so nothing may be put in.
         self.reading == Reading::Open
-            && !self.is_full()
+            && !self.is_held_back()
             && self.login.is_none()
             && self.waiting_bytes < self.shared.limits.waiting_bytes_max
     }

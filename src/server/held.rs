@@ -1,22 +1,33 @@
 //! What a connection has noted of its memory with its share ([`crate::budget`]).
+//!
+//! What is noted is never less than what is held, by up to [`NOTED_STEP_BYTES`] more: thousands of connections that hold little each hold
+//! much together.
 
 use std::sync::Arc;
 
 use crate::budget::{NOTED_STEP_BYTES, Share};
 
+/// Bytes of a connection besides its buffers and requests: its task, its session, its places in lists. Measured with 2,000 connections:
+/// each takes some 19 KiB once it is ready, of which 8 are buffers.
+const CONNECTION_BYTES: usize = 12 * 1024;
+
+/// Bytes to which what is noted is rounded up.
+const ROUND_BYTES: usize = 4 * 1024;
+
 /// What is noted; taken back when dropped.
 #[derive(Debug)]
 pub(super) struct Held {
     share: Arc<Share>,
-    /// Bytes of buffers and requests.
+    /// Bytes noted of buffers and requests; those of the connection itself are noted besides.
     bytes: usize,
     /// Bytes of answers that are not sent.
     unread: usize,
 }
 
 impl Held {
-    /// Nothing yet.
-    pub(super) const fn new(share: Arc<Share>) -> Self {
+    /// A connection that holds nothing yet but itself.
+    pub(super) fn new(share: Arc<Share>) -> Self {
+        share.hold(CONNECTION_BYTES);
         Self {
             share,
             bytes: 0,
@@ -24,25 +35,36 @@ impl Held {
         }
     }
 
-    /// Notes what is held now where that is far from what was noted; else it costs two comparisons.
+    /// The connection's part.
+    pub(super) const fn share(&self) -> &Arc<Share> {
+        &self.share
+    }
+
+    /// Notes what is held now where that is more than what was noted, or much less; else it costs two comparisons.
     pub(super) fn note(&mut self, bytes: usize, unread: usize) {
-        if bytes.abs_diff(self.bytes) >= NOTED_STEP_BYTES {
-            match bytes.checked_sub(self.bytes) {
-                Some(more) => self.share.hold(more),
-                None => self.share.release(self.bytes - bytes),
-            }
-            self.bytes = bytes;
+        if bytes > self.bytes || self.bytes - bytes >= NOTED_STEP_BYTES {
+            self.settle(bytes.next_multiple_of(ROUND_BYTES));
         }
         if unread.abs_diff(self.unread) >= NOTED_STEP_BYTES {
             self.share.set_unread(unread);
             self.unread = unread;
         }
     }
+
+    /// Notes just what is held.
+    pub(super) fn settle(&mut self, bytes: usize) {
+        match bytes.checked_sub(self.bytes) {
+            Some(0) => {}
+            Some(more) => self.share.hold(more),
+            None => self.share.release(self.bytes - bytes),
+        }
+        self.bytes = bytes;
+    }
 }
 
 impl Drop for Held {
     fn drop(&mut self) {
-        self.share.release(self.bytes);
+        self.share.release(self.bytes + CONNECTION_BYTES);
         self.share.set_unread(0);
     }
 }

@@ -5,18 +5,26 @@
 //! many requests wakes the connection once. One that keeps coming back (a long scan that yields) is moved to a task of its
 //! own, so that it shares neither this connection's turn nor its core.
 //!
+//! One that finds no memory for its answer gives its box back; of it there is only the body while it waits ([`InFlight::wait`]), so that
+//! thousands may wait.
+//!
 //! A panic is caught here, and answered with an id that also stands in the log.
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::Pin;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::task::{Context, Poll};
 
+use bytes::Bytes;
 use futures::stream::{FuturesUnordered, StreamExt};
 use tokio::task::JoinHandle;
 
+use super::{Handled, Postponed};
+use crate::budget::{Exhausted, Reservation, Share};
 use crate::metrics;
-use crate::wire::response::{ErrorBody, Response};
+use crate::wire::frame::Header;
+use crate::wire::response::ErrorBody;
 
 /// Polls after which a request gets a task of its own.
 const POLLS_MAX: u32 = 8;
@@ -24,23 +32,45 @@ const POLLS_MAX: u32 = 8;
 /// Boxes kept for requests to come.
 const SPARE_MAX: usize = 64;
 
+/// Bytes that a request in work takes besides its own, roughly: its entry in the set, heads of allocations.
+const PLACE_BYTES: usize = 128;
+
 /// A box that holds one request's work, or none, and is used again.
 type Slot<F> = Pin<Box<Option<F>>>;
 
-/// A request that has been answered.
+/// What came of a request in work.
+#[derive(Debug)]
+pub(super) enum Outcome {
+    /// It was carried out, or has to wait.
+    Handled(Handled),
+    /// It has waited, and is to begin again with what it was granted.
+    Waited(Waited),
+}
+
+/// A request that has waited for memory.
+#[derive(Debug)]
+pub(super) struct Waited {
+    pub(super) header: Header,
+    pub(super) body: Bytes,
+    pub(super) granted: Result<Reservation, Exhausted>,
+}
+
+/// A request that is not in work any more.
 #[derive(Debug)]
 pub(super) struct Done {
     /// Its stream.
     pub(super) stream: i16,
     /// What it counted for.
     pub(super) bytes: usize,
-    /// Its answer.
-    pub(super) response: Response,
+    place_bytes: usize,
+    /// What came of it.
+    pub(super) outcome: Outcome,
 }
 
 enum Work<F> {
     Here(Slot<F>),
-    Elsewhere(JoinHandle<Response>),
+    Elsewhere(JoinHandle<Handled>),
+    Waiting(Pin<Box<dyn Future<Output = Waited> + Send>>),
     Moving,
 }
 
@@ -48,20 +78,22 @@ struct Running<F> {
     work: Work<F>,
     stream: i16,
     bytes: usize,
+    /// Bytes of its place.
+    place_bytes: usize,
     polls: u32,
 }
 
 /// The answer to a request that panicked.
-fn panicked() -> Response {
+fn panicked() -> Handled {
     static PANICS: AtomicU64 = AtomicU64::new(0);
     let id = PANICS.fetch_add(1, Ordering::Relaxed) + 1;
     metrics::REQUEST_PANICS.increment();
     tracing::error!(panic_id = id, "a request panicked; the panic itself stands above");
-    ErrorBody::server(format!("Internal error {id}; the server's log has more")).into()
+    Handled::Answer(ErrorBody::server(format!("Internal error {id}; the server's log has more")).into())
 }
 
 /// Polls, and makes a panic an answer.
-fn poll_caught<F: Future<Output = Response>>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Response> {
+fn poll_caught<F: Future<Output = Handled>>(slot: &mut Slot<F>, context: &mut Context<'_>) -> Poll<Handled> {
     let poll = || match slot.as_mut().as_pin_mut() {
         Some(work) => work.poll(context),
         None => Poll::Pending,
@@ -70,25 +102,26 @@ fn poll_caught<F: Future<Output = Response>>(slot: &mut Slot<F>, context: &mut C
 }
 
 impl<F> Running<F> {
-    /// The answer, with the box if it can be used again.
-    fn done(&mut self, response: Response) -> (Done, Option<Slot<F>>) {
+    /// What came of it, with the box if it can be used again.
+    fn done(&mut self, outcome: Outcome) -> (Done, Option<Slot<F>>) {
         let slot = match std::mem::replace(&mut self.work, Work::Moving) {
             Work::Here(mut slot) => {
                 slot.set(None);
                 Some(slot)
             }
-            Work::Elsewhere(_) | Work::Moving => None,
+            Work::Elsewhere(_) | Work::Waiting(_) | Work::Moving => None,
         };
         let done = Done {
             stream: self.stream,
             bytes: self.bytes,
-            response,
+            place_bytes: self.place_bytes,
+            outcome,
         };
         (done, slot)
     }
 }
 
-impl<F: Future<Output = Response> + Send + 'static> Future for Running<F> {
+impl<F: Future<Output = Handled> + Send + 'static> Future for Running<F> {
     type Output = (Done, Option<Slot<F>>);
 
     fn poll(self: Pin<&mut Self>, context: &mut Context<'_>) -> Poll<Self::Output> {
@@ -98,10 +131,16 @@ impl<F: Future<Output = Response> + Send + 'static> Future for Running<F> {
             Work::Elsewhere(handle) => Pin::new(handle)
                 .poll(context)
                 .map(|joined| joined.unwrap_or_else(|_| panicked())),
+            Work::Waiting(waiting) => {
+                return waiting
+                    .as_mut()
+                    .poll(context)
+                    .map(|waited| this.done(Outcome::Waited(waited)));
+            }
             Work::Moving => Poll::Pending,
         };
-        if let Poll::Ready(response) = poll {
-            return Poll::Ready(this.done(response));
+        if let Poll::Ready(handled) = poll {
+            return Poll::Ready(this.done(Outcome::Handled(handled)));
         }
         this.polls += 1;
         if this.polls > POLLS_MAX
@@ -113,7 +152,7 @@ impl<F: Future<Output = Response> + Send + 'static> Future for Running<F> {
             let poll = Pin::new(&mut handle).poll(context);
             this.work = Work::Elsewhere(handle);
             if let Poll::Ready(joined) = poll {
-                return Poll::Ready(this.done(joined.unwrap_or_else(|_| panicked())));
+                return Poll::Ready(this.done(Outcome::Handled(joined.unwrap_or_else(|_| panicked()))));
             }
         }
         Poll::Pending
@@ -127,6 +166,8 @@ pub(super) struct InFlight<F> {
     /// One bit for each stream in work, grown as far as the client goes.
     busy: Vec<u64>,
     bytes: usize,
+    /// Bytes of the places of those in work.
+    places_bytes: usize,
 }
 
 /// The word of a stream's bit and the bit.
@@ -135,13 +176,14 @@ fn bit(stream: i16) -> (usize, u64) {
     (usize::from(stream / 64), 1 << (stream % 64))
 }
 
-impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
+impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
     pub(super) fn new() -> Self {
         Self {
             running: FuturesUnordered::new(),
             spare: Vec::new(),
             busy: Vec::new(),
             bytes: 0,
+            places_bytes: 0,
         }
     }
 
@@ -159,9 +201,14 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
         self.bytes
     }
 
-    /// Memory that they take: their bodies and their places, those kept for requests to come included.
-    pub(super) fn holds(&self) -> usize {
-        self.bytes + (self.running.len() + self.spare.len()) * size_of::<F>()
+    /// Memory of those in work: their bodies and their places.
+    pub(super) const fn holds(&self) -> usize {
+        self.bytes + self.places_bytes
+    }
+
+    /// Memory that is kept for requests to come.
+    pub(super) const fn spare_bytes(&self) -> usize {
+        self.spare.len() * size_of::<F>()
     }
 
     /// Lets go of what is kept for requests to come.
@@ -175,7 +222,7 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
         self.busy.get(word).is_some_and(|bits| bits & bit != 0)
     }
 
-    /// Begins a request; gives its answer if there was nothing to wait for. `work` is made here, in the place where it will
+    /// Begins a request; gives what came of it if there was nothing to wait for. `work` is made here, in the place where it will
     /// be polled, since it is some kilobytes large and every move of it is a copy.
     pub(super) fn begin(
         &mut self,
@@ -183,36 +230,59 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
         stream: i16,
         bytes: usize,
         work: impl FnOnce() -> F,
-    ) -> Option<Response> {
+    ) -> Option<Handled> {
         let mut slot = self.spare.pop().unwrap_or_else(|| Box::pin(None));
         slot.set(Some(work()));
         match poll_caught(&mut slot, context) {
-            Poll::Ready(response) => {
+            Poll::Ready(handled) => {
                 slot.set(None);
                 self.spare.push(slot);
-                Some(response)
+                Some(handled)
             }
             Poll::Pending => {
-                self.bytes += bytes;
-                let (word, bit) = bit(stream);
-                if self.busy.len() <= word {
-                    self.busy.resize(word + 1, 0);
-                }
-                if let Some(bits) = self.busy.get_mut(word) {
-                    *bits |= bit;
-                }
-                self.running.push(Running {
-                    work: Work::Here(slot),
-                    stream,
-                    bytes,
-                    polls: 0,
-                });
+                self.push(stream, bytes, size_of::<F>(), Work::Here(slot));
                 None
             }
         }
     }
 
-    /// The next request that has been answered; `Ready(None)` if none is in work.
+    /// Keeps a request until there is memory for its answer.
+    pub(super) fn wait(&mut self, stream: i16, share: Arc<Share>, postponed: Postponed) {
+        let Postponed {
+            header,
+            body,
+            answer_bytes,
+        } = postponed;
+        let bytes = body.len();
+        let waiting = async move {
+            let granted = share.reserve(answer_bytes).await;
+            Waited { header, body, granted }
+        };
+        let place_bytes = size_of_val(&waiting);
+        self.push(stream, bytes, place_bytes, Work::Waiting(Box::pin(waiting)));
+    }
+
+    fn push(&mut self, stream: i16, bytes: usize, work_bytes: usize, work: Work<F>) {
+        let place_bytes = work_bytes + PLACE_BYTES;
+        self.bytes += bytes;
+        self.places_bytes += place_bytes;
+        let (word, bit) = bit(stream);
+        if self.busy.len() <= word {
+            self.busy.resize(word + 1, 0);
+        }
+        if let Some(bits) = self.busy.get_mut(word) {
+            *bits |= bit;
+        }
+        self.running.push(Running {
+            work,
+            stream,
+            bytes,
+            place_bytes,
+            polls: 0,
+        });
+    }
+
+    /// The next request that is not in work any more; `Ready(None)` if none is in work.
     pub(super) fn poll_done(&mut self, context: &mut Context<'_>) -> Poll<Option<Done>> {
         let Poll::Ready(next) = self.running.poll_next_unpin(context) else {
             return Poll::Pending;
@@ -221,6 +291,7 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
             return Poll::Ready(None);
         };
         self.bytes -= done.bytes;
+        self.places_bytes -= done.place_bytes;
         let (word, bit) = bit(done.stream);
         if let Some(bits) = self.busy.get_mut(word) {
             *bits &= !bit;
@@ -231,5 +302,20 @@ impl<F: Future<Output = Response> + Send + 'static> InFlight<F> {
             self.spare.push(slot);
         }
         Poll::Ready(Some(done))
+    }
+
+    /// Forgets the requests that wait for memory: nobody hears their answers. Gives the bytes of their bodies.
+    pub(super) fn give_up_waiting(&mut self) -> Vec<usize> {
+        let mut given_up = Vec::new();
+        for running in std::mem::take(&mut self.running) {
+            if matches!(running.work, Work::Waiting(_)) {
+                self.bytes -= running.bytes;
+                self.places_bytes -= running.place_bytes;
+                given_up.push(running.bytes);
+            } else {
+                self.running.push(running);
+            }
+        }
+        given_up
     }
 }

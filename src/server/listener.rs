@@ -234,7 +234,7 @@ impl Bound {
         let drain_limit = self.options.limits.drain;
         let limits = &self.options.limits;
         let pool = Budget::new(limits.memory_bytes_max / POOL_PART, limits.memory_wait);
-        let budget = Budget::new(limits.memory_bytes_max - pool.bytes_max(), limits.memory_wait);
+        let budget = Budget::with_unasked(limits.memory_bytes_max - pool.bytes_max(), limits.memory_wait);
         let shared = Arc::new(Shared {
             limits: self.options.limits,
             authenticator: Authenticator::new(self.options.credentials, clock.clone(), self.options.login_key),

@@ -54,14 +54,40 @@ pub use tls::{Certificates, Looked, TlsError};
 use crate::wire::frame::Header;
 use crate::wire::response::Response;
 
+/// What came of a request.
+#[derive(Debug)]
+pub enum Handled {
+    /// This is to be answered.
+    Answer(Response),
+    /// There is no memory for its answer now: it is to be begun again once there is.
+    NoRoom(Postponed),
+}
+
+impl From<Response> for Handled {
+    fn from(response: Response) -> Self {
+        Self::Answer(response)
+    }
+}
+
+/// A request that waits for memory, as it came: all that is kept of it meanwhile.
+#[derive(Debug)]
+pub struct Postponed {
+    /// Its header.
+    pub header: Header,
+    /// Its body.
+    pub body: Bytes,
+    /// The memory that its answer needs, in bytes.
+    pub answer_bytes: usize,
+}
+
 /// Answers QUERY, PREPARE, EXECUTE and BATCH. Two stand behind this seam: the database, and one with canned answers against
 /// which the cost of the database is measured.
 pub trait Handler: Send + Sync + 'static {
-    /// The answer to one request. Polled on the connection's task, so it must not block; a panic is answered as an error.
+    /// What comes of one request. Polled on the connection's task, so it must not block; a panic is answered as an error.
     fn handle(
         self: Arc<Self>,
         session: Arc<Session>,
         header: Header,
         body: Bytes,
-    ) -> impl Future<Output = Response> + Send + 'static;
+    ) -> impl Future<Output = Handled> + Send + 'static;
 }

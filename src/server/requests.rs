@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
 use super::trace::{Trace, Tracer};
-use super::{Handler, Limits, Session};
+use super::{Handled, Handler, Limits, Postponed, Session};
 use crate::clock::Clock;
 use crate::command::{BatchKind, Value};
 use crate::executor::{
@@ -91,6 +91,8 @@ struct Refused {
     body: Box<ErrorBody>,
     /// The request units of this second are spent.
     is_throttle: bool,
+    /// There is no memory now for an answer of so many bytes: the request is to be begun again.
+    no_room_bytes: Option<usize>,
 }
 
 impl From<ErrorBody> for Refused {
@@ -98,6 +100,7 @@ impl From<ErrorBody> for Refused {
         Self {
             body: Box::new(body),
             is_throttle: false,
+            no_room_bytes: None,
         }
     }
 }
@@ -106,6 +109,10 @@ fn refused(error: &crate::executor::Error) -> Refused {
     Refused {
         body: Box::new(refusal(error)),
         is_throttle: matches!(error, crate::executor::Error::Throttled { .. }),
+        no_room_bytes: match error {
+            crate::executor::Error::NoRoom { bytes } => Some(*bytes),
+            _ => None,
+        },
     }
 }
 
@@ -215,6 +222,13 @@ impl Requests {
         let mut trace = self.begin_trace(&request);
         around.trace = Some(trace.id());
         let response = Box::pin(self.untraced(session, version, request, &mut around)).await;
+        if let Err(Refused {
+            no_room_bytes: Some(_), ..
+        }) = response
+        {
+            // The trace is that of the request which begins again.
+            return response;
+        }
         for note in &around.notes {
             trace.event(note);
         }
@@ -447,10 +461,18 @@ impl Requests {
 }
 
 impl Handler for Requests {
-    async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Response {
+    async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Handled {
         match self.answer(&session, &header, &body).await {
-            Ok(response) => response,
-            Err(error) => Body::Error(error.body).into(),
+            Ok(response) => Handled::Answer(response),
+            Err(Refused {
+                no_room_bytes: Some(answer_bytes),
+                ..
+            }) => Handled::NoRoom(Postponed {
+                header,
+                body,
+                answer_bytes,
+            }),
+            Err(error) => Handled::Answer(Body::Error(error.body).into()),
         }
     }
 }

@@ -62,9 +62,11 @@ impl Bench {
             opcode_byte: request.opcode().byte(),
             length: body.len(),
         };
-        Arc::clone(&self.requests)
-            .handle(Arc::clone(&self.session), header, body.into())
-            .await
+        let handled = Arc::clone(&self.requests).handle(Arc::clone(&self.session), header, body.into());
+        match handled.await {
+            Handled::Answer(response) => response,
+            Handled::NoRoom(postponed) => panic!("nothing else takes memory: {postponed:?}"),
+        }
     }
 
     async fn query(&self, text: &str) -> Response {

@@ -9,8 +9,10 @@
 use std::time::Duration;
 
 use crate::support::{Client, printed};
+use helenus::budget::{Budget, Share};
 use helenus::clock::Clock;
 use helenus::executor::{Answer, Database, Error, Options, QueryParams, SessionState, SizeLimits};
+use helenus::partition::store::Medium;
 
 /// What a logical partition may hold in most of these tests: 20 GB by 10,000.
 const CAP: u64 = (20 << 30) / 10_000;
@@ -19,12 +21,17 @@ const FULL: &str =
     "Partition key reached maximum size of 2.04 MB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk";
 
 async fn open(url: &str, limits: SizeLimits) -> Client {
+    open_on(None, url, limits).await
+}
+
+async fn open_on(medium: Option<&Medium>, url: &str, limits: SizeLimits) -> Client {
     let clock = Clock::manual(1_700_000_000_000_000);
-    let options = Options {
+    let mut options = Options {
         request_log_max: 0,
         limits,
         ..Client::options(url, clock.clone())
     };
+    options.store.medium = medium.cloned();
     let client = Client {
         database: Database::open(options).await.unwrap(),
         session: SessionState::default(),
@@ -344,12 +351,15 @@ async fn rows_requests_batches_and_keys_are_limited_where_that_is_wanted() {
 const ROW: u64 = 500_000;
 const PART: usize = 110_000;
 
-async fn with_row_limit(url: &str, bytes: u64) -> Client {
-    let limits = SizeLimits {
+fn row_limit(bytes: u64) -> SizeLimits {
+    SizeLimits {
         merged_row_bytes_max: Some(bytes),
         ..SizeLimits::default()
-    };
-    open(url, limits).await
+    }
+}
+
+async fn with_row_limit(url: &str, bytes: u64) -> Client {
+    open(url, row_limit(bytes)).await
 }
 
 fn assert_row_too_long(outcome: &Result<Answer, Error>) {
@@ -365,7 +375,10 @@ fn assert_row_too_long(outcome: &Result<Answer, Error>) {
 }
 
 async fn rows_are_judged_where_writes_meet_them(url: &str) {
-    let client = with_row_limit(url, ROW).await;
+    judges_rows(with_row_limit(url, ROW).await).await;
+}
+
+async fn judges_rows(client: Client) {
     client
         .ok("CREATE TABLE t (k int, c int, l list<text>, v text, PRIMARY KEY (k, c))")
         .await;
@@ -402,6 +415,24 @@ async fn rows_are_judged_where_writes_meet_them(url: &str) {
 #[tokio::test]
 async fn rows_in_memory_are_judged_where_writes_meet_them() {
     rows_are_judged_where_writes_meet_them("memory:").await;
+}
+
+/// The simulation's medium keeps the limit as the engines do, so that what it says of writes holds of theirs.
+#[tokio::test]
+async fn rows_on_a_simulated_medium_are_judged_where_writes_meet_them() {
+    let medium = Medium::new(7);
+    let driving = async {
+        loop {
+            medium.work();
+            medium.end_pauses();
+            tokio::task::yield_now().await;
+        }
+    };
+    let judging = async { judges_rows(open_on(Some(&medium), "memory:", row_limit(ROW)).await).await };
+    tokio::select! {
+        () = driving => {}
+        () = judging => {}
+    }
 }
 
 #[tokio::test]
@@ -447,4 +478,47 @@ async fn a_row_over_the_limit_can_shrink_and_go() {
     client.ok("UPDATE t SET l = l + ['c'] WHERE k = 1").await;
     client.ok("DELETE FROM t WHERE k = 1").await;
     assert_eq!(printed(&client.ok("SELECT v FROM t WHERE k = 1").await).len(), 0);
+}
+
+/// An index read holds the places that it goes to; where there is no memory for them it lets go and is begun again.
+#[tokio::test]
+async fn the_places_of_an_index_read_count_for_its_memory() {
+    const BYTES: usize = 1 << 20;
+    let mut client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE t (k text, c int, v int, w int, PRIMARY KEY (k, c))")
+        .await;
+    client
+        .ok("CREATE CUSTOM INDEX of_v ON t (v) USING 'StorageAttachedIndex'")
+        .await;
+    for c in 0..200 {
+        let long = "k".repeat(3000);
+        client
+            .ok(&format!(
+                "INSERT INTO t (k, c, v, w) VALUES ('{long}{c}', {c}, {}, 1)",
+                c % 2
+            ))
+            .await;
+    }
+    while !printed(&client.ok("SELECT * FROM system_views.sstable_tasks").await).is_empty() {
+        tokio::time::sleep(Duration::from_millis(2)).await;
+    }
+    let budget = Budget::new(BYTES, Duration::from_secs(1));
+    client.session.share = Some(Share::new(&budget));
+    let taken = Share::new(&budget).try_reserve(BYTES).unwrap();
+    // One value, whose entries lie in the order of the ring; several, which do not.
+    let by_index = [
+        "SELECT count(*) FROM t WHERE v = 1",
+        "SELECT count(*) FROM t WHERE v >= 0 AND v <= 1",
+    ];
+    for text in by_index {
+        let outcome = client.run(text, QueryParams::default()).await;
+        assert!(matches!(outcome, Err(Error::NoRoom { .. })), "{text}: {outcome:?}");
+    }
+    // A scan holds nothing.
+    assert_eq!(client.rows("SELECT count(*) FROM t").await, ["200"]);
+    drop(taken);
+    assert_eq!(client.rows(by_index[0]).await, ["100"]);
+    assert_eq!(client.rows(by_index[1]).await, ["200"]);
+    assert_eq!(budget.used(), 0);
 }

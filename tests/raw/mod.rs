@@ -16,7 +16,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::clock::Clock;
-use helenus::server::{Bound, Events, Handler, Limits, Options, Server, Session};
+use helenus::server::{Bound, Events, Handled, Handler, Limits, Options, Server, Session};
 use helenus::wire::Version;
 use helenus::wire::frame::Header;
 use helenus::wire::frame::segment::{Form, SegmentHeader, crc32};
@@ -30,7 +30,13 @@ use tokio::time::timeout;
 pub struct Canned;
 
 impl Handler for Canned {
-    async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Response {
+    async fn handle(self: Arc<Self>, session: Arc<Session>, header: Header, body: Bytes) -> Handled {
+        Handled::Answer(Self::answer(&session, header, body).await)
+    }
+}
+
+impl Canned {
+    async fn answer(session: &Session, header: Header, body: Bytes) -> Response {
         let request = match Request::parse(&header, &body) {
             Ok(request) => request,
             Err(malformed) => return ErrorBody::protocol(malformed.to_string()).into(),

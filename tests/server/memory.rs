@@ -8,10 +8,11 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use crate::raw::{Client, Frame, envelope};
+use crate::raw::{self, Client, Frame, envelope};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
 use helenus::executor::{QueryParams, SessionState};
+use helenus::server::Limits;
 use helenus::server::admin::client;
 use helenus::wire::Version;
 use tokio::io::{AsyncReadExt, AsyncWriteExt};
@@ -255,4 +256,95 @@ async fn large_requests_wait_for_memory_before_they_are_read() {
     let frame = client_frame(&mut client).await;
     assert_eq!((frame.stream, frame.opcode), (3, 8));
     server.stop().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn requests_that_wait_for_memory_take_little_of_it_and_hold_nothing_up() {
+    const WAITING: i16 = 200;
+    let server = start().await;
+    let mut clients = Vec::new();
+    for _ in 0..DEAF {
+        clients.push(deaf(server.address()).await);
+    }
+    // Thousands that wait: what each kept of its work in progress would be more than the whole budget.
+    for _ in 0..DEAF {
+        let socket = TcpSocket::new_v4().unwrap();
+        let mut client = Client::over(socket.connect(server.address()).await.unwrap(), Version::V4);
+        client.start().await;
+        let asked: Vec<u8> = (0..WAITING)
+            .flat_map(|stream| query(stream, "SELECT * FROM ks.t", Some(100_000)))
+            .collect();
+        client.socket.write_all(&asked).await.unwrap();
+        clients.push(client);
+    }
+    tokio::time::sleep(Duration::from_millis(300)).await;
+    let waiting = figure(&server, "requests_in_flight");
+    let used = figure(&server, "connections_memory_bytes");
+    assert!(waiting > 10 * DEAF, "{waiting} wait");
+    assert!(used <= BUDGET + 2 * DEAF * 48 * 1024, "{used} bytes");
+    // A small answer goes past a large one that waits on its own connection.
+    let mut other = Client::ready(server.address(), Version::V4).await;
+    let began = Instant::now();
+    let large = query(1, "SELECT * FROM ks.t", Some(100_000));
+    let small = query(2, "SELECT v FROM ks.t WHERE k = 1 AND c = 7", None);
+    other.socket.write_all(&[large, small].concat()).await.unwrap();
+    let frame = client_frame(&mut other).await;
+    assert_eq!((frame.stream, frame.opcode), (2, 8));
+    assert!(began.elapsed() < Duration::from_secs(2), "{:?}", began.elapsed());
+    // The large one has its turn, or is told that there was none.
+    let frame = client_frame(&mut other).await;
+    assert!(frame.stream == 1 && (frame.opcode == 8 || frame.error().0 == OVERLOADED));
+    // Those that wait when their client goes wait no more.
+    drop(clients);
+    let given_back = async || {
+        while figure(&server, "connections_memory_bytes") > 1 << 20 || figure(&server, "connections_memory_waiting") > 0
+        {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(10), given_back())
+        .await
+        .unwrap();
+    server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn a_large_request_that_trickles_in_does_not_keep_the_memory_of_others() {
+    const BYTES: usize = 1_500_000;
+    let server = raw::start(Limits {
+        memory_bytes_max: BUDGET,
+        memory_wait: Duration::from_secs(30),
+        slow_client: Duration::from_secs(1),
+        ..Limits::default()
+    })
+    .await;
+    let large = query(3, &format!("x{}", " ".repeat(BYTES)), None);
+    let mut slow = Client::ready(server.addresses()[0], Version::V4).await;
+    slow.socket.write_all(&large[..100_000]).await.unwrap();
+    let (_reading, mut writing) = slow.socket.into_split();
+    // It sends something all the time, and would need more than a minute for all of it.
+    let trickling = tokio::spawn({
+        let large = large.clone();
+        async move {
+            for part in large[100_000..].chunks(1000) {
+                if writing.write_all(part).await.is_err() {
+                    return false;
+                }
+                tokio::time::sleep(Duration::from_millis(50)).await;
+            }
+            true
+        }
+    });
+    tokio::time::sleep(Duration::from_millis(200)).await;
+    let mut other = Client::ready(server.addresses()[0], Version::V4).await;
+    let began = Instant::now();
+    let (mut reading, mut sending) = other.socket.split();
+    let mut head = [0; 9];
+    let (sent, read) = tokio::join!(sending.write_all(&large), reading.read_exact(&mut head));
+    sent.unwrap();
+    read.unwrap();
+    assert_eq!((head[3], head[4]), (3, 8), "its answer");
+    assert!(began.elapsed() < Duration::from_secs(20), "{:?}", began.elapsed());
+    assert!(!trickling.await.unwrap(), "the slow one is cut off");
+    server.drain().await;
 }

@@ -32,37 +32,11 @@ impl Database {
         values: &[Value],
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
-        let share = request.session.share.as_ref();
-        let mut room = Room::of(share);
-        let mark = charges.mark();
-        loop {
-            match self
-                .select_within(request, planned, select, values, charges, room)
-                .await
-            {
-                // Nothing of the read is held any more. Boxed, since it is rare.
-                Err(Error::NoRoom { bytes }) => {
-                    charges.restore(mark);
-                    let page_bytes = request.params.page_size_rows.map_or(0, |_| self.page_bytes_max);
-                    room = Box::pin(Room::of_waiting(share, 2 * bytes.max(page_bytes))).await?;
-                }
-                outcome => return outcome,
-            }
-        }
-    }
-
-    /// As [`Database::select`], with no more memory than there is.
-    async fn select_within(
-        &self,
-        request: &Request<'_>,
-        planned: &PlannedAt,
-        select: &Read,
-        values: &[Value],
-        charges: &mut Charges,
-        mut room: Room<'_>,
-    ) -> Result<Answer, Error> {
         let params = request.params;
         let gates = self.gates();
+        let page_bytes = params.page_size_rows.map_or(0, |_| self.page_bytes_max);
+        // At first, since what was granted is taken back when the request has been polled once.
+        let mut room = Room::of(request.session.share.as_ref(), page_bytes);
         let is_system = system::is_local(&select.table.keyspace);
         let digest = || statement_digest(planned, select, values);
         let mut warnings = Vec::new();

@@ -4,7 +4,7 @@
 //! one value        entries lie in the order of the ring:  seek · some entries · their rows · seek · …
 //! several, ranges  entries lie in the order of values:    pass over all · keep the least places · their rows · pass again · …
 //! ```
-//! Memory is bounded: so many places at a time, whatever the index holds. An index of regular or clustering columns leads to rows; one
+//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer. An index of regular or clustering columns leads to rows; one
 //! of static columns or of the partition key leads to partitions, which are then read whole. An index that would cost more than the
 //! scan that it spares, or that is not complete, is not used: the caller scans and filters, with the same answer.
 
@@ -14,8 +14,8 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 
 use super::Indexes;
-use crate::command::IndexUse;
-use crate::command::{Clustering, IndexProbe, Partitions, Read};
+use super::choice::{may_be_in, may_seek_in_keys};
+use crate::command::{IndexProbe, Partitions, Read};
 use crate::executor::paging::Position;
 use crate::executor::read::sink::{Sink, Step};
 use crate::executor::read::source::{self, One, Visits, bring_static, covering, covers};
@@ -35,11 +35,17 @@ const PASS_BYTES: usize = 4 * 1024 * 1024;
 const SEEK_PLACES_MIN: usize = 32;
 const SEEK_PLACES_MAX: usize = 1024;
 
-/// Entries of one partition that a seek passes before it seeks behind the partition.
-const SAME_PARTITION_ENTRIES: usize = 64;
+/// Bytes of places behind which a seek takes no more.
+const SEEK_BYTES: usize = 256 * 1024;
+
+/// Memory of a place besides its bytes.
+const PLACE_BYTES: usize = 48;
 
 /// Entries of each probe that are counted to choose among several.
 const COUNTED_ENTRIES: usize = 512;
+
+/// Entries of one partition that a seek passes before it seeks behind the partition.
+const SAME_PARTITION_ENTRIES: usize = 64;
 
 /// Bytes of a row where a store knows only bytes.
 const ROW_BYTES: u64 = 100;
@@ -89,40 +95,6 @@ pub(crate) async fn run<'a>(
     }
 }
 
-/// Which index [`run`] would use first, without bringing any row.
-///
-/// # Errors
-/// When the store cannot be read.
-pub(crate) async fn explain(
-    indexes: &Indexes,
-    partitions: &TablePartitions,
-    select: &Read,
-    sink: &Sink<'_>,
-) -> Result<IndexUse, Error> {
-    let read = match &select.partitions {
-        Partitions::Keys(keys) => match keys.first() {
-            Some(partition_key) if may_seek_in_keys(select) => {
-                let token = Token::of(partition_key);
-                let inside = (token.value(), token.value());
-                let read = IndexRead::new(indexes, partitions.of(token), select, inside, sink).await?;
-                read.filter(|read| !read.by_partition && read.ordered.is_some())
-            }
-            _ => None,
-        },
-        Partitions::Ring { lower, upper } => match partitions.overlapping(*lower, *upper).first() {
-            Some(partition) => {
-                let inside = ((*lower).max(partition.lower), partition.upper.min(*upper));
-                IndexRead::new(indexes, partition, select, inside, sink).await?
-            }
-            None => None,
-        },
-    };
-    Ok(read.map_or(IndexUse::Spared, |read| IndexUse::Used {
-        index: read.probe.index.clone(),
-        ordered: read.ordered.is_some(),
-    }))
-}
-
 /// Entries of an index that a SELECT would go by, counted up to `most` in all physical partitions that it visits.
 ///
 /// # Errors
@@ -163,19 +135,6 @@ pub(crate) async fn count(
         }
     }
     Ok(counted)
-}
-
-/// Whether a SELECT asks for partitions of this token.
-fn may_be_in(select: &Read, token: Token) -> bool {
-    match &select.partitions {
-        Partitions::Keys(keys) => keys.iter().any(|key| Token::of(key) == token),
-        Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
-    }
-}
-
-/// Whether an index may be asked within partitions.
-fn may_seek_in_keys(select: &Read) -> bool {
-    !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
 }
 
 /// The rows of some partitions. Where the entries of one value lie beside each other within a partition, they are sought there.
@@ -235,16 +194,16 @@ async fn run_keys<'a>(
 /// A read of one index of one physical partition.
 ///
 /// A *place* is what follows the table id in a row's key: token, partition key, kind, clustering key.
-struct IndexRead<'a> {
+pub(super) struct IndexRead<'a> {
     store: &'a Store,
     at: Snapshot,
     select: &'a Read,
     table: &'a Table,
-    probe: &'a IndexProbe,
+    pub(super) probe: &'a IndexProbe,
     /// Entries lead to partitions rather than to rows.
-    by_partition: bool,
+    pub(super) by_partition: bool,
     /// The encoded value of all entries, where they lie in the order of the ring.
-    ordered: Option<Vec<u8>>,
+    pub(super) ordered: Option<Vec<u8>>,
     /// Where the next places lie.
     next: Bound<Vec<u8>>,
     /// Behind the last place; `None`: there is no end.
@@ -253,6 +212,8 @@ struct IndexRead<'a> {
     places_max: usize,
     /// Entries that a pass may go over before the scan costs less.
     pass_entries_max: usize,
+    /// Most bytes that the places of a pass take.
+    pass_bytes: usize,
 }
 
 /// The partition being read.
@@ -282,7 +243,7 @@ fn entry_range(index: StorageId, start: &[u8], end: Option<&[u8]>) -> KeyRange {
 
 impl<'a> IndexRead<'a> {
     /// Chooses among the probes; `None` when none is of use.
-    async fn new(
+    pub(super) async fn new(
         indexes: &Indexes,
         partition: &'a PhysicalPartition,
         select: &'a Read,
@@ -321,6 +282,7 @@ impl<'a> IndexRead<'a> {
                 .map_or(SEEK_PLACES_MIN, |rows| rows.saturating_add(1))
                 .clamp(SEEK_PLACES_MIN, SEEK_PLACES_MAX),
             pass_entries_max: usize::MAX,
+            pass_bytes: 0,
         };
         if let [range] = probe.ranges.as_slice()
             && probe.is_equality
@@ -362,13 +324,14 @@ impl<'a> IndexRead<'a> {
         Ok(first)
     }
 
-    /// Whether passes go over more entries than they are worth.
-    async fn is_too_much(&self) -> Result<bool, Error> {
-        let mut passed = 0_usize;
+    /// Whether passes go over more entries than they are worth. Adds up what the places of a pass will take.
+    async fn is_too_much(&mut self) -> Result<bool, Error> {
+        let (mut passed, mut bytes) = (0_usize, 0_usize);
         for range in &self.probe.ranges {
             let range = entry_range(self.probe.storage_id, &range.start, range.end.as_deref());
-            self.entries(&range, |_, _| {
+            self.entries(&range, |_, place| {
                 passed += 1;
+                bytes += place.len() + PLACE_BYTES;
                 if passed > self.pass_entries_max {
                     ControlFlow::Break(())
                 } else {
@@ -377,6 +340,7 @@ impl<'a> IndexRead<'a> {
             })
             .await?;
         }
+        self.pass_bytes = bytes.min(PASS_BYTES + PASS_PLACES * PLACE_BYTES);
         Ok(passed > self.pass_entries_max)
     }
 
@@ -406,11 +370,14 @@ impl<'a> IndexRead<'a> {
     }
 
     /// The next places, in order, each once. Whether there may be more behind them.
-    async fn places(&mut self) -> Result<(Vec<Vec<u8>>, bool), Error> {
-        match self.ordered.clone() {
-            Some(value) => self.seek(&value).await,
-            None => self.pass().await,
-        }
+    async fn places(&mut self, sink: &mut Sink<'_>) -> Result<(Vec<Vec<u8>>, bool), Error> {
+        let Some(value) = self.ordered.clone() else {
+            sink.hold_places(self.pass_bytes)?;
+            return self.pass().await;
+        };
+        let (places, rest) = self.seek(&value).await?;
+        sink.hold_places(places.iter().map(|place| place.len() + PLACE_BYTES).sum())?;
+        Ok((places, rest))
     }
 
     /// What of a place is looked for: the row's, or its partition's.
@@ -424,8 +391,8 @@ impl<'a> IndexRead<'a> {
 
     async fn seek(&mut self, value: &[u8]) -> Result<(Vec<Vec<u8>>, bool), Error> {
         let mut places: Vec<Vec<u8>> = Vec::new();
-        let mut rest = true;
-        while rest && places.len() < self.places_max {
+        let (mut rest, mut bytes) = (true, 0_usize);
+        while rest && places.len() < self.places_max && bytes < SEEK_BYTES {
             let prefix = [&self.probe.storage_id.to_be_bytes(), value].concat();
             let with_prefix = |place: &Vec<u8>| [prefix.as_slice(), place].concat();
             let range = KeyRange {
@@ -450,11 +417,12 @@ impl<'a> IndexRead<'a> {
                     rest = true;
                     return ControlFlow::Break(());
                 }
-                if places.len() == places_max {
+                if places.len() == places_max || bytes >= SEEK_BYTES {
                     rest = true;
                     return ControlFlow::Break(());
                 }
                 same = 0;
+                bytes += target.len();
                 places.push(target.to_vec());
                 ControlFlow::Continue(())
             })
@@ -524,7 +492,7 @@ impl<'a> IndexRead<'a> {
         }
         let mut rest = true;
         while rest {
-            let (places, more) = self.places().await?;
+            let (places, more) = self.places(sink).await?;
             rest = more;
             for place in places {
                 let step = if self.by_partition {
@@ -550,6 +518,7 @@ impl<'a> IndexRead<'a> {
                 }
             }
         }
+        sink.hold_places(0)?;
         if current.is_some_and(|current| !current.is_done) {
             return sink.end_partition();
         }

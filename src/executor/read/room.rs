@@ -1,7 +1,8 @@
 //! What an answer may take in memory while it is built.
 //!
 //! A connection's read begins with what is free for each, and asks its connection's share for more whenever what it holds has outgrown
-//! that. Where there is no more it ends with [`Error::NoRoom`]: its caller lets go of everything, waits, and reads again.
+//! that. Where there is no more it ends with [`Error::NoRoom`]: the connection lets go of the request, waits, and begins it again with what
+//! it was granted ([`Share::hand`]).
 
 use std::sync::Arc;
 
@@ -18,6 +19,8 @@ pub(crate) struct Room<'a> {
     reservations: Vec<Reservation>,
     /// Bytes that it may take now.
     bytes: usize,
+    /// Bytes that a page may have: less is not waited for.
+    page_bytes: usize,
 }
 
 /// What is encoded, with the bytes that are reserved for it as long as it lives.
@@ -33,9 +36,9 @@ impl AsRef<[u8]> for Held {
 }
 
 impl<'a> Room<'a> {
-    /// What is free for an answer of this connection.
-    pub(crate) fn of(share: Option<&'a Arc<Share>>) -> Self {
-        Self {
+    /// What is free for an answer of this connection, and what its request waited for. `page_bytes`: what a page may have.
+    pub(crate) fn of(share: Option<&'a Arc<Share>>, page_bytes: usize) -> Self {
+        let mut room = Self {
             bytes: if share.is_some() {
                 SMALL_ANSWER_BYTES
             } else {
@@ -43,7 +46,13 @@ impl<'a> Room<'a> {
             },
             share,
             reservations: Vec::new(),
+            page_bytes,
+        };
+        if let Some(granted) = share.and_then(|share| share.take_handed()) {
+            room.bytes += granted.bytes();
+            room.reservations.push(granted);
         }
+        room
     }
 
     /// Sees to it that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for growing.
@@ -73,26 +82,12 @@ impl<'a> Room<'a> {
         if wanted <= self.bytes {
             return Ok(());
         }
-        let reserved = share
-            .try_reserve(wanted - self.bytes)
-            .ok_or(Error::NoRoom { bytes: wanted })?;
+        let reserved = share.try_reserve(wanted - self.bytes).ok_or_else(|| Error::NoRoom {
+            bytes: (2 * wanted.max(self.page_bytes)).min(bytes_max),
+        })?;
         self.reservations.push(reserved);
         self.bytes = wanted;
         Ok(())
-    }
-
-    /// Waits until there are so many bytes. Nothing else may be held meanwhile.
-    ///
-    /// # Errors
-    /// [`Error::MemoryInUse`] where they did not come in time.
-    pub(crate) async fn of_waiting(share: Option<&'a Arc<Share>>, bytes: usize) -> Result<Self, Error> {
-        let mut room = Self::of(share);
-        let Some(share) = share else { return Ok(room) };
-        let reserved = share.reserve(bytes.min(share.answer_bytes_max())).await;
-        let reserved = reserved.map_err(|_| Error::MemoryInUse)?;
-        room.bytes += reserved.bytes();
-        room.reservations.push(reserved);
-        Ok(room)
     }
 
     /// The encoded rows, which keep what is reserved for them until they are dropped.

@@ -3,6 +3,8 @@
 //! The source walks partitions and rows; the sink says after each whether it wants more ([`Step`]). When a page is full it notes
 //! the [`Position`] behind the last row that it has taken in.
 
+mod held;
+
 use bytes::Bytes;
 
 use crate::command::{Aggregate, Clustering, Expression, Partitions, Predicate, Read};
@@ -133,6 +135,8 @@ pub(crate) struct Sink<'a> {
     room: Room<'a>,
     /// Bytes of rows in `sorted` or `nearest`.
     aside_bytes: usize,
+    /// Bytes of places that an index read has looked up and not visited yet.
+    places_bytes: usize,
     /// Rows are looked up by their whole keys.
     looks_up: bool,
     /// The partition was begun by a page before.
@@ -198,6 +202,7 @@ impl<'a> Sink<'a> {
             charges,
             room,
             aside_bytes: 0,
+            places_bytes: 0,
         }
     }
 
@@ -575,12 +580,6 @@ impl<'a> Sink<'a> {
         }
         self.count_row();
         self.need_room()
-    }
-
-    /// Asks for what is held now.
-    fn need_room(&mut self) -> Result<(), Error> {
-        let aside = self.aside_bytes;
-        self.room.need(self.out.capacity() + aside, self.out.len() + aside)
     }
 
     fn put_values(&mut self, values: &[Option<Bytes>]) -> Result<(), Error> {

@@ -1,0 +1,94 @@
+//! What a connection does where memory is short: it begins nothing more, keeps requests until there is memory for their answers, and
+//! refuses those that have waited for too long.
+
+use std::sync::Arc;
+use std::task::Context;
+
+use bytes::Bytes;
+use tokio::io::{AsyncRead, AsyncWrite};
+
+use super::super::inflight::Waited;
+use super::super::refusal::refusal;
+use super::super::{Handled, Postponed, incoming};
+use super::Connection;
+use crate::executor;
+use crate::metrics;
+use crate::wire::frame::Header;
+use crate::wire::response::ErrorBody;
+
+/// Bytes of requests in work, per connection, from which on none is begun while memory is short: one or two that are carried out, some fifty
+/// that wait for memory.
+const IN_WORK_WHILE_SHORT_BYTES: usize = 32 * 1024;
+
+impl<S, F> Connection<S, F>
+where
+    S: AsyncRead + AsyncWrite + Unpin,
+    F: Future<Output = Handled> + Send + 'static,
+{
+    /// Whether so much waits for the client that nothing more is begun or read: anything, while memory is short.
+    pub(super) fn is_full(&self) -> bool {
+        let queued = self.encoder.queued();
+        queued >= self.shared.limits.queued_bytes_max || (queued > 0 && self.shared.budget.is_short())
+    }
+
+    /// Whether nothing more is begun or read for now: also where much is in work while memory is short.
+    pub(super) fn is_held_back(&self) -> bool {
+        self.is_full() || (self.in_flight.holds() >= IN_WORK_WHILE_SHORT_BYTES && self.shared.budget.is_short())
+    }
+
+    pub(super) fn note_held(&mut self) {
+        if self.shared.budget.is_short() {
+            self.in_flight.shrink();
+        }
+        let reading = if self.incoming.is_none() {
+            self.decoder.capacity()
+        } else {
+            0
+        };
+        let buffers = self.encoder.capacity() + reading + self.waiting_bytes;
+        let in_flight = self.in_flight.holds() + self.in_flight.spare_bytes();
+        self.held.note(buffers + in_flight, self.encoder.queued());
+    }
+
+    /// Answers a request, or keeps it until there is memory.
+    pub(super) fn handled(&mut self, context: &mut Context<'_>, stream: i16, handled: Handled) {
+        match handled {
+            Handled::Answer(response) => self.answer(context, stream, &response),
+            Handled::NoRoom(postponed) => self.postpone(stream, postponed),
+        }
+    }
+
+    fn postpone(&mut self, stream: i16, postponed: Postponed) {
+        self.shared.admission.begin(postponed.body.len());
+        self.in_flight.wait(stream, Arc::clone(self.held.share()), postponed);
+    }
+
+    /// Begins a request that has waited for memory, or refuses it.
+    pub(super) fn begin_again(
+        &mut self,
+        context: &mut Context<'_>,
+        waited: Waited,
+        work: &impl Fn(Header, Bytes) -> F,
+    ) {
+        let Waited { header, body, granted } = waited;
+        match granted {
+            Ok(granted) => {
+                self.held.share().hand(granted);
+                self.begin(context, header, body, work);
+                drop(self.held.share().take_handed());
+            }
+            Err(_) => {
+                let error = refusal(&executor::Error::MemoryInUse);
+                self.answer(context, header.stream, &error.into());
+            }
+        }
+    }
+
+    /// Refuses the large request of which a part has come: there was no memory for it in time.
+    pub(super) fn refuse_incoming(&mut self, context: &mut Context<'_>) {
+        if let Some(header) = self.decoder.give_up_awaited() {
+            metrics::REQUESTS_OVERLOADED.increment();
+            self.answer(context, header.stream, &ErrorBody::overloaded(incoming::REFUSAL).into());
+        }
+    }
+}
