@@ -205,6 +205,7 @@ impl From<crate::planner::Error> for Error {
             | Planner::UnknownFunction(_)
             | Planner::Call(_)
             | Planner::Result { .. }
+            | Planner::NonCounter { .. }
             | Planner::Unsupported(_) => Self::Invalid(error.to_string()),
         }
     }

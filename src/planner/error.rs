@@ -47,6 +47,14 @@ pub enum Error {
         /// The type of that.
         expected: Box<str>,
     },
+    /// A sum or a difference is assigned to a column that is no counter (code 0x2200).
+    #[error("Invalid operation ({operation}) for non counter column {column}")]
+    NonCounter {
+        /// The column.
+        column: String,
+        /// The assignment.
+        operation: String,
+    },
     /// Only ALLOW FILTERING permits this read (code 0x2200).
     #[error("{FILTERING}")]
     NeedsFiltering,
@@ -87,6 +95,7 @@ impl Error {
             | Self::UnknownFunction(_)
             | Self::Call(_)
             | Self::Result { .. }
+            | Self::NonCounter { .. }
             | Self::NeedsFiltering => true,
             Self::Syntax(_) | Self::Unauthorized(_) | Self::Function { .. } | Self::Unsupported(_) => false,
         }
@@ -98,6 +107,7 @@ impl Error {
             Self::UndefinedColumn { .. } | Self::UnknownFunction(_) | Self::Result { .. } => true,
             Self::Call(error) => is_of_lookup(error),
             Self::Invalid(_)
+            | Self::NonCounter { .. }
             | Self::NeedsFiltering
             | Self::Syntax(_)
             | Self::Unauthorized(_)
@@ -107,7 +117,7 @@ impl Error {
     }
 }
 
-/// Cassandra resolves a cast, an operator and a type that nothing tells later, with the rest of the selection.
+/// Cassandra resolves a cast, and a type that nothing tells, later: with the rest of the selection.
 const fn is_of_lookup(error: &functions::Error) -> bool {
     use functions::Error;
     match error {
@@ -116,10 +126,10 @@ const fn is_of_lookup(error: &functions::Error) -> bool {
         | Error::GenericCount(_)
         | Error::Argument { .. }
         | Error::NoMatch(..)
+        | Error::Operation { .. }
         | Error::Requirement { .. } => true,
         Error::NoMatchingCast(..)
         | Error::Ambiguous(..)
-        | Error::Operation { .. }
         | Error::AmbiguousOperation { .. }
         | Error::AmbiguousNegation
         | Error::Inference(..)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use grammar::ast::Relation;
+use grammar::ast::{Relation, RelationTarget};
 
 use super::error::{Error, invalid};
 use super::index;
@@ -30,6 +30,12 @@ pub(crate) struct Judge<'a, 'b> {
 impl Judge<'_, '_> {
     /// Reads and merges all relations, then judges them.
     pub(crate) fn judge(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
+        let is_custom = |relation: &Relation| matches!(relation.target, RelationTarget::Index(_));
+        if self.kind != Kind::Select && relations.iter().any(is_custom) {
+            return Err(Error::invalid(
+                "Custom index expressions cannot be used in WHERE clauses for UPDATE or DELETE statements",
+            ));
+        }
         let mut found = Restrictions::default();
         for relation in relations {
             self.relation(relation, &mut found)?;

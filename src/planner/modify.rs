@@ -312,15 +312,26 @@ pub(crate) fn update(typer: &mut Typer<'_>, table: &Arc<Table>, update: &ast::Up
     let condition = prepare_condition(typer, table, &update.condition, &update.using)?;
     let conditional = condition.is_conditional();
     let mut operations = Vec::with_capacity(update.assignments.len());
+    let mut sum = None;
     for assignment in &update.assignments {
         let (index, column) = column(table, assigned(assignment).as_str())?;
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
             return invalid!("PRIMARY KEY part {} found in SET part", column.name);
         }
-        operations.push((index, operation::assign(typer, column, assignment)?));
+        match operation::assign(typer, column, assignment) {
+            // Cassandra prepares the sum of a number or a text where a condition has the row read, and refuses it afterwards
+            // (`Operation.Addition.prepare`).
+            Err(error @ Error::NonCounter { .. }) if conditional && is_summable(&column.ty) => {
+                sum.get_or_insert(error);
+            }
+            operation => operations.push((index, operation?)),
+        }
     }
     let only_static = applies_only_to_static(table, &operations, WriteVerb::Update, &condition);
     let restrictions = judge(typer, table, Kind::Update, &update.relations, only_static)?;
+    if let Some(sum) = sum {
+        return Err(sum);
+    }
     let parts = Parts {
         kind: WriteVerb::Update,
         using: &update.using,
@@ -330,6 +341,15 @@ pub(crate) fn update(typer: &mut Typer<'_>, table: &Arc<Table>, update: &ast::Up
         json: None,
     };
     finish(typer, table, parts, only_static, conditional)
+}
+
+/// Whether Cassandra can add to values of this type.
+fn is_summable(ty: &CqlType) -> bool {
+    use Native::{Ascii, Bigint, Counter, Decimal, Double, Float, Int, Smallint, Text, Tinyint, Varint};
+    matches!(
+        ty,
+        CqlType::Native(Ascii | Bigint | Counter | Decimal | Double | Float | Int | Smallint | Text | Tinyint | Varint)
+    )
 }
 
 /// Plans a DELETE.

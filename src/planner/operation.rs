@@ -187,8 +187,16 @@ fn add(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation,
             CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) => {
                 invalid!("Invalid operation ({}) for frozen collection column {name}", text())
             }
-            _ => invalid!("Invalid operation ({}) for non counter column {name}", text()),
+            _ => Err(non_counter(column, text())),
         },
+    }
+}
+
+/// The refusal of a sum or a difference that is assigned to its own column.
+fn non_counter(column: &Column, operation: String) -> Error {
+    Error::NonCounter {
+        column: column.name.clone(),
+        operation,
     }
 }
 
@@ -217,7 +225,7 @@ fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Opera
         ty if value::is_collection(ty) => {
             invalid!("Invalid operation ({}) for frozen collection column {name}", text())
         }
-        _ => invalid!("Invalid operation ({}) for non counter column {name}", text()),
+        _ => Err(non_counter(column, text())),
     }
 }
 

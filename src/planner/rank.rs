@@ -1,75 +1,59 @@
-//! The rank of a fault: when Cassandra finds it, and where it stands.
+//! The rank of a fault: in which of Cassandra's stages it is found, and where it stands.
 //!
 //! A statement with several faults is refused for the one that Cassandra finds first. Its loops go over a statement stage by stage, and
-//! over the parts of a stage in order of writing. So each fault is ranked where it is found, and the least rank wins.
+//! over the parts of a stage in order of writing. So each fault is ranked where it is found, and who knows the loops picks.
 
 use super::error::Error;
 
-/// When Cassandra finds a fault.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+/// When Cassandra finds a fault of a selector.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Stage {
-    /// While the functions of all selectors are resolved (`Selectable.Raw.prepare`).
-    Functions,
-    /// When a selector is made of them (`Selectable.newSelectorFactory`).
-    Selectors,
+    /// While names and functions are resolved (`Selectable.Raw.prepare`).
+    Prepare,
+    /// When a selector is made (`Selectable.newSelectorFactory`).
+    Factory,
 }
 
 /// When and where.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Rank {
     /// When.
     pub(crate) stage: Stage,
-    /// The how manieth part of its stage it is, from 0.
+    /// The how manieth part of its clause it is, from 0.
     pub(crate) place: usize,
 }
 
-/// A fault with its rank.
-#[derive(Debug)]
-pub(crate) struct Ranked {
-    /// Its rank.
-    pub(crate) rank: Rank,
-    /// What is wrong.
-    pub(crate) error: Error,
-}
-
-/// The faults of a clause that may be the first of a statement: one or more.
+/// The faults of a clause that may be the first of a statement, in order of writing: one or more.
 #[derive(Debug)]
 pub(crate) struct Faults {
-    /// Of the least rank so far.
-    first: Ranked,
-    others: Vec<Ranked>,
+    first: (Rank, Error),
+    others: Vec<(Rank, Error)>,
 }
 
 impl Faults {
-    /// Adds a fault to those found so far.
+    /// Adds a fault to those found so far, which stand before it.
     pub(crate) fn add(found: &mut Option<Self>, rank: Rank, error: Error) {
-        let mut fault = Ranked { rank, error };
-        let Some(faults) = found else {
-            let (first, others) = (fault, Vec::new());
-            *found = Some(Self { first, others });
-            return;
-        };
-        if fault.rank < faults.first.rank {
-            std::mem::swap(&mut fault, &mut faults.first);
+        match found {
+            Some(faults) => faults.others.push((rank, error)),
+            None => {
+                *found = Some(Self {
+                    first: (rank, error),
+                    others: Vec::new(),
+                });
+            }
         }
-        faults.others.push(fault);
     }
 
-    /// The fault that Cassandra finds first.
+    /// The fault that a loop finds which takes each part through all stages before the next.
     pub(crate) fn first(self) -> Error {
-        self.first.error
+        self.first.1
     }
 
-    /// The same without taking it.
-    pub(crate) const fn peek(&self) -> &Error {
-        &self.first.error
-    }
-
-    /// The fault that Cassandra finds first if it looks at the parts before `place_end` only.
-    pub(crate) fn first_before(&self, place_end: usize) -> Option<&Error> {
-        let all = std::iter::once(&self.first).chain(&self.others);
-        let seen = all.filter(|fault| fault.rank.place < place_end);
-        seen.min_by_key(|fault| fault.rank).map(|fault| &fault.error)
+    /// The fault that a loop finds which takes only the parts before `place_end` through a stage.
+    pub(crate) fn first_of(&self, stage: Stage, place_end: usize) -> Option<&Error> {
+        let mut all = std::iter::once(&self.first).chain(&self.others);
+        all.find(|(rank, _)| rank.stage == stage && rank.place < place_end)
+            .map(|(_, error)| error)
     }
 }
 
@@ -78,21 +62,20 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_earlier_stage_wins_then_the_earlier_place() {
+    fn stages_and_places_decide() {
         let unknown = |name: &str| Error::UnknownFunction(name.to_owned());
         let mut found = None;
         for (stage, place, name) in [
-            (Stage::Selectors, 0, "cast"),
-            (Stage::Functions, 3, "third"),
-            (Stage::Functions, 2, "second"),
+            (Stage::Factory, 0, "cast"),
+            (Stage::Prepare, 2, "second"),
+            (Stage::Prepare, 3, "third"),
         ] {
             Faults::add(&mut found, Rank { stage, place }, unknown(name));
         }
         let faults = found.unwrap();
-        assert_eq!(faults.first_before(0), None);
-        assert_eq!(faults.first_before(2), Some(&unknown("cast")));
-        assert_eq!(faults.first_before(4), Some(&unknown("second")));
-        assert_eq!(faults.peek(), &unknown("second"));
-        assert_eq!(faults.first(), unknown("second"));
+        assert_eq!(faults.first_of(Stage::Prepare, 2), None);
+        assert_eq!(faults.first_of(Stage::Prepare, 3), Some(&unknown("second")));
+        assert_eq!(faults.first_of(Stage::Factory, 1), Some(&unknown("cast")));
+        assert_eq!(faults.first(), unknown("cast"));
     }
 }

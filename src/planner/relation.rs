@@ -9,7 +9,7 @@ use super::index;
 use super::judge::Judge;
 use super::restriction::{Kind, Operand, Restriction, Restrictions, SliceBound, Test, column, column_at, names};
 use super::term::{Receiver, type_name};
-use super::text::{Joined, RelationText, TermText, quoted, relation_sign};
+use super::text::{Joined, RelationText, TermText, relation_sign};
 use super::value;
 use crate::schema::{Column, ColumnKind};
 use crate::types::{CqlType, Native};
@@ -23,17 +23,9 @@ impl Judge<'_, '_> {
             return invalid!("Cannot use {} with {}", self.kind.name(), relation_sign(operator));
         }
         match &relation.target {
-            RelationTarget::Index(name) if self.kind == Kind::Select => {
+            RelationTarget::Index(name) => {
                 found.custom.push(name.as_str().to_owned());
                 Ok(())
-            }
-            RelationTarget::Index(name) => {
-                invalid!(
-                    "Invalid index name {}: there is no such index on table {}.{}",
-                    quoted(name.as_str()),
-                    self.table.keyspace,
-                    self.table.name
-                )
             }
             _ if operator == Operator::IsNotNull => invalid!("Unsupported restriction: {}", RelationText(relation)),
             RelationTarget::Column(name) => {

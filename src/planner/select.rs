@@ -13,7 +13,7 @@ use super::judge::{Judge, check_filters};
 use super::key::check_partition_key;
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::nearest::{self, NearestPlan};
-use super::rank::Faults;
+use super::rank::Stage;
 use super::restriction::{Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -211,12 +211,13 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
     let limit = limit_term(&select.limit, "[limit]")?;
     let per_partition_limit = limit_term(&select.per_partition_limit, "[per_partition_limit]")?;
-    // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns, where it asks first
-    // whether only those are selected: there it has found columns and functions by then.
+    // Cassandra judges the restrictions before it looks at the selection, but in a table with static columns it first asks whether only
+    // those are selected, and prepares selectors for it. Later it takes each through both stages, as its list of selectors is lazy.
     let selection = match selection::plan(typer, table, select) {
-        Err(faults) if table.has_static() && is_found_with_statics(&faults, table, select) => {
-            return Err(faults.first());
-        }
+        Err(faults) if table.has_static() => match faults.first_of(Stage::Prepare, prepared_first(table, select)) {
+            Some(error) => return Err(error.clone()),
+            None => Err(faults.first()),
+        },
         planned => planned.map_err(|faults| faults.first()),
     };
     let asked = nearest::asked(typer, table, &select.order_by)?;
@@ -318,14 +319,11 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     })
 }
 
-/// Whether Cassandra finds the first fault of a selection while it asks whether only static columns are selected: it looks for a static
-/// column first, and having found one for a column of rows, and goes no further than that (`SelectStatement.selectOnlyStaticColumns`).
-fn is_found_with_statics(faults: &Faults, table: &Table, select: &ast::Select) -> bool {
-    if !faults.peek().is_of_lookup() {
-        return false;
-    }
+/// How many selectors Cassandra prepares to see whether only static columns are selected: it looks for a static column first, and having
+/// found one for a column of rows, and goes no further than that (`SelectStatement.selectOnlyStaticColumns`).
+fn prepared_first(table: &Table, select: &ast::Select) -> usize {
     let ast::Selection::Selectors(selectors) = &select.selection else {
-        return true;
+        return 0;
     };
     let place_of = |wanted: &dyn Fn(ColumnKind) -> bool| {
         selectors.iter().position(|selector| {
@@ -334,13 +332,12 @@ fn is_found_with_statics(faults: &Faults, table: &Table, select: &ast::Select) -
             kinds.into_iter().any(wanted)
         })
     };
-    let of_rows = |kind| matches!(kind, ColumnKind::Clustering | ColumnKind::Regular);
-    let (Some(first_static), Some(first_of_rows)) = (place_of(&|kind| kind == ColumnKind::Static), place_of(&of_rows))
-    else {
-        return true;
-    };
-    let looked_at = first_static.max(first_of_rows) + 1;
-    faults.first_before(looked_at).is_some_and(Error::is_of_lookup)
+    let first_static = place_of(&|kind| kind == ColumnKind::Static);
+    let first_of_rows = place_of(&|kind| matches!(kind, ColumnKind::Clustering | ColumnKind::Regular));
+    match (first_static, first_of_rows) {
+        (Some(first_static), Some(first_of_rows)) => first_static.max(first_of_rows) + 1,
+        _ => selectors.len(),
+    }
 }
 
 /// Whether no clustering or regular column is asked for, and some static one is (`SelectStatement.selectOnlyStaticColumns`).

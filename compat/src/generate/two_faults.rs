@@ -57,7 +57,7 @@ const TABLE: &[Slot] = &[Slot {
 
 const SELECTED: &[Slot] = &[
     Slot {
-        right: &["v", "c1", "s", "w"],
+        right: &["v", "c1", "p2", "w"],
         wrong: &SELECTORS,
     },
     Slot {
@@ -648,7 +648,8 @@ pub(super) fn run(cassandra: &str, target: &str, seed: u64, statements: u64, is_
             continue;
         };
         let counts = |answer: &Value| code_of(answer).is_some_and(|code| code != "0x0000");
-        if ![&one.0, &other.0, &both.0].into_iter().all(counts) {
+        // What is refused in the same words alone says nothing.
+        if ![&one.0, &other.0, &both.0].into_iter().all(counts) || same(&one.0, &other.0) {
             continue;
         }
         compared += 1;

@@ -242,10 +242,14 @@ pub(crate) fn plan(
                 let selected = match reading.select(&item.selector, None) {
                     Ok(selected) => selected,
                     Err(error) => {
-                        let stage = stage(&item.selector);
+                        let stage = if error.is_of_lookup() {
+                            Stage::Prepare
+                        } else {
+                            Stage::Factory
+                        };
                         Faults::add(&mut faults, Rank { stage, place }, error);
                         // Nothing after it is found earlier.
-                        if stage == Stage::Functions {
+                        if stage == Stage::Prepare {
                             break;
                         }
                         continue;
@@ -287,17 +291,6 @@ pub(crate) fn plan(
         selected: reading.selected,
         late: reading.late,
     })
-}
-
-/// When Cassandra finds what is wrong with a selector: of a cast, and of the write time or the like, of a column only after it has
-/// resolved the functions of all selectors.
-fn stage(selector: &Selector) -> Stage {
-    match selector {
-        Selector::Metadata { of, .. } | Selector::Cast { selector: of, .. } if matches!(**of, Selector::Column(_)) => {
-            Stage::Selectors
-        }
-        _ => Stage::Functions,
-    }
 }
 
 /// Plans a function in GROUP BY as the last thing of a plan; the place of the clustering column that it is called on.
