@@ -191,8 +191,13 @@ impl Clock {
     pub fn ahead_of_machine_micros(&self) -> i64 {
         match &self.0 {
             Source::Movable(movable) => {
-                let machine = movable.started_micros.saturating_add(movable.machine_micros());
-                movable.wall_micros().saturating_sub(machine)
+                // From one reading of the machine's clock: two would differ by the time between them.
+                let machine = movable.machine_micros();
+                let stopped = movable.stopped_micros.load(Ordering::SeqCst);
+                let passed = if stopped == i64::MIN { machine } else { stopped };
+                let moved = passed.saturating_add(movable.moved_micros.load(Ordering::SeqCst));
+                let reset = movable.reset_micros.load(Ordering::SeqCst);
+                moved.saturating_sub(reset).saturating_sub(machine)
             }
             Source::System { .. } | Source::Manual { .. } => 0,
         }
@@ -535,6 +540,16 @@ mod tests {
         clock.advance(Duration::from_secs(2));
         clock.set_wall_by(-3_000_000);
         assert_eq!((clock.wall_seconds(), clock.monotonic()), (4, Duration::from_secs(2)));
+    }
+
+    #[test]
+    fn a_running_clock_is_ahead_exactly_as_far_as_it_was_moved() {
+        let clock = Clock::movable();
+        assert!((0..100_000).all(|_| clock.ahead_of_machine_micros() == 0));
+        clock.advance(Duration::from_secs(60));
+        assert!((0..100_000).all(|_| clock.ahead_of_machine_micros() == 60_000_000));
+        clock.reset_wall();
+        assert!((0..100_000).all(|_| clock.ahead_of_machine_micros() == 0));
     }
 
     #[test]
