@@ -62,6 +62,7 @@ mod test_server;
 pub mod throughput;
 pub mod token;
 pub mod types;
+pub mod views;
 pub mod wire;
 
 pub use test_server::TestServer;

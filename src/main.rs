@@ -13,9 +13,10 @@ use helenus::cli::{self, backups, warnings};
 use helenus::clock::Clock;
 use helenus::config::{Config, LogFormat, Origin, SECRETS, SETTINGS, Setting, Values, variable};
 use helenus::permissions;
-use helenus::server::admin::{client, print};
+use helenus::server::admin::client;
 use helenus::server::log::HumanFields;
 use helenus::server::run::{Running, THREAD_STACK_BYTES};
+use helenus::views::print;
 use tokio::signal::unix::{SignalKind, signal};
 
 /// Values are made by one thread and freed by another, which the C library's allocator is slow at. For the program only: a test

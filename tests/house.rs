@@ -35,6 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("permissions", &[]),
     ("tasks", &["metrics"]),
     ("backup", &["permissions"]),
+    ("views", &["schema", "types", "executor", "metrics", "throughput"]),
     ("types", &[]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
@@ -111,6 +112,12 @@ const NEVER: &[(&str, &str)] = &[("server", "storage")];
 const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
         "executor",
+        "views",
+        4,
+        "the front end shows views: SELECT, the source of what the server knows, the definitions at the opening; until it has a room",
+    ),
+    (
+        "executor",
         "storage",
         37,
         "`partition::store` re-exports it: the executor builds keys and reads cells until hosted partitions take rows by key",
@@ -179,6 +186,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
     (
         "src/storage/engine/slate.rs",
         "the committer: closing its store awaits its end",
+    ),
+    (
+        "src/storage/engine/slate/judge.rs",
+        "a read that may panic: awaited at once",
     ),
     (
         "src/storage/engine/fjall.rs",
@@ -348,6 +359,36 @@ fn the_runner_owns_every_task() {
         gone.is_empty(),
         "these start nothing any more; take them off the list: {gone:?}"
     );
+}
+
+#[test]
+fn a_figure_is_named_in_one_file() {
+    let golden = fs::read_to_string(root().join("src/views/golden/figures.txt")).unwrap();
+    let texts: Vec<(String, String)> = Imports::of(&root().join("src"))
+        .files()
+        .map(|file| {
+            (
+                file.name.clone(),
+                fs::read_to_string(root().join("src").join(&file.name)).unwrap(),
+            )
+        })
+        .collect();
+    let mut families = 0;
+    for line in golden.lines().filter(|line| line.contains(" | ")) {
+        let family = line.split(" | ").nth(2).unwrap();
+        let Some((kind, name)) = family.split_once(' ') else {
+            continue;
+        };
+        if kind == "label" || name.contains(' ') || line.ends_with("meaning") {
+            continue;
+        }
+        families += 1;
+        let definition = format!(".{kind}(\"{name}\")");
+        let files = texts.iter().filter(|(_, text)| text.contains(&definition));
+        let files: Vec<&String> = files.map(|(file, _)| file).collect();
+        assert_eq!(files.len(), 1, "{definition} stands in {files:?}");
+    }
+    assert!(families > 30, "{families}");
 }
 
 /// A crate of these files, each its module's path and its text.

@@ -32,10 +32,10 @@ use super::request::Request;
 use super::shape::shape;
 use crate::clock::Clock;
 use crate::consistency::WriteKind;
+use crate::executor::shown::ThrottleShown;
 use crate::metrics;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
-use crate::schema::node::ThrottleShown;
 use crate::throughput::{
     Account, Charges, PartitionRef, Refusal, RequestUnits, Stage, activity_id, admit_all, retry_after_millis,
 };

@@ -161,6 +161,8 @@ pub(crate) struct Catalog {
     leftovers: Leftovers,
     /// Runs what goes on in the background.
     pub(crate) tasks: Tasks,
+    /// Adds the system tables that are not Cassandra's.
+    define: fn(&mut Schema),
 }
 
 impl std::fmt::Debug for Catalog {
@@ -526,7 +528,7 @@ impl Catalog {
         let durable = self.stores.make_durable(self.stores.main()).await;
         durable.map_err(|error| Error::Server(error.to_string()))?;
         let mut found = Found::read(self.stores.main()).await?;
-        let schema = schema_of(found.records, self.rules)?;
+        let schema = schema_of(found.records, self.rules, self.define)?;
         let mut partitions = partitions_at_open(&schema, &found.partitions, &self.stores)?;
         changing.next_storage_id = changing
             .next_storage_id

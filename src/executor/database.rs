@@ -44,10 +44,11 @@ use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
 use crate::planner::{self, Plan, ddl};
 use crate::profile::Profile;
 use crate::profile::Rules;
-use crate::schema::node::{Live, NodeInfo};
+use crate::schema::node::NodeInfo;
 use crate::schema::{Schema, StorageId, system};
 use crate::tasks::Tasks;
 use crate::throughput::Charges;
+use crate::views::live::Live;
 
 pub use self::options::{ClockRules, Options};
 

@@ -1,9 +1,8 @@
-//! What the database knows of itself: the figures of the admin port and of the tables in `system_views` and `system_cosmos`.
+//! The figures of the services, for the room `views`: each method gathers one kind at one moment.
 
 use std::collections::BTreeMap;
 use std::net::IpAddr;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use super::admission::shown::{budget_of, throughput};
 use super::catalog::{Catalog, Snapshot};
@@ -13,12 +12,13 @@ use super::ledger::Ledger;
 use super::logical::{LogicalPartitions, printed_key};
 use super::watch::Watch;
 use crate::clock::Clock;
-use crate::metrics::{self, AccessFigures, Statements};
-use crate::partition::{Nodes, Stores};
-use crate::schema::node::{
-    AccessLatency, AccountShown, BatchPartitions, Cache, HotKey, LargePartition, Live, NodeInfo,
-    PhysicalPartition as ShownPartition, Replica as ShownReplica, ReplicaLag, ThroughputShown, ViewFigures,
+use crate::executor::shown::{
+    AccessLatency, AccountShown, HotKey, IndexBuild, LargePartition, LoggedRequest, Replica as ShownReplica,
+    ReplicaLag, ThrottleShown, ThroughputShown,
 };
+use crate::metrics::{Access, Statements};
+use crate::partition::{Nodes, Stores};
+use crate::schema::node::NodeInfo;
 use crate::schema::{StorageId, Table, system};
 use crate::throughput::{PartitionRef, RequestUnits};
 
@@ -27,7 +27,7 @@ const HOT_KEYS_MAX: usize = 100;
 
 /// The services whose figures are shown.
 #[derive(Clone, Copy)]
-pub(super) struct Figures<'a> {
+pub(crate) struct Figures<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) stores: &'a Stores,
     pub(super) watch: &'a Watch,
@@ -93,12 +93,13 @@ impl<'a> Figures<'a> {
         Arc::clone(&self.catalog.load())
     }
 
-    fn statements(&self) -> &'a Statements {
+    /// Statements by kind and by table.
+    pub(crate) fn statements(&self) -> &'a Statements {
         &self.watch.statements
     }
 
     /// What the stores did, together.
-    pub(super) fn store_figures(&self) -> StoreFigures {
+    pub(crate) fn store_figures(&self) -> StoreFigures {
         let mut sum = StoreFigures::default();
         for (_, store) in self.stores.all() {
             let figures = store.figures();
@@ -112,7 +113,7 @@ impl<'a> Figures<'a> {
 
     /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
     /// as it was counted ([`Counts::count_small`]).
-    pub(super) fn partitions(&self) -> Vec<PartitionFigures> {
+    pub(crate) fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();
         let mut figures = Vec::new();
         let now = self.clock.monotonic();
@@ -147,12 +148,12 @@ impl<'a> Figures<'a> {
     }
 
     /// Request units charged since the server started, metadata included.
-    pub(super) fn request_units(&self) -> RequestUnits {
+    pub(crate) fn request_units(&self) -> RequestUnits {
         self.ledger.meter.spent().total()
     }
 
     /// Request units charged to each table and view since the server started, by keyspace and name.
-    pub(super) fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
+    pub(crate) fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
         let by_table = self.ledger.meter.spent().by_table();
         let snapshot = self.snapshot();
         let units = |table: &Arc<Table>| {
@@ -162,85 +163,29 @@ impl<'a> Figures<'a> {
         snapshot.schema.stored_tables().map(units).collect()
     }
 
-    /// What a table of `system_cosmos` shows.
-    pub(super) fn cosmos_rows(&self, view: &str, live: &mut Live) {
-        match view {
-            "partitions" => live.partitions = self.shown_partitions(),
-            "tables" => {
-                live.partitions = self.shown_partitions();
-                let units = self.table_request_units().into_iter();
-                live.table_units = units
-                    .filter(|(keyspace, ..)| !system::is_name(keyspace))
-                    .map(|(keyspace, table, units)| (keyspace, table, units.as_f64()))
-                    .collect();
-            }
-            "hot_keys" => live.hot_keys = self.hot_keys(),
-            "largest_partitions" => live.largest_partitions = self.largest_partitions(),
-            "throughput" | "partition_throughput" => live.throughput = self.throughput(),
-            "throttles" => live.throttles = self.ledger.admission.throttles(),
-            "replicas" => live.replicas = self.replicas(),
-            "request_log" => {
-                let host = self.seen.first().map(|node| node.host_id).unwrap_or_default();
-                live.requests = self.ledger.meter.log().shown(host);
-            }
-            _ => {}
-        }
+    /// Statements that did not get their request units at once, oldest first.
+    pub(crate) fn throttles(&self) -> Vec<ThrottleShown> {
+        self.ledger.admission.throttles()
     }
 
-    /// What a table of `system_views` needs to know of figures.
-    pub(super) fn view_figures(&self, view: &str) -> ViewFigures {
-        let mut figures = ViewFigures::default();
-        let statements = self.statements();
-        let count = |number: &AtomicU64| number.load(Ordering::Relaxed);
-        match view {
-            "coordinator_read_latency" => figures.latencies = self.latencies(|table| &table.reads),
-            "coordinator_scan_latency" => figures.latencies = self.latencies(|table| &table.scans),
-            "coordinator_write_latency" => figures.latencies = self.latencies(|table| &table.writes),
-            "disk_usage" => figures.disk_usage = self.disk_usage(),
-            "caches" => {
-                let store = self.store_figures();
-                figures.row_cache = Some(Cache {
-                    capacity_bytes: store.row_cache_bytes_max,
-                    size_bytes: store.row_cache_bytes,
-                    hits: store.row_cache_hits,
-                    requests: store.row_cache_hits + store.row_cache_misses,
-                });
-            }
-            "cql_metrics" => {
-                figures.prepared_executed = count(&statements.prepared);
-                figures.regular_executed = statements.executed().saturating_sub(figures.prepared_executed);
-                figures.prepared_evicted = metrics::STATEMENTS_EVICTED.value();
-            }
-            "batch_metrics" => {
-                let kinds = [
-                    ("partitions_per_counter_batch", &statements.counter_batch_partitions),
-                    ("partitions_per_logged_batch", &statements.logged_batch_partitions),
-                    ("partitions_per_unlogged_batch", &statements.unlogged_batch_partitions),
-                ];
-                figures.batches = kinds
-                    .map(|(name, partitions)| {
-                        let partitions = partitions.load();
-                        BatchPartitions {
-                            name,
-                            p50: partitions.quantile(0.5),
-                            p99: partitions.quantile(0.99),
-                            p999: partitions.quantile(0.999),
-                            max: partitions.max(),
-                        }
-                    })
-                    .to_vec();
-            }
-            _ => {}
-        }
-        figures
+    /// The request log, oldest first.
+    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
+        let host = self.seen.first().map(|node| node.host_id).unwrap_or_default();
+        self.ledger.meter.log().shown(host)
     }
 
-    fn latencies(&self, of: impl Fn(&metrics::TableFigures) -> &AccessFigures) -> Vec<AccessLatency> {
+    /// Indexes that are being built.
+    pub(crate) fn index_builds(&self) -> Vec<IndexBuild> {
+        self.catalog.indexes.builds()
+    }
+
+    /// How long statements took that access tables in one way, by table.
+    pub(crate) fn latencies(&self, access: Access) -> Vec<AccessLatency> {
         let now = self.clock.monotonic();
         let snapshot = self.snapshot();
         let latency = |table: &Arc<Table>| {
             let known = self.statements().known_table(table.id.as_u128());
-            let figures = known.as_deref().map(&of);
+            let figures = known.as_deref().map(|known| known.of(access));
             let times = figures.map(|figures| figures.latency.load()).unwrap_or_default();
             AccessLatency {
                 keyspace: table.keyspace.clone(),
@@ -255,7 +200,8 @@ impl<'a> Figures<'a> {
         snapshot.schema.stored_tables().map(latency).collect()
     }
 
-    fn disk_usage(&self) -> Vec<(String, String, u64)> {
+    /// Keyspace, table, bytes of keys and values.
+    pub(crate) fn disk_usage(&self) -> Vec<(String, String, u64)> {
         let snapshot = self.snapshot();
         let usage = |table: &Arc<Table>| {
             let bytes = snapshot.partitions(table).ok()?.bytes(table.storage_id).bytes;
@@ -265,12 +211,12 @@ impl<'a> Figures<'a> {
     }
 
     /// What tables and keyspaces may spend, by keyspace and table.
-    pub(super) fn throughput(&self) -> Vec<ThroughputShown> {
+    pub(crate) fn throughput(&self) -> Vec<ThroughputShown> {
         throughput(&self.snapshot(), &self.catalog.offers, self.clock.monotonic())
     }
 
     /// The largest logical partitions that are known, the largest first.
-    pub(super) fn largest_partitions(&self) -> Vec<LargePartition> {
+    pub(crate) fn largest_partitions(&self) -> Vec<LargePartition> {
         let snapshot = self.snapshot();
         let stored = snapshot.schema.stored_tables();
         let tables: BTreeMap<StorageId, &Table> = stored.map(|table| (table.storage_id, table.as_ref())).collect();
@@ -278,7 +224,7 @@ impl<'a> Figures<'a> {
     }
 
     /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.
-    pub(super) fn hot_keys(&self) -> Vec<HotKey> {
+    pub(crate) fn hot_keys(&self) -> Vec<HotKey> {
         let snapshot = self.snapshot();
         let users = snapshot.schema.stored_tables();
         let users = users.filter(|table| !system::is_name(&table.keyspace));
@@ -299,31 +245,8 @@ impl<'a> Figures<'a> {
         shown.collect()
     }
 
-    /// The physical partitions of users' tables and views, as `system_cosmos.partitions` shows them.
-    fn shown_partitions(&self) -> Vec<ShownPartition> {
-        let users = self.partitions().into_iter();
-        let users = users.filter(|partition| !system::is_name(&partition.keyspace));
-        let mut shown: Vec<ShownPartition> = users
-            .map(|partition| ShownPartition {
-                keyspace: partition.keyspace,
-                table: partition.table,
-                id: partition.id,
-                epoch: partition.epoch,
-                lower: partition.lower,
-                upper: partition.upper,
-                bytes: partition.bytes,
-                rows: partition.rows,
-                request_units_per_second: partition.per_second.as_f64(),
-                store: partition.store,
-                request_units: partition.request_units.as_f64(),
-            })
-            .collect();
-        shown.sort_by(|a, b| (&a.keyspace, &a.table, a.lower).cmp(&(&b.keyspace, &b.table, b.lower)));
-        shown
-    }
-
-    /// The replicas of users' tables and views, as `system_cosmos.replicas` shows them.
-    fn replicas(&self) -> Vec<ShownReplica> {
+    /// The replicas of users' tables and views, by table, partition and number.
+    pub(crate) fn replicas(&self) -> Vec<ShownReplica> {
         let snapshot = self.snapshot();
         let mut shown = Vec::new();
         for keyspace in snapshot

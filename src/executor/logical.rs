@@ -38,11 +38,11 @@ use super::sweep::partition::sweep_partition;
 use super::write::clock::WriteClock;
 use super::{Error, storage_read};
 use crate::clock::Clock;
+use crate::executor::shown::LargePartition;
 use crate::guardrails::Level;
 use crate::guardrails::Threshold;
 use crate::partition::store::{Batch, Space, Store, Sweep, key};
 use crate::partition::{Gauges, PhysicalPartition};
-use crate::schema::node::LargePartition;
 use crate::schema::{Schema, StorageId, Table};
 
 use self::count::{Counted, count};

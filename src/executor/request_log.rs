@@ -27,8 +27,8 @@ use super::receipt::{ChargeReceipt, Executed};
 use super::request::Request;
 use super::shape::shape;
 use super::watch::kind_of;
+use crate::executor::shown::LoggedRequest;
 use crate::metrics::StatementKind;
-use crate::schema::node::LoggedRequest;
 use crate::schema::{Table, system};
 use crate::throughput::RequestUnits;
 

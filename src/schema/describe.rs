@@ -10,8 +10,7 @@ use bytes::Bytes;
 use grammar::ast::{Describe, DescribeTarget, QualifiedName};
 
 use super::node::NodeInfo;
-use super::views::encode;
-use super::{Keyspace, Schema, Table, View, create, system};
+use super::{Keyspace, Schema, Table, View, create, encode, system};
 use crate::types::{CqlType, Native, quoted};
 
 /// The keyspace and table that the columns of a DESCRIBE are said to be of.

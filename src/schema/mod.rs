@@ -6,7 +6,7 @@
 //! ```text
 //! system::base()  ──►  Schema  ──planner::ddl──►  Schema  ──►  record::changes ──► the catalog's bytes
 //!      ▲                  │                                              │
-//! definitions.tsv         ├─► views::rows (rows of the system tables)    └─► record::load at the next start
+//! definitions.tsv         ├─► the room `views` (system tables)           └─► record::load at the next start
 //!                         └─► describe::describe (CQL that makes it again)
 //! ```
 //!
@@ -20,6 +20,7 @@ pub mod analysis;
 pub mod cosmos;
 mod create;
 pub mod describe;
+pub(crate) mod encode;
 pub mod index;
 pub mod names;
 pub mod node;
@@ -27,7 +28,6 @@ pub mod record;
 pub mod system;
 pub mod typename;
 mod version;
-pub mod views;
 pub mod words;
 
 use std::collections::BTreeMap;

@@ -1,4 +1,5 @@
-//! The system keyspaces, made at start from `system/definitions.tsv` (Cassandra's) and `system/own.tsv` (what only we have).
+//! The system keyspaces, made at start from `system/definitions.tsv`: those of Cassandra. The tables of `system_cosmos`, which Cassandra
+//! does not have, are added by the room that makes their rows ([`add_table`]).
 //!
 //! ```text
 //! keyspace  name  class | virtual  replication_factor | -
@@ -23,7 +24,6 @@ use super::{
 };
 
 const DEFINITIONS: &str = include_str!("system/definitions.tsv");
-const OWN: &str = include_str!("system/own.tsv");
 
 /// The keyspace of what Cassandra has no tables for.
 pub const COSMOS: &str = "system_cosmos";
@@ -33,7 +33,7 @@ pub const USER_STORAGE_ID_MIN: StorageId = 1024;
 
 static BASE: LazyLock<Schema> = LazyLock::new(read);
 
-/// The schema in which only the system keyspaces are.
+/// The schema in which only the system keyspaces are, those of Cassandra with their tables.
 #[must_use]
 pub fn base() -> Schema {
     BASE.clone()
@@ -45,7 +45,7 @@ pub fn is_name(keyspace: &str) -> bool {
     BASE.keyspaces.contains_key(keyspace)
 }
 
-/// Whether nobody may change anything in it: each node has its own.
+/// Whether no statement may change it: each node has its own.
 #[must_use]
 pub fn is_local(keyspace: &str) -> bool {
     matches!(keyspace, "system" | "system_schema") || is_virtual(keyspace)
@@ -137,7 +137,7 @@ fn read() -> Schema {
     let mut schema = Schema::default();
     let mut keyspace: Option<Keyspace> = None;
     let mut storage_id = 0;
-    for line in DEFINITIONS.lines().chain(OWN.lines()) {
+    for line in DEFINITIONS.lines() {
         let fields: Vec<&str> = line.split('\t').collect();
         let field = |index: usize| fields.get(index).copied().unwrap_or_default();
         if field(0) == "keyspace" {
@@ -180,8 +180,27 @@ fn read() -> Schema {
     schema
         .keyspaces
         .extend(keyspace.map(|done| (done.name.clone(), Arc::new(done))));
+    let own = keyspace_of(COSMOS, "virtual", "-");
+    schema.keyspaces.insert(own.name.clone(), Arc::new(own));
     schema.version = version::version_of(schema.digest);
     schema
+}
+
+/// Adds a virtual table to a system keyspace: `columns` are (kind, name, type as CQL writes it), those of the key first. Nothing happens
+/// where there is no such keyspace.
+pub fn add_table(schema: &mut Schema, keyspace: &str, name: &str, comment: &str, columns: &[(&str, &str, &str)]) {
+    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values());
+    let ids = tables.map(|table| table.storage_id);
+    let storage_id = ids.filter(|id| *id < USER_STORAGE_ID_MIN).max().unwrap_or_default() + 1;
+    let Some(keyspace) = schema.keyspaces.get_mut(keyspace) else {
+        return;
+    };
+    let keyspace = Arc::make_mut(keyspace);
+    let mut table = table_of(keyspace, &["table", name, "0", "0", "0", "-", comment], storage_id);
+    for (kind, name, ty) in columns {
+        add_column(&mut table, kind, name, ty);
+    }
+    keyspace.tables.insert(table.name.clone(), Arc::new(table));
 }
 
 fn keyspace_of(name: &str, class: &str, factor: &str) -> Keyspace {

@@ -28,6 +28,7 @@ use crate::clock::Clock;
 use crate::metrics;
 use crate::partition::nodes::{NODES, Up};
 use crate::profile::Profile;
+use crate::views::live::Load;
 use crate::wire::response::{Event, StatusChange};
 
 /// After an error of accept, which often is «too many open files», how long nothing is accepted.
@@ -324,23 +325,6 @@ pub(super) fn node_address(first: SocketAddr, node: usize) -> Option<SocketAddr>
     let [a, b, c, d] = ip.octets();
     let d = d.checked_add(u8::try_from(node).ok()?)?;
     (!ip.is_unspecified()).then(|| SocketAddr::from(([a, b, c, d], first.port())))
-}
-
-/// How much a server has to do.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Load {
-    /// Connections open.
-    pub connections: usize,
-    /// Requests in work that wait for something, as writes do for the disk.
-    pub in_flight: usize,
-    /// Bytes of their bodies.
-    pub in_flight_bytes: usize,
-    /// Bytes of answers, buffers and requests of all connections.
-    pub memory_bytes: usize,
-    /// The most that answers may make of them.
-    pub memory_bytes_max: usize,
-    /// Answers and large requests that wait for such bytes.
-    pub memory_waiting: usize,
 }
 
 /// A server that listens. [`Server::drain`] stops it; dropping it stops it at once.

@@ -46,7 +46,7 @@ pub use auth::{AUTHENTICATOR_CLASS, Credentials};
 pub use events::{Events, Subscription};
 pub use handshake::{COSMOS_CQL_VERSION, CQL_VERSION};
 pub use limits::Limits;
-pub use listener::{Bound, Load, Options, Server, StartError, TlsIdentity, TlsOptions};
+pub use listener::{Bound, Options, Server, StartError, TlsIdentity, TlsOptions};
 pub use requests::{ChargePayload, Requests};
 pub use session::{Session, Startup};
 pub use tls::{Certificates, Looked, TlsError};

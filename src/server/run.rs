@@ -18,7 +18,8 @@ use crate::partition::faults::PlanError;
 use crate::partition::{nodes, store};
 use crate::permissions;
 use crate::profile::Profile;
-use crate::schema::node::{Client, Live, NodeInfo, Peer};
+use crate::schema::node::{NodeInfo, Peer};
+use crate::views::live::{Client, Facts, Live};
 
 /// Time between looks whether data can still be read.
 const LOST_CHECK_INTERVAL: Duration = Duration::from_millis(500);
@@ -114,14 +115,8 @@ impl Running {
         let requests = Arc::new(requests.with_charge_payload(config.charge_payload));
         let events = Arc::new(Events::default());
         let server = bound.serve(&requests, Arc::clone(&events), clock.clone());
-        let (sessions, settings) = (server.sessions(), config.settings.clone());
-        let who_knows_prepared = Arc::downgrade(&requests);
-        database.set_live_source(Box::new(move || Live {
-            clients: sessions().iter().map(|session| client(session)).collect(),
-            settings: settings.clone(),
-            prepared_statements: who_knows_prepared.upgrade().map_or(0, |requests| requests.prepared().0),
-            ..Live::default()
-        }));
+        let facts = facts(config, &server, login_required, &clock);
+        database.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
         let token = match &config.admin_token {
             Some(token) => token.clone(),
             None => identity::draw_token()?,
@@ -129,17 +124,10 @@ impl Running {
         let admin_token = admin.is_some().then(|| token.clone());
         let admin = admin.map(|bound| {
             bound.serve(Source {
+                database: Arc::clone(&database),
+                clock,
                 events: Arc::clone(&events),
                 token,
-                database: Arc::clone(&database),
-                requests: Arc::clone(&requests),
-                load: Box::new(server.load()),
-                clock,
-                addresses: server.addresses().to_vec(),
-                tls_addresses: server.tls_addresses().to_vec(),
-                login_required,
-                data: config.data.clone(),
-                durability: config.durability.clone(),
             })
         });
         jobs::spawn(config, &database, certificates.as_ref());
@@ -372,6 +360,44 @@ fn connections_possible() -> usize {
         );
     }
     possible
+}
+
+/// What does not change while the server runs.
+fn facts(config: &Config, server: &Server, login_required: bool, clock: &Clock) -> Facts {
+    let texts = |addresses: &[SocketAddr]| addresses.iter().map(ToString::to_string).collect();
+    Facts {
+        addresses: texts(server.addresses()),
+        tls_addresses: texts(server.tls_addresses()),
+        login_required,
+        data: config.data.clone(),
+        durability: config.durability.clone(),
+        started_seconds: clock.wall_seconds(),
+    }
+}
+
+/// What only the server knows, for views. It may outlive the server.
+fn live_source(
+    config: &Config,
+    server: &Server,
+    requests: &Arc<Requests>,
+    facts: Arc<Facts>,
+    clock: Clock,
+) -> executor::LiveSource {
+    let (sessions, load, started) = (server.sessions(), server.load(), clock.monotonic());
+    let (settings, requests) = (Arc::new(config.settings.clone()), Arc::downgrade(requests));
+    Box::new(move || {
+        let prepared = requests.upgrade().map(|requests| requests.prepared());
+        let (prepared, prepared_bytes) = prepared.unwrap_or_default();
+        Live {
+            clients: sessions().iter().map(|session| client(session)).collect(),
+            settings: Arc::clone(&settings),
+            prepared,
+            prepared_bytes,
+            load: load(),
+            uptime: clock.monotonic().saturating_sub(started),
+            facts: Arc::clone(&facts),
+        }
+    })
 }
 
 /// A connection as `system_views.clients` shows it.

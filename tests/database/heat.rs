@@ -8,8 +8,9 @@ use crate::support::{Client, printed};
 use helenus::config::{Config, Values};
 use helenus::executor::{PartitionLimits, PartitionSizes, QueryParams, SessionState};
 use helenus::partition::HeatLimits;
-use helenus::server::admin::{client, print};
+use helenus::server::admin::client;
 use helenus::throughput::RequestUnits;
+use helenus::views::print;
 
 const LIMITS: HeatLimits = HeatLimits {
     units_per_second_max: RequestUnits::whole(100),
@@ -165,10 +166,17 @@ async fn status_tells_the_keys_that_stand_out() {
     let everything = tokio::task::spawn_blocking(move || client::everything(admin).unwrap())
         .await
         .unwrap();
-    let (hot, large) = (&everything.keys.hot[0], &everything.keys.largest[0]);
-    assert_eq!((hot.partition_key.as_str(), hot.requests), ("'large'", 10));
-    assert_eq!((large.partition_key.as_str(), large.is_watched), ("'large'", true));
-    assert!(large.bytes > 80_000 && large.share.unwrap() > 0.3, "{large:?}");
+    let (hot, large) = (&everything["keys"]["hot"][0], &everything["keys"]["largest"][0]);
+    assert_eq!(
+        (&hot["partition_key"], &hot["requests"]),
+        (&"'large'".into(), &10.into())
+    );
+    assert_eq!(
+        (&large["partition_key"], &large["is_watched"]),
+        (&"'large'".into(), &true.into())
+    );
+    let (bytes, share) = (large["bytes"].as_u64().unwrap(), large["share"].as_f64().unwrap());
+    assert!(bytes > 80_000 && share > 0.3, "{large:?}");
     let text = print::text(&everything);
     assert!(text.contains("\nhot key") && text.contains("\nlarge key"), "{text}");
     server.stop().await.unwrap();

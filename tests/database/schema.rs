@@ -16,10 +16,11 @@ use helenus::command::{ChangeKind, ChangeTarget, SchemaContext, SchemaOutcome};
 use helenus::planner::ddl::{self, DdlError};
 use helenus::planner::{self, Plan};
 use helenus::schema::describe::{DescribeError, Description, describe};
-use helenus::schema::node::{Live, NodeInfo};
-use helenus::schema::views::{self, Sources, Wanted};
+use helenus::schema::node::NodeInfo;
 use helenus::schema::{ColumnKind, Schema, record, system};
 use helenus::types::{CqlType, Native};
+use helenus::views::live::Live;
+use helenus::views::{self, Sources, Wanted};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -498,12 +499,8 @@ fn system_tables_are_defined_as_cassandras() {
 
 fn rows(session: &Session, keyspace: &str, table: &str, key: Option<&[Bytes]>) -> Vec<BTreeMap<String, Option<Bytes>>> {
     let live = Live::default();
-    let sources = Sources {
-        schema: &session.schema,
-        node: &session.node,
-        live: &live,
-        token: |bytes| helenus::token::Token::of(bytes).value(),
-    };
+    let token = |bytes: &[u8]| helenus::token::Token::of(bytes).value();
+    let sources = Sources::of_schema(&session.schema, &session.node, &live, token);
     let definition = session.schema.table(keyspace, table).unwrap();
     let rows = views::rows(
         definition,

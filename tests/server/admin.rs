@@ -12,10 +12,11 @@ use std::process::{Command, Stdio};
 use std::time::Duration;
 
 use crate::raw::Client;
+use crate::shapes::{Keys, Kind, Partitions, Statements, Status, Table, Tables};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
 use helenus::executor::{AnswerKind, QueryParams, SessionState};
-use helenus::server::admin::report::{Kind, Readiness, Statements, Status, Table};
+use helenus::server::admin::report::Readiness;
 use helenus::server::admin::{CONNECTIONS_MAX, FIRST_BYTE_WITHIN, client};
 use helenus::wire::Version;
 
@@ -351,12 +352,12 @@ async fn json_tells_tables_partitions_and_statements() {
     assert_eq!((status.uptime_seconds, status.connections.open), (90, 1));
     assert!(status.commits.groups.count > 20 && status.commits.batches >= status.commits.groups.count);
     assert_eq!(status.host_id, server.database().node().host_id.to_string());
-    let tables: helenus::server::admin::report::Tables = get_json(admin, "/api/tables");
+    let tables: Tables = get_json(admin, "/api/tables");
     let table: &Table = tables.tables.iter().find(|table| table.keyspace == "ks").unwrap();
     assert_eq!((table.table.as_str(), table.rows, table.partitions), ("t", 20, 1));
     assert_eq!((table.reads.count, table.scans.count, table.writes.count), (1, 1, 21));
     assert!(!table.is_system && tables.total == tables.tables.len() && tables.total > 1);
-    let partitions: helenus::server::admin::report::Partitions = get_json(admin, "/api/partitions");
+    let partitions: Partitions = get_json(admin, "/api/partitions");
     let partition = partitions
         .partitions
         .iter()
@@ -364,6 +365,8 @@ async fn json_tells_tables_partitions_and_statements() {
         .unwrap();
     assert_eq!((partition.lower.as_str(), partition.rows), ("-9223372036854775808", 20));
     assert_eq!(partition.replicas_alive, 4);
+    let keys: Keys = get_json(admin, "/api/keys");
+    assert_eq!(keys.hot[0].keyspace, "ks");
     let statements: Statements = get_json(admin, "/api/statements");
     let of = |name: &str| statements.kinds.iter().find(|kind: &&Kind| kind.kind == name).unwrap();
     assert_eq!(
@@ -381,7 +384,7 @@ async fn json_tells_tables_partitions_and_statements() {
         &["DROP TABLE ks.t", "CREATE TABLE ks.t (a int PRIMARY KEY)"],
     )
     .await;
-    let tables: helenus::server::admin::report::Tables = get_json(admin, "/api/tables");
+    let tables: Tables = get_json(admin, "/api/tables");
     let table = tables.tables.iter().find(|table| table.keyspace == "ks").unwrap();
     assert_eq!((table.rows, table.writes.count), (0, 0));
     server.stop().await.unwrap();

@@ -15,6 +15,7 @@ mod record;
 mod replicas;
 mod security;
 mod serve;
+mod shapes;
 #[expect(dead_code, reason = "the tests of the database use more of it")]
 #[path = "../support/mod.rs"]
 mod support;

@@ -4,8 +4,8 @@ use std::time::Duration;
 
 use crate::executor::catalog::Snapshot;
 use crate::executor::offers::{Offer, Offers};
+use crate::executor::shown::{AccountShown, ThroughputShown};
 use crate::partition::TablePartitions;
-use crate::schema::node::{AccountShown, ThroughputShown};
 use crate::schema::{Table, Throughput, system};
 use crate::throughput::{Account, Footing, autoscale_current};
 

@@ -90,8 +90,13 @@ impl Found {
 }
 
 /// The schema of these records, with the system keyspaces of the profile.
-pub(super) fn schema_of(records: Vec<(Vec<u8>, Bytes)>, rules: Rules) -> Result<Schema, Error> {
+pub(super) fn schema_of(
+    records: Vec<(Vec<u8>, Bytes)>,
+    rules: Rules,
+    define: fn(&mut Schema),
+) -> Result<Schema, Error> {
     let mut schema = record::load(records).map_err(|error| Error::Server(error.to_string()))?;
+    define(&mut schema);
     if rules.profile.is_cosmos() {
         system::show_as_cosmos(&mut schema);
     }
@@ -107,7 +112,7 @@ pub(crate) struct Unfinished {
 }
 
 impl Catalog {
-    /// Reads the catalog of a store; makes one in an empty store. Logged batches are written again next, then
+    /// Reads the catalog of a store; makes one in an empty store. `define` adds the system tables that are not Cassandra's. Logged batches are written again next, then
     /// [`Catalog::remove_leftovers`] is due.
     ///
     /// # Errors
@@ -118,7 +123,7 @@ impl Catalog {
         mut random: fastrand::Rng,
         data_centers: Vec<(String, usize)>,
         offers: Offers,
-        rules: Rules,
+        (rules, define): (Rules, fn(&mut Schema)),
         (timestamps, tasks): (WriteClock, Tasks),
     ) -> Result<(Self, Unfinished), Error> {
         let (recorded, unfinished_stores) = Box::pin(leftovers::open_stores(&stores)).await?;
@@ -127,7 +132,7 @@ impl Catalog {
         if let Some(micros) = found.last_ballot {
             timestamps.found_ballot(micros);
         }
-        let schema = schema_of(found.records, rules)?;
+        let schema = schema_of(found.records, rules, define)?;
         let next_storage_id = found
             .next_storage_id
             .unwrap_or(system::USER_STORAGE_ID_MIN)
@@ -210,6 +215,7 @@ impl Catalog {
             moving: Mutex::default(),
             leftovers,
             tasks,
+            define,
         };
         catalog.open_indexes(&schema, found.indexes).await?;
         let unfinished = Unfinished {

@@ -29,6 +29,7 @@ use crate::profile::{Account, Profile, Rules};
 use crate::schema::node::NodeInfo;
 use crate::tasks::Tasks;
 use crate::throughput::Coefficients;
+use crate::views;
 
 /// How a database is opened.
 #[derive(Clone)]
@@ -122,7 +123,7 @@ impl Options {
             random,
             data_centers,
             offers,
-            rules,
+            (rules, views::define),
             (write_clock.clone(), tasks.clone()),
         )
         .await;

@@ -18,10 +18,10 @@ use super::super::value;
 use super::Database;
 use super::Request;
 use crate::command::{Clustering, Partitions, Read, ResultColumn, Value};
-use crate::schema::node::Live;
-use crate::schema::{describe, system, views};
+use crate::schema::{describe, system};
 use crate::throughput::Charges;
 use crate::token::Token;
+use crate::views::{self, live::Live};
 
 impl Database {
     pub(super) async fn select(
@@ -123,24 +123,19 @@ impl Database {
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
-        // What only the server knows stands in one keyspace, and drivers read the others much more often.
-        let mut live = Live::default();
-        if select.table.keyspace == "system_views" {
-            live = self.ask_server();
-            live.figures = self.figures().view_figures(&select.table.name);
-        }
-        live.index_builds = self.catalog.indexes.builds();
-        if select.table.keyspace == system::COSMOS {
-            if select.table.name == "request_log" {
-                live.clients = self.ask_server().clients;
-            }
-            self.figures().cosmos_rows(&select.table.name, &mut live);
-        }
+        // Drivers read the other keyspaces, which show nothing of the server, much more often.
+        let shows_server = matches!(select.table.keyspace.as_str(), "system_views" | system::COSMOS);
+        let live = if shows_server {
+            self.ask_server()
+        } else {
+            Live::default()
+        };
         let sources = views::Sources {
             schema: &request.snapshot.schema,
             node: self.seen_by(request.session.node),
             live: &live,
             token: |key| Token::of(key).value(),
+            figures: Some(self.figures()),
         };
         let one_key: Option<Vec<Bytes>> = match &select.partitions {
             Partitions::Keys(keys) => match keys.as_slice() {

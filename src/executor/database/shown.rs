@@ -1,12 +1,14 @@
-//! Figures of a database, for the admin port and the virtual tables.
+//! Views of a database: what they are made of, and figures for callers in the same process.
 
 use std::sync::Arc;
 
 use super::super::figures::{Figures, PartitionFigures, StoreFigures};
 use super::Database;
+use crate::executor::shown::{HotKey, LargePartition, ThroughputShown};
 use crate::metrics::Statements;
-use crate::schema::node::{HotKey, LargePartition, ThroughputShown};
 use crate::throughput::RequestUnits;
+use crate::token::Token;
+use crate::views::Sources;
 
 impl Database {
     pub(super) fn figures(&self) -> Figures<'_> {
@@ -22,6 +24,18 @@ impl Database {
             clock: &self.clock,
             row_cache_bytes_max: self.row_cache_bytes_max,
         }
+    }
+
+    /// Makes a view of this moment, as clients of the first node see it.
+    pub(crate) fn show<T>(&self, of: impl FnOnce(Sources<'_>) -> T) -> T {
+        let (schema, live) = (self.schema(), self.ask_server());
+        of(Sources {
+            schema: &schema,
+            node: self.node(),
+            live: &live,
+            token: |key| Token::of(key).value(),
+            figures: Some(self.figures()),
+        })
     }
 
     /// Statements by kind and by table.

@@ -32,8 +32,8 @@ use bytes::Bytes;
 use tokio::sync::Semaphore;
 use uuid::Uuid;
 
+use crate::executor::shown::IndexBuild;
 use crate::schema::StorageId;
-use crate::schema::node::IndexBuild;
 
 /// Builds that run at once; more wait.
 const BUILDS_MAX: usize = 2;

@@ -35,7 +35,7 @@ pub(super) fn guard(shared: &Shared, request: &Request) -> Option<Response> {
     }
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if given.is_none_or(|given| !is_equal(given, shared.gatherer.admin_token().as_bytes())) {
+    if given.is_none_or(|given| !is_equal(given, shared.source.token.as_bytes())) {
         let why = "Changes need the header `Authorization: Bearer TOKEN`; the token is in the file helenus.server of the data directory, \
                    in the record of --ready-json, or what --admin-token sets";
         return Some(refuse(StatusCode::UNAUTHORIZED, why));

@@ -1,12 +1,10 @@
-//! Asking another server's admin port: as much HTTP as `helenus status` needs. Blocks.
+//! Asks another server's admin port: as much HTTP as `helenus status` needs. Blocks.
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
 use std::time::Duration;
 
-use serde::de::DeserializeOwned;
-
-use super::report::Everything;
+use serde_json::{Value, json};
 
 /// How long each step may take.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -14,10 +12,10 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
-/// Why nothing was learnt.
+/// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
-    /// Nobody answers.
+    /// No answer.
     #[error("no answer from the admin port {address}: {source}")]
     Io {
         /// Which.
@@ -38,7 +36,7 @@ pub enum ClientError {
 /// Asks for one page. Gives the status and the body.
 ///
 /// # Errors
-/// Nobody answers, or not in HTTP.
+/// No answer, or none in HTTP.
 pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError> {
     let io = |source| ClientError::Io { address, source };
     let strange = |what: &str| ClientError::Strange {
@@ -69,7 +67,8 @@ pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError
     Ok((status, body.to_owned()))
 }
 
-fn json<T: DeserializeOwned>(address: SocketAddr, path: &str) -> Result<T, ClientError> {
+/// The JSON of one page.
+fn page(address: SocketAddr, path: &str) -> Result<Value, ClientError> {
     let strange = |what: String| ClientError::Strange { address, what };
     match get(address, path)? {
         (200, body) => serde_json::from_str(&body).map_err(|error| strange(format!("{path}: {error}"))),
@@ -77,15 +76,12 @@ fn json<T: DeserializeOwned>(address: SocketAddr, path: &str) -> Result<T, Clien
     }
 }
 
-/// Asks for everything that `helenus status` prints.
+/// Asks for everything that `helenus status` prints: the answers of the routes, by their last names.
 ///
 /// # Errors
-/// Nobody answers, or something else than an admin port.
-pub fn everything(address: SocketAddr) -> Result<Everything, ClientError> {
-    Ok(Everything {
-        status: json(address, "/api/status")?,
-        tables: json(address, "/api/tables")?,
-        partitions: json(address, "/api/partitions")?,
-        keys: json(address, "/api/keys")?,
-    })
+/// No answer, or something else than an admin port.
+pub fn everything(address: SocketAddr) -> Result<Value, ClientError> {
+    let (status, tables) = (page(address, "/api/status")?, page(address, "/api/tables")?);
+    let (partitions, keys) = (page(address, "/api/partitions")?, page(address, "/api/keys")?);
+    Ok(json!({ "status": status, "tables": tables, "partitions": partitions, "keys": keys }))
 }

@@ -80,7 +80,7 @@ fn shown(clock: &Clock) -> Response {
 }
 
 pub(super) async fn show(State(shared): Shape) -> Response {
-    shown(shared.gatherer.clock())
+    shown(&shared.source.clock)
 }
 
 pub(super) async fn change(State(shared): Shape, request: Request) -> Response {
@@ -96,7 +96,7 @@ fn admit(shared: &Shared, request: &Request) -> Result<(), Refusal> {
     if let Some(refused) = guard(shared, request) {
         return Err(Box::new(refused));
     }
-    if !shared.gatherer.clock().is_movable() {
+    if !shared.source.clock.is_movable() {
         let why = "Only a server with its data in memory can be moved in time or reset: dates in the future would stay in data that is kept";
         return Err(refuse_boxed(StatusCode::CONFLICT, why));
     }
@@ -104,7 +104,7 @@ fn admit(shared: &Shared, request: &Request) -> Result<(), Refusal> {
 }
 
 async fn apply(shared: &Shared, change: Change) -> Result<Response, Refusal> {
-    let clock = shared.gatherer.clock();
+    let clock = &shared.source.clock;
     let now_ms = clock.wall_micros().div_euclid(1000);
     let by_ms = match (change.advance_ms, change.set_ms) {
         (Some(_), Some(_)) => {
@@ -131,7 +131,7 @@ async fn apply(shared: &Shared, change: Change) -> Result<Response, Refusal> {
     if change.mode == Some(Mode::Running) {
         clock.run();
     }
-    let database = shared.gatherer.database();
+    let database = &shared.source.database;
     database.nodes().follow_time();
     if let Err(error) = database.sweep().await {
         tracing::warn!(%error, "the sweep after a move of the clock failed");
@@ -147,8 +147,8 @@ pub(super) async fn start_over(State(shared): Shape, request: Request) -> Respon
             None => Keep::Nothing,
             Some(Kept::Schema) => Keep::Schema,
         };
-        let (database, clock) = (shared.gatherer.database(), shared.gatherer.clock());
-        let done = reset(database, shared.gatherer.events(), clock, keep).await;
+        let (database, clock) = (&shared.source.database, &shared.source.clock);
+        let done = reset(database, &shared.source.events, clock, keep).await;
         done.map_err(|error| refuse_boxed(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
         Ok(shown(clock))
     };

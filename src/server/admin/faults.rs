@@ -21,7 +21,7 @@ const PLAN_BYTES_MAX: usize = 256 * 1024;
 
 /// The plan in force.
 pub(super) async fn show(State(shared): Shape) -> Response {
-    json(&shared.gatherer.database().nodes().report())
+    json(&shared.source.database.nodes().report())
 }
 
 /// Puts a plan in force.
@@ -43,7 +43,7 @@ pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
         return refuse(StatusCode::PAYLOAD_TOO_LARGE, "A plan has at most 256 KiB");
     };
     let text = String::from_utf8_lossy(&body);
-    let nodes = shared.gatherer.database().nodes();
+    let nodes = shared.source.database.nodes();
     match read(&text).and_then(|plan| nodes.set_plan(plan)) {
         Ok(()) => {
             tracing::info!("a fault plan was put in force through the admin port");
@@ -58,7 +58,7 @@ pub(super) async fn clear(State(shared): Shape, request: Request) -> Response {
     if let Some(refused) = guard(&shared, &request) {
         return refused;
     }
-    let nodes = shared.gatherer.database().nodes();
+    let nodes = shared.source.database.nodes();
     nodes.clear();
     json(&nodes.report())
 }

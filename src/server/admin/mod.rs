@@ -4,8 +4,8 @@
 //! GET /livez            200 «ok»: the process answers; a line for each background task that panicked since the start.
 //!                       503 when data can no longer be read, and the process is about to end
 //! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
-//! GET /metrics          Prometheus's text format (prometheus.rs)
-//! GET /api/status       the whole server in one object (report.rs)
+//! GET /metrics          Prometheus's text format; it and the next five come from the room `views`
+//! GET /api/status       the whole server in one object
 //! GET /api/statements   by kind, and errors by code
 //! GET /api/tables       sizes and latencies by table
 //! GET /api/partitions   physical partitions with range, size, replicas
@@ -31,10 +31,7 @@ mod changes;
 pub mod client;
 mod clock;
 mod faults;
-mod gather;
 mod places;
-pub mod print;
-mod prometheus;
 pub mod report;
 
 use std::net::{IpAddr, SocketAddr};
@@ -57,14 +54,14 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use gather::Gatherer;
-pub use gather::Source;
 use places::{Places, Stage};
 
-use super::StartError;
-use crate::executor::Probe;
+use super::{Events, StartError};
+use crate::clock::Clock;
+use crate::executor::{Database, Probe};
 use crate::metrics;
 use crate::metrics::exposition;
+use crate::views::{api, prometheus};
 
 /// Connections at once: a scraper, a probe, a few people. Above it a new connection takes the place of one that says nothing; it is
 /// closed at once where all of them have asked.
@@ -84,6 +81,25 @@ pub const READY_WITHIN: Duration = Duration::from_secs(3);
 
 /// After an error of accept, how long nothing is accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// The parts of a server that the admin port uses.
+pub struct Source {
+    /// The database.
+    pub database: Arc<Database>,
+    /// Time.
+    pub clock: Clock,
+    /// Where changes of the schema are announced.
+    pub events: Arc<Events>,
+    /// The token that a request must have to change something.
+    pub token: String,
+}
+
+impl std::fmt::Debug for Source {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        // Without the token.
+        formatter.debug_struct("Source").finish_non_exhaustive()
+    }
+}
 
 /// An address that is taken, not served yet.
 #[derive(Debug)]
@@ -109,7 +125,7 @@ impl AdminBound {
     pub fn serve(self, source: Source) -> Admin {
         let stopping = Arc::new(AtomicBool::new(false));
         let state = Arc::new(Shared {
-            gatherer: Gatherer::new(source),
+            source,
             stopping: Arc::clone(&stopping),
             own_hosts_only: self.address.ip().is_loopback(),
         });
@@ -155,7 +171,7 @@ impl Admin {
 
 /// What all requests see.
 struct Shared {
-    gatherer: Gatherer,
+    source: Source,
     stopping: Arc<AtomicBool>,
     own_hosts_only: bool,
 }
@@ -211,30 +227,19 @@ async fn serve(socket: TcpStream, router: Router) {
 }
 
 fn router(shared: Arc<Shared>) -> Router {
-    Router::new()
+    let figures = api::ROUTES.into_iter().fold(Router::new(), |router, route| {
+        let answer = async move |State(shared): Shape| {
+            if route.shows_sizes {
+                shared.source.database.count_partitions().await;
+            }
+            json(&shared.source.database.show(route.answer))
+        };
+        router.route(route.path, get(answer))
+    });
+    figures
         .route("/livez", get(live))
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
-        .route(
-            "/api/status",
-            get(async |State(shared): Shape| json(&counted(&shared).await.status())),
-        )
-        .route(
-            "/api/statements",
-            get(async |State(shared): Shape| json(&shared.gatherer.statements())),
-        )
-        .route(
-            "/api/tables",
-            get(async |State(shared): Shape| json(&counted(&shared).await.tables())),
-        )
-        .route(
-            "/api/partitions",
-            get(async |State(shared): Shape| json(&counted(&shared).await.partitions())),
-        )
-        .route(
-            "/api/keys",
-            get(async |State(shared): Shape| json(&shared.gatherer.keys())),
-        )
         .route("/api/faults", get(faults::show).post(faults::set).delete(faults::clear))
         .route("/api/clock", get(clock::show).post(clock::change))
         .route("/api/reset", post(clock::start_over))
@@ -278,19 +283,17 @@ fn is_own_host(host: &str) -> bool {
     name.eq_ignore_ascii_case("localhost") || bare.parse::<IpAddr>().is_ok()
 }
 
-/// Who gathers figures, once what physical partitions hold is counted.
-async fn counted(shared: &Shared) -> &gather::Gatherer {
-    shared.gatherer.database().count_partitions().await;
-    &shared.gatherer
-}
-
 async fn scrape(State(shared): Shape) -> Response {
-    text(exposition::CONTENT_TYPE, prometheus::render(counted(&shared).await))
+    shared.source.database.count_partitions().await;
+    text(
+        exposition::CONTENT_TYPE,
+        shared.source.database.show(prometheus::render),
+    )
 }
 
 async fn live(State(shared): Shape) -> Response {
     const PLAIN: &str = "text/plain; charset=utf-8";
-    let database = shared.gatherer.database();
+    let database = &shared.source.database;
     match database.lost() {
         None => {
             let panics = database.tasks().panics().into_iter();
@@ -311,7 +314,7 @@ async fn ready(State(shared): Shape) -> Response {
     } else {
         let mut probe = Probe::default();
         // One limit for all stores: the probe holds which have answered by then.
-        let is_late = timeout(READY_WITHIN, shared.gatherer.database().probe(&mut probe))
+        let is_late = timeout(READY_WITHIN, shared.source.database.probe(&mut probe))
             .await
             .is_err();
         for store in &probe.stores {

@@ -5,31 +5,31 @@ use std::net::IpAddr;
 use bytes::{BufMut, Bytes, BytesMut};
 use uuid::Uuid;
 
-pub(in crate::schema) fn text(value: &str) -> Bytes {
+pub(crate) fn text(value: &str) -> Bytes {
     Bytes::copy_from_slice(value.as_bytes())
 }
 
-pub(super) fn int(value: i32) -> Bytes {
+pub(crate) fn int(value: i32) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 
-pub(super) fn bigint(value: i64) -> Bytes {
+pub(crate) fn bigint(value: i64) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 
-pub(super) fn double(value: f64) -> Bytes {
+pub(crate) fn double(value: f64) -> Bytes {
     Bytes::copy_from_slice(&value.to_be_bytes())
 }
 
-pub(super) fn boolean(value: bool) -> Bytes {
+pub(crate) fn boolean(value: bool) -> Bytes {
     Bytes::from_static(if value { &[1] } else { &[0] })
 }
 
-pub(super) fn uuid(value: Uuid) -> Bytes {
+pub(crate) fn uuid(value: Uuid) -> Bytes {
     Bytes::copy_from_slice(value.as_bytes())
 }
 
-pub(super) fn inet(value: IpAddr) -> Bytes {
+pub(crate) fn inet(value: IpAddr) -> Bytes {
     match value {
         IpAddr::V4(address) => Bytes::copy_from_slice(&address.octets()),
         IpAddr::V6(address) => Bytes::copy_from_slice(&address.octets()),
@@ -46,7 +46,7 @@ fn put(into: &mut BytesMut, value: &Bytes) {
 }
 
 /// A list; also a set whose elements stand in its order.
-pub(in crate::schema) fn list(elements: &[Bytes]) -> Bytes {
+pub(crate) fn list(elements: &[Bytes]) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_i32(length(elements.len()));
     for element in elements {
@@ -56,7 +56,7 @@ pub(in crate::schema) fn list(elements: &[Bytes]) -> Bytes {
 }
 
 /// A map whose entries stand in the order of its keys.
-pub(in crate::schema) fn map(entries: &[(Bytes, Bytes)]) -> Bytes {
+pub(crate) fn map(entries: &[(Bytes, Bytes)]) -> Bytes {
     let mut bytes = BytesMut::new();
     bytes.put_i32(length(entries.len()));
     for (key, value) in entries {
@@ -67,7 +67,7 @@ pub(in crate::schema) fn map(entries: &[(Bytes, Bytes)]) -> Bytes {
 }
 
 /// `map<text, text>`
-pub(super) fn text_map<'a>(entries: impl IntoIterator<Item = (&'a String, &'a String)>) -> Bytes {
+pub(crate) fn text_map<'a>(entries: impl IntoIterator<Item = (&'a String, &'a String)>) -> Bytes {
     let mut entries: Vec<(Bytes, Bytes)> = entries
         .into_iter()
         .map(|(key, value)| (text(key), text(value)))
@@ -77,13 +77,13 @@ pub(super) fn text_map<'a>(entries: impl IntoIterator<Item = (&'a String, &'a St
 }
 
 /// `list<text>`
-pub(super) fn text_list<'a>(elements: impl IntoIterator<Item = &'a str>) -> Bytes {
+pub(crate) fn text_list<'a>(elements: impl IntoIterator<Item = &'a str>) -> Bytes {
     let elements: Vec<Bytes> = elements.into_iter().map(text).collect();
     list(&elements)
 }
 
 /// `set<text>`
-pub(super) fn text_set<'a>(elements: impl IntoIterator<Item = &'a str>) -> Bytes {
+pub(crate) fn text_set<'a>(elements: impl IntoIterator<Item = &'a str>) -> Bytes {
     let mut elements: Vec<Bytes> = elements.into_iter().map(text).collect();
     elements.sort();
     elements.dedup();

@@ -1,0 +1,84 @@
+//! The admin port's JSON: a route for each list of figures. Names are part of the interface: they are added, never renamed.
+
+use serde_json::{Value, json};
+
+use super::cosmos::{hot_keys, largest_partitions, partitions, tables};
+use super::figure::{self, Figure};
+use super::server::{self, Server};
+use super::statements;
+use super::view::Sources;
+
+/// Most rows that one answer lists: some 4 MB.
+const LISTED_MAX: usize = 10_000;
+
+/// A route.
+pub(crate) struct Route {
+    pub(crate) path: &'static str,
+    pub(crate) answer: fn(Sources<'_>) -> Value,
+    /// Whether it shows what physical partitions hold, which has to be counted before.
+    pub(crate) shows_sizes: bool,
+}
+
+/// All routes of figures.
+pub(crate) const ROUTES: [Route; 5] = [
+    Route {
+        path: "/api/status",
+        answer: status,
+        shows_sizes: true,
+    },
+    Route {
+        path: "/api/statements",
+        answer: of_statements,
+        shows_sizes: false,
+    },
+    Route {
+        path: "/api/tables",
+        answer: |sources| {
+            let all = tables::all(sources);
+            json!({ "total": all.len(), "tables": list(tables::FIGURES, &all) })
+        },
+        shows_sizes: true,
+    },
+    Route {
+        path: "/api/partitions",
+        answer: |sources| {
+            let all = sources.of_services(|figures| figures.partitions());
+            json!({ "total": all.len(), "partitions": list(partitions::FIGURES, &all) })
+        },
+        shows_sizes: true,
+    },
+    Route {
+        path: "/api/keys",
+        answer: |sources| {
+            let hot = sources.of_services(|figures| figures.hot_keys());
+            let largest = sources.of_services(|figures| figures.largest_partitions());
+            json!({ "hot": list(hot_keys::FIGURES, &hot), "largest": list(largest_partitions::FIGURES, &largest) })
+        },
+        shows_sizes: false,
+    },
+];
+
+fn list<R>(figures: &'static [Figure<R>], rows: &[R]) -> Vec<Value> {
+    rows.iter()
+        .take(LISTED_MAX)
+        .map(|row| figure::json(figures, row))
+        .collect()
+}
+
+fn status(sources: Sources<'_>) -> Value {
+    let mut status = figure::json(server::FIGURES, &Server::of(sources));
+    if let Some(status) = status.as_object_mut() {
+        status.insert("statements".to_owned(), of_statements(sources));
+    }
+    status
+}
+
+fn of_statements(sources: Sources<'_>) -> Value {
+    let mut errors = statements::errors();
+    errors.retain(|error| error.count > 0);
+    json!({
+        "kinds": list(statements::KINDS, &statements::kinds(sources)),
+        "errors": list(statements::ERRORS, &errors),
+        "prepared": figure::json(statements::PREPARED, &statements::prepared(sources)),
+    })
+}

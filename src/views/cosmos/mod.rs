@@ -1,0 +1,26 @@
+//! `system_cosmos`: what Cassandra has no tables for.
+
+mod common;
+pub(super) mod hot_keys;
+pub(super) mod largest_partitions;
+mod partition_throughput;
+pub(super) mod partitions;
+mod replicas;
+mod request_log;
+pub(super) mod tables;
+mod throttles;
+mod throughput;
+
+use super::view::View;
+
+pub(super) const VIEWS: &[View] = &[
+    hot_keys::VIEW,
+    largest_partitions::VIEW,
+    partition_throughput::VIEW,
+    partitions::VIEW,
+    replicas::VIEW,
+    request_log::VIEW,
+    tables::VIEW,
+    throttles::VIEW,
+    throughput::VIEW,
+];

@@ -1,0 +1,108 @@
+//! `helenus status` for people: the JSON of the admin port, printed by the lists that stand below the figures.
+
+use std::fmt::Write;
+
+use serde_json::Value;
+
+use super::cosmos::{hot_keys, largest_partitions, partitions, tables};
+use super::printed::{Line, Printed, Row};
+use super::{server, statements};
+use crate::schema::system;
+
+/// Rows of each table that are printed; the JSON has all.
+const ROWS_MAX: usize = 50;
+
+/// Keys that are printed of each kind.
+const KEYS_MAX: usize = 10;
+
+/// Everything as text, lines of at most some 110 characters. `everything`: the answers of the routes by their last names.
+#[must_use]
+pub fn text(everything: &Value) -> String {
+    let everything = Row(everything);
+    let mut out = String::new();
+    for Line(name, show) in server::LINES {
+        if let Some(text) = show(&Row(everything.get("status"))) {
+            let _ = match *name {
+                "" => writeln!(out, "{text}"),
+                name => writeln!(out, "{name:<14}{text}"),
+            };
+        }
+    }
+    let rows = |path: &str| everything.get(path).as_array().map(Vec::as_slice).unwrap_or_default();
+    let is_users = |row: &&Value| !system::is_name(&Row(row).text("keyspace"));
+    let occurred = |row: &&Value| Row(row).count("latency.count") > 0;
+    let kinds = rows("status.statements.kinds").iter().filter(occurred);
+    table(&mut out, statements::PRINTED_KINDS, kinds);
+    table(&mut out, statements::PRINTED_ERRORS, rows("status.statements.errors"));
+    table(&mut out, tables::PRINTED, rows("tables.tables").iter().filter(is_users));
+    table(
+        &mut out,
+        partitions::PRINTED,
+        rows("partitions.partitions").iter().filter(is_users),
+    );
+    table(&mut out, hot_keys::PRINTED, rows("keys.hot").iter().take(KEYS_MAX));
+    table(
+        &mut out,
+        largest_partitions::PRINTED,
+        rows("keys.largest").iter().take(KEYS_MAX),
+    );
+    out
+}
+
+/// A table with its names above. Nothing if there are no rows.
+fn table<'a>(out: &mut String, columns: &[Printed], rows: impl IntoIterator<Item = &'a Value>) {
+    let cells = |row: &Value| -> Vec<String> { columns.iter().map(|column| (column.show)(&Row(row))).collect() };
+    let mut rows: Vec<Vec<String>> = rows.into_iter().map(cells).collect();
+    if rows.is_empty() {
+        return;
+    }
+    let more = rows.len().saturating_sub(ROWS_MAX);
+    rows.truncate(ROWS_MAX);
+    rows.insert(0, columns.iter().map(|column| column.name.to_owned()).collect());
+    let width = |place: usize| {
+        let cells = rows.iter().filter_map(|row| row.get(place));
+        cells.map(|cell| cell.chars().count()).max().unwrap_or(0)
+    };
+    let widths: Vec<usize> = (0..columns.len()).map(width).collect();
+    out.push('\n');
+    for row in &rows {
+        let mut line = String::new();
+        for ((column, cell), width) in columns.iter().zip(row).zip(&widths) {
+            let _ = if column.is_left {
+                write!(line, "{cell:<width$}  ")
+            } else {
+                write!(line, "{cell:>width$}  ")
+            };
+        }
+        out.push_str(line.trim_end());
+        out.push('\n');
+    }
+    if more > 0 {
+        let _ = writeln!(out, "… and {more} more, which --json has");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn columns_stand_below_each_other() {
+        const COLUMNS: &[Printed] = &[
+            Printed::left("name", |row| row.text("name")),
+            Printed::right("count", |row| row.text("count")),
+        ];
+        let mut out = String::new();
+        let rows = [
+            json!({"name": "a", "count": 1}),
+            json!({"name": "longer", "count": 100_000}),
+        ];
+        table(&mut out, COLUMNS, &rows);
+        assert_eq!(out, "\nname     count\na            1\nlonger  100000\n");
+        let mut out = String::new();
+        table(&mut out, COLUMNS, &vec![json!({}); 60]);
+        assert!(out.ends_with("… and 10 more, which --json has\n"));
+    }
+}

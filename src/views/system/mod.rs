@@ -1,0 +1,18 @@
+//! `system`. Tables of what we do not have (hints, paxos, compactions, ranges in transfer …) are empty.
+
+mod built_views;
+mod index_info;
+mod local;
+mod peers;
+mod peers_v2;
+mod tokens;
+
+use super::view::View;
+
+pub(super) const VIEWS: &[View] = &[
+    built_views::VIEW,
+    index_info::VIEW,
+    local::VIEW,
+    peers::VIEW,
+    peers_v2::VIEW,
+];

@@ -1,0 +1,33 @@
+//! `system_schema.tables`.
+
+use super::super::cells::Cells;
+use super::super::view::{Rows, View};
+use super::shared::{named, with_options};
+use crate::schema::Table;
+use crate::schema::encode::{text_set, uuid};
+
+pub(in crate::views) const VIEW: View = View {
+    keyspace: "system_schema",
+    name: "tables",
+    own: None,
+    rows: Rows::Of(|schema, asked| {
+        asked.of_keyspaces(schema, false, |keyspace| {
+            asked.tables(keyspace).into_iter().map(table_row).collect()
+        })
+    }),
+};
+
+fn table_row(table: &Table) -> Cells {
+    let mut flags = Vec::new();
+    if !table.compact_storage {
+        flags.push("compound");
+    } else if table.clustering_count > 0 {
+        flags.push("dense");
+    }
+    if table.is_counter {
+        flags.push("counter");
+    }
+    with_options(named(table), &table.options)
+        .set("flags", text_set(flags))
+        .set("id", uuid(table.id))
+}

@@ -1,0 +1,132 @@
+//! What a file of a virtual table is made of: its declaration, its sources, its rows in the making.
+
+use std::sync::Arc;
+
+use super::cells::Cells;
+use super::figure::Column;
+use super::live::Live;
+use crate::executor::Figures;
+use crate::schema::node::NodeInfo;
+use crate::schema::{Keyspace, Schema, Table};
+
+/// Everything that views are made of, at one moment.
+#[derive(Clone, Copy)]
+pub struct Sources<'a> {
+    /// What is defined.
+    pub schema: &'a Schema,
+    /// The nodes.
+    pub node: &'a NodeInfo,
+    /// What only the server knows.
+    pub live: &'a Live,
+    /// The partitioner: bytes of a partition key → its place on the ring.
+    pub token: fn(&[u8]) -> i64,
+    /// The services; `None`: there is only a schema, and tables of figures are empty.
+    pub(crate) figures: Option<Figures<'a>>,
+}
+
+impl<'a> Sources<'a> {
+    /// A schema without a database.
+    #[must_use]
+    pub const fn of_schema(schema: &'a Schema, node: &'a NodeInfo, live: &'a Live, token: fn(&[u8]) -> i64) -> Self {
+        Self {
+            schema,
+            node,
+            live,
+            token,
+            figures: None,
+        }
+    }
+
+    /// Rows that come from the services.
+    pub(super) fn of_services<T>(&self, of: impl FnOnce(Figures<'a>) -> Vec<T>) -> Vec<T> {
+        self.figures.map(of).unwrap_or_default()
+    }
+}
+
+/// A virtual table.
+pub(super) struct View {
+    pub(super) keyspace: &'static str,
+    pub(super) name: &'static str,
+    /// `None`: Cassandra's, which the schema defines.
+    pub(super) own: Option<Own>,
+    pub(super) rows: Rows,
+}
+
+/// How the rows of a view are made.
+pub(super) enum Rows {
+    /// All of them.
+    All(fn(Sources<'_>) -> Vec<Cells>),
+    /// Those of one keyspace or one table, where the caller asks for one.
+    Of(fn(&Schema, Asked<'_>) -> Vec<Cells>),
+}
+
+/// The definition of a table that Cassandra does not have.
+pub(super) struct Own {
+    pub(super) comment: &'static str,
+    pub(super) columns: fn() -> Vec<Column>,
+    /// Whether it shows what physical partitions hold, which has to be counted before.
+    pub(super) shows_sizes: bool,
+}
+
+impl View {
+    pub(super) const fn of(keyspace: &'static str, name: &'static str, rows: fn(Sources<'_>) -> Vec<Cells>) -> Self {
+        Self {
+            keyspace,
+            name,
+            own: None,
+            rows: Rows::All(rows),
+        }
+    }
+}
+
+/// The keyspace and the table that the caller wants; `None`: all.
+#[derive(Clone, Copy)]
+pub(super) struct Asked<'a> {
+    pub(super) keyspace: Option<&'a str>,
+    /// The table, where the table that is read is clustered by the name of one.
+    pub(super) table: Option<&'a str>,
+}
+
+impl Asked<'_> {
+    /// The wanted keyspaces, virtual ones or the others.
+    pub(super) fn keyspaces<'s>(self, schema: &'s Schema, made: bool) -> Vec<&'s Keyspace> {
+        let of = |keyspace: &&'s Arc<Keyspace>| keyspace.is_virtual == made;
+        match self.keyspace {
+            Some(name) => schema
+                .keyspace(name)
+                .filter(of)
+                .map(AsRef::as_ref)
+                .into_iter()
+                .collect(),
+            None => schema.keyspaces.values().filter(of).map(AsRef::as_ref).collect(),
+        }
+    }
+
+    /// The wanted tables of a keyspace, by name.
+    pub(super) fn tables(self, keyspace: &Keyspace) -> Vec<&Table> {
+        match self.table {
+            Some(name) => keyspace.tables.get(name).map(AsRef::as_ref).into_iter().collect(),
+            None => keyspace.tables.values().map(AsRef::as_ref).collect(),
+        }
+    }
+
+    /// The wanted tables and views of a keyspace, by name.
+    pub(super) fn tables_and_views(self, keyspace: &Keyspace) -> Vec<&Table> {
+        if let Some(name) = self.table {
+            return keyspace.table_or_view(name).map(AsRef::as_ref).into_iter().collect();
+        }
+        let mut all: Vec<&Table> = keyspace.all_tables().map(AsRef::as_ref).collect();
+        all.sort_by(|a, b| a.name.cmp(&b.name));
+        all
+    }
+
+    /// Rows by keyspace, virtual ones or the others.
+    pub(super) fn of_keyspaces(
+        self,
+        schema: &Schema,
+        made: bool,
+        rows: impl Fn(&Keyspace) -> Vec<Cells>,
+    ) -> Vec<Cells> {
+        self.keyspaces(schema, made).into_iter().flat_map(rows).collect()
+    }
+}
