@@ -21,6 +21,8 @@ pub enum Mutant {
     ForgetLastTimestamp,
     /// A write is dated by the clock alone: timestamps repeat, and go back with it.
     TimestampsRepeat,
+    /// A conditional write is dated as any other, also where what it reads was dated ahead by a client.
+    ConditionBelowRead,
     /// A counter whose commit failed is increased once more.
     RetryCounter,
     /// The right half of a split begins one token too high.
@@ -66,7 +68,7 @@ pub enum Mutant {
 
 impl Mutant {
     /// Those that the simulation must catch.
-    pub const ALL: [Self; 25] = [
+    pub const ALL: [Self; 26] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -74,6 +76,7 @@ impl Mutant {
         Self::JudgeByOldOpening,
         Self::ForgetLastTimestamp,
         Self::TimestampsRepeat,
+        Self::ConditionBelowRead,
         Self::RetryCounter,
         Self::SplitOffByOne,
         Self::MergeLosesRight,

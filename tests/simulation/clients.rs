@@ -16,7 +16,8 @@ use super::marks::Mark;
 use super::model::{Ask, Operation, State};
 use super::runner::{Runner, pass};
 use super::world::{
-    COUNTERS, Existence, KEYS, Line, Outcome, PAIRS, PLAIN_REGISTERS, REGISTERS, ROWS, Scan, Server, World, rest, token,
+    COUNTERS, Existence, KEYS, Line, NOW_MICROS, Outcome, PAIRS, PLAIN_REGISTERS, REGISTERS, ROWS, Scan, Server, World,
+    rest, token,
 };
 
 pub(crate) use at_rest::check_at_rest;
@@ -24,6 +25,11 @@ use changes::{create_or_drop, lift_or_lower, lift_or_lower_any, move_part, repar
 pub(crate) use scans::finish_scans;
 use scans::next_page;
 use sweeps::{ask_wide, check_wide};
+
+/// Client timestamps that are ahead of all that the server gives, however often the clock is set forward: from ten years on, a millisecond
+/// for each number, so that conditional writes find room between two.
+const AHEAD_MICROS: i64 = 10 * 365 * 86_400 * 1_000_000;
+const AHEAD_STEP_MICROS: i64 = 1000;
 
 /// Most operations of one register's history between two rests.
 const HISTORY_MAX: usize = 90;
@@ -388,7 +394,7 @@ async fn ask_register(world: &Rc<World>, server: &Server) {
             return;
         }
         let known = operations.iter().rev().find_map(|one| match one.ask {
-            Ask::Insert(value) | Ask::Swap(_, value) if one.applied => Some(value),
+            Ask::Insert(value) | Ask::Swap(_, value) | Ask::PutAhead(value) if one.applied => Some(value),
             _ => one.shown,
         });
         known.or(registers[register].initial).unwrap_or(-1)
@@ -397,7 +403,8 @@ async fn ask_register(world: &Rc<World>, server: &Server) {
     let ask = match world.below(10) {
         0..3 => Ask::Read,
         3..5 => Ask::Insert(number),
-        5..9 => Ask::Swap(guess, number),
+        5..8 => Ask::Swap(guess, number),
+        8 => Ask::PutAhead(number),
         _ => Ask::Delete(guess),
     };
     operate(world, server, register, ask).await;
@@ -422,6 +429,7 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
     let text = match ask {
         Ask::Read if register >= REGISTERS => format!("SELECT v FROM w WHERE k = {register}"),
         Ask::Read => format!("SELECT v FROM r WHERE k = {register}"),
+        Ask::PutAhead(value) => format!("UPDATE r SET v = {value} WHERE k = {register}"),
         Ask::Put(value) => format!("UPDATE w SET v = {value} WHERE k = {register}"),
         Ask::Erase => format!("DELETE FROM w WHERE k = {register}"),
         Ask::Insert(value) => format!("INSERT INTO r (k, v) VALUES ({register}, {value}) IF NOT EXISTS"),
@@ -433,6 +441,10 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
             Consistency::Serial
         } else {
             Consistency::Quorum
+        },
+        timestamp_micros: match ask {
+            Ask::PutAhead(number) => Some(NOW_MICROS + AHEAD_MICROS + number * AHEAD_STEP_MICROS),
+            _ => None,
         },
         ..QueryParams::default()
     };
@@ -468,10 +480,13 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
             one.shown = lines.first().and_then(|line| line[0]);
             true
         }
-        Outcome::Done(..) if matches!(ask, Ask::Put(_) | Ask::Erase) => {
+        Outcome::Done(..) if matches!(ask, Ask::Put(_) | Ask::Erase | Ask::PutAhead(_)) => {
             one.end = Some(end);
             one.applied = true;
-            world.mark(Mark::DatedByServer);
+            world.mark(match ask {
+                Ask::PutAhead(_) => Mark::DatedAhead,
+                _ => Mark::DatedByServer,
+            });
             true
         }
         Outcome::Done(lines, _) => {

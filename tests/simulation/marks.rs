@@ -36,6 +36,7 @@ pub(crate) enum Mark {
     CrashInLift,
     BatchWhileApart,
     DatedByServer,
+    DatedAhead,
     RowsSwept,
     DeletionsSwept,
     SweptDuringLift,
@@ -46,7 +47,7 @@ pub(crate) enum Mark {
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 38] = [
+    pub(crate) const ALL: [Self; 39] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -78,6 +79,7 @@ impl Mark {
         Self::CrashInLift,
         Self::BatchWhileApart,
         Self::DatedByServer,
+        Self::DatedAhead,
         Self::RowsSwept,
         Self::DeletionsSwept,
         Self::SweptDuringLift,

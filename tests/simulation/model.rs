@@ -172,6 +172,8 @@ pub(crate) enum Ask {
     Delete(i64),
     /// Whatever it has.
     Put(i64),
+    /// Whatever it has, dated ahead by the client, above all such before: what conditional statements do behind it must stand above it.
+    PutAhead(i64),
     /// Whatever it has, to nothing.
     Erase,
 }
@@ -189,7 +191,7 @@ pub(crate) struct Operation {
     pub(crate) shown: Option<i64>,
 }
 
-/// One register: a row that only conditional statements touch, or only unconditional ones that the server dates.
+/// One register: a row that only conditional statements touch, and writes that a client dates ahead; or only unconditional ones that the server dates.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Register {
     pub(crate) initial: Option<i64>,
@@ -237,7 +239,7 @@ fn step(one: &Operation, value: Option<i64>) -> Option<Option<i64>> {
         Ask::Insert(new) => (value.is_none(), Some(new)),
         Ask::Swap(from, to) => (value == Some(from), Some(to)),
         Ask::Delete(from) => (value == Some(from), None),
-        Ask::Put(to) => (true, Some(to)),
+        Ask::Put(to) | Ask::PutAhead(to) => (true, Some(to)),
         Ask::Erase => (true, None),
     };
     if one.end.is_none() {

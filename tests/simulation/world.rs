@@ -19,7 +19,7 @@ use super::model::{Counter, Register, RowVersions, Truncated};
 use super::runner::{Log, Runner, Turn};
 use super::support::Client;
 
-const NOW_MICROS: i64 = 1_700_000_000_000_000;
+pub(crate) const NOW_MICROS: i64 = 1_700_000_000_000_000;
 
 /// Logical partitions and rows of each in table `t`.
 pub(crate) const KEYS: i32 = 10;

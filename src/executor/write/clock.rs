@@ -38,7 +38,8 @@ impl WriteClock {
     /// When something there has the last timestamp of all.
     pub(crate) fn above(&self, newest: Option<i64>) -> Result<i64, Error> {
         let next = self.next_micros();
-        let Some(newest) = newest.filter(|newest| *newest >= next) else {
+        let is_below = mutant::is_on(Mutant::ConditionBelowRead);
+        let Some(newest) = newest.filter(|newest| *newest >= next && !is_below) else {
             return Ok(next);
         };
         newest.checked_add(1).ok_or_else(|| {

@@ -107,6 +107,8 @@ impl WriteRoom {
             })
             .collect();
         let modifications = modifications.as_slice();
+        // Of one moment with the timestamp to stand above: a plain write that comes between is judged by neither.
+        let at = partition.store.snapshot();
         let current = Current::read(
             modifications,
             partition,
@@ -114,6 +116,7 @@ impl WriteRoom {
             partition_key,
             request.now_seconds,
             context,
+            &at,
         )
         .await?;
         charges.enter(
@@ -133,7 +136,7 @@ impl WriteRoom {
                 return current.refusal(modifications, is_batch).map(Some);
             }
         }
-        let newest = newest::of(modifications, partition, token, partition_key).await?;
+        let newest = newest::of(modifications, partition, token, partition_key, &at).await?;
         let timestamp = self.clock.above(newest)?;
         let mut staged = Staged {
             judged,
@@ -320,6 +323,7 @@ impl<'a> Current<'a> {
         partition_key: &'a [u8],
         now_seconds: i64,
         context: &'a Context,
+        at: &Snapshot,
     ) -> Result<Self, Error> {
         #[expect(clippy::expect_used, reason = "the caller took its partition from the first one")]
         let table = modifications
@@ -327,10 +331,9 @@ impl<'a> Current<'a> {
             .map(Routed::table)
             .expect("there is a modification");
         let store = &partition.store;
-        let at = store.snapshot();
         let prefix = key::partition_prefix(table.storage_id, token.value(), partition_key);
         let deletions = store
-            .deletions(table.storage_id, token.value(), partition_key, &at)
+            .deletions(table.storage_id, token.value(), partition_key, at)
             .await;
         let mut current = Self {
             table,
@@ -349,19 +352,19 @@ impl<'a> Current<'a> {
         current.layout.regulars.retain(|wanted| !unread.contains(&wanted.place));
         current.unread = unread;
         if table.has_static() {
-            let found = store.get(Space::Rows, &key::static_row_key(&prefix), &at).await;
+            let found = store.get(Space::Rows, &key::static_row_key(&prefix), at).await;
             current.static_row = found.map_err(|error| storage_read(&error))?;
         }
         for routed in modifications {
             for clustering in rows_asked(routed.modification).flatten() {
-                let found = store.get(Space::Rows, &key::row_key(&prefix, clustering), &at).await;
+                let found = store.get(Space::Rows, &key::row_key(&prefix, clustering), at).await;
                 current
                     .rows
                     .insert(clustering.to_vec(), found.map_err(|error| storage_read(&error))?);
             }
         }
         if current.rows.is_empty() {
-            current.read_first_live(partition, &at, &prefix).await?;
+            current.read_first_live(partition, at, &prefix).await?;
         }
         Ok(current)
     }

@@ -23,7 +23,8 @@ struct Concerned<'a> {
 }
 
 /// The newest timestamp of the rows, static rows and deletions that modifications of one logical partition ask about or write;
-/// `None`: there is nothing. Costs a look-up for each row, and a scan for each range that is deleted.
+/// `None`: there is nothing. `at`: as the conditions were judged, since a plain write that comes later and is dated above must stay on top.
+/// Costs a look-up for each row, and a scan for each range that is deleted.
 ///
 /// # Errors
 /// When the store fails.
@@ -32,6 +33,7 @@ pub(super) async fn of(
     partition: &PhysicalPartition,
     token: Token,
     partition_key: &[u8],
+    at: &Snapshot,
 ) -> Result<Option<i64>, Error> {
     let Some(first) = modifications.first() else {
         return Ok(None);
@@ -42,22 +44,21 @@ pub(super) async fn of(
     }
     let table = first.table().storage_id;
     let store = &partition.store;
-    let at = store.snapshot();
-    let deletions = store.deletions(table, token.value(), partition_key, &at).await;
+    let deletions = store.deletions(table, token.value(), partition_key, at).await;
     let deletions = deletions.map_err(|error| storage_read(&error))?;
     let prefix = key::partition_prefix(table, token.value(), partition_key);
     // It covers whatever is concerned.
     let mut newest = deletions.timestamp_covering_static();
     if concerned.of_static {
-        newest = newest.max(in_row(store, &key::static_row_key(&prefix), &at).await?);
+        newest = newest.max(in_row(store, &key::static_row_key(&prefix), at).await?);
     }
     for row in &concerned.rows {
         newest = newest.max(deletions.timestamp_covering(row));
-        newest = newest.max(in_row(store, &key::row_key(&prefix, row), &at).await?);
+        newest = newest.max(in_row(store, &key::row_key(&prefix, row), at).await?);
     }
     for range in &concerned.ranges {
         newest = newest.max(covering(&deletions, range));
-        newest = newest.max(in_range(store, &prefix, range, &at).await?);
+        newest = newest.max(in_range(store, &prefix, range, at).await?);
     }
     Ok(newest)
 }
