@@ -188,6 +188,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "the committer: closing its store awaits its end",
     ),
     (
+        "src/storage/engine/moments.rs",
+        "the writer of moments: dropping its handle joins it",
+    ),
+    (
         "src/storage/engine/slate/judge.rs",
         "a read that may panic: awaited at once",
     ),

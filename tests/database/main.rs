@@ -14,6 +14,7 @@ mod lift;
 mod limits;
 mod moves;
 mod nearest;
+mod old_directories;
 mod partitions;
 #[path = "../raw/mod.rs"]
 mod raw;
