@@ -34,8 +34,6 @@ mod opening;
 mod places;
 mod records;
 mod sealed;
-#[cfg(test)]
-mod tests;
 
 pub(super) use self::home::FORMAT;
 
@@ -378,3 +376,6 @@ impl Published {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests;

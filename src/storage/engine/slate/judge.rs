@@ -9,13 +9,14 @@
 //! put with bytes may be without. The numbers of the log have no gaps after the manifest's: SlateDB puts one object after the other, and looks
 //! for the end of the log by trying numbers, so that it would stop before a gap and lose what comes after it.
 //!
-//! SlateDB may panic on what is damaged. Each object is read in a task of its own, and a panic there is damage of that object.
+//! SlateDB may panic on what is damaged. Each object is read by itself, and a panic there is damage of that object.
 
 use std::future::Future;
+use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use futures::{StreamExt, TryStreamExt, stream};
+use futures::{FutureExt, StreamExt, TryStreamExt, stream};
 use slatedb::config::DbReaderOptions;
 use slatedb::object_store::path::Path;
 use slatedb::object_store::{ObjectStore, ObjectStoreExt};
@@ -279,23 +280,16 @@ impl Judge<'_> {
         }
     }
 
-    /// Reads an object in a task of its own; whatever fails there but for the medium is damage of the object.
-    async fn read<T: Send + 'static>(
-        &self,
-        path: PathBuf,
-        read: impl Future<Output = Result<T, slatedb::Error>> + Send + 'static,
-    ) -> Result<T> {
-        let what = match tokio::spawn(read).await {
+    /// Reads an object; whatever fails there but for the medium, a panic too, is damage of the object.
+    async fn read<T>(&self, path: PathBuf, read: impl Future<Output = Result<T, slatedb::Error>> + Send) -> Result<T> {
+        let what = match AssertUnwindSafe(read).catch_unwind().await {
             Ok(Ok(read)) => return Ok(read),
             Ok(Err(error)) => match failure(&self.home.location, &error) {
                 Error::Corrupt { path: of, what } if of.as_os_str() == &*self.home.location => what,
                 Error::Engine { what, .. } => what,
                 error => return Err(error),
             },
-            Err(ended) => match ended.try_into_panic() {
-                Ok(panic) => format!("the engine panicked: {}", panic_text(panic.as_ref())),
-                Err(ended) => ended.to_string(),
-            },
+            Err(panic) => format!("the engine panicked: {}", panic_text(panic.as_ref())),
         };
         Err(Error::Corrupt { path, what })
     }
