@@ -184,12 +184,12 @@ const STARTS_TASKS: &[(&str, &str)] = &[
     ),
     ("src/server/admin/mod.rs", "the acceptor: `Admin::stop` joins it"),
     (
-        "src/storage/engine/slate.rs",
-        "the committer: closing its store awaits its end",
-    ),
-    (
         "src/storage/engine/moments.rs",
         "the writer of moments: dropping its handle joins it",
+    ),
+    (
+        "src/storage/engine/slate.rs",
+        "the committer: closing its store awaits its end",
     ),
     (
         "src/storage/engine/slate/judge.rs",
@@ -341,8 +341,8 @@ fn the_runner_owns_every_task() {
     for file in Imports::of(&root().join("src")).files() {
         let name = format!("src/{}", file.name);
         let text = fs::read_to_string(root().join(&name)).unwrap();
-        // Inline tests stand at the end of a file.
-        let code = text.split("#[cfg(test)]\nmod ").next().unwrap_or_default();
+        // Inline tests stand at the end of a file; a test module in a file of its own is only declared.
+        let code = text.split("#[cfg(test)]\nmod tests {").next().unwrap_or_default();
         let is_code = |line: &&str| !line.trim_start().starts_with("//");
         if code
             .lines()

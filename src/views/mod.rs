@@ -6,7 +6,7 @@
 //! schema, nodes ────────────────┘   (one moment) └─ api ─ JSON ─ print
 //! ```
 //! A file for each virtual table. Those of Cassandra's own keyspaces have the columns of `schema/system/definitions.tsv`, recorded from
-//! Cassandra, and make rows. Those of `system_cosmos`, and what only the admin port shows, are lists of figures ([`figure`]): an entry
+//! Cassandra, and make rows. Those of `system_cosmos`, and what only the admin port shows, are lists of figures (`figure.rs`): an entry
 //! gives the meaning, the value, the column, the name in JSON and the family of Prometheus. So a figure is added in one file.
 //!
 //! [`rows`] gives rows in token order, each partition in clustering order. Drivers ask for one keyspace or one table at a time: only
