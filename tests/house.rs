@@ -192,10 +192,6 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "the committer: closing its store awaits its end",
     ),
     (
-        "src/storage/engine/slate/judge.rs",
-        "a read that may panic: awaited at once",
-    ),
-    (
         "src/storage/engine/fjall.rs",
         "the committer: closing its store awaits its end",
     ),
