@@ -10,7 +10,7 @@
 //! ([`Share::hold`]); so a request with a small answer costs the budget nothing.
 //!
 //! **Large ones ask first, or begin again.** An answer that outgrows what it has asks for more at once ([`Share::try_reserve`]). Where
-//! there is nothing, its request lets go of everything, its own future included, and only its body waits here ([`Share::reserve`]). Once
+//! there is nothing, its request drops all that it holds, its future included, and only its body waits here ([`Share::reserve`]). Once
 //! it has its turn it begins again with what it was granted ([`Share::hand`]): no request waits for bytes while it holds bytes, a snapshot
 //! or a gate.
 //!

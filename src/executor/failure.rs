@@ -15,7 +15,7 @@ use crate::consistency::WriteKind;
 use crate::partition::Consistency;
 use crate::partition::store::Error as StoreError;
 
-/// What was asked of a store.
+/// A call to the store.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Access {
     /// To read. Nothing was changed.

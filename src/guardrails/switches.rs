@@ -43,7 +43,7 @@ pub struct Switches {
     pub read_before_write_list_operations: bool,
     /// TimeWindowCompactionStrategy without a default time to live.
     pub zero_ttl_on_twcs: bool,
-    /// The same is warned of. On in Cassandra, where superusers and whoever need not log in are not told; so off here.
+    /// The same is warned of. On in Cassandra, which does not warn superusers and clients without a login; so off here.
     pub zero_ttl_on_twcs_warned: bool,
 }
 

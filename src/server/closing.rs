@@ -48,7 +48,7 @@ async fn linger(socket: &mut (impl AsyncRead + AsyncWrite + Unpin), quiet: Durat
     Ok(())
 }
 
-/// What has been begun is carried through, even if nobody hears the answer: half a schema change would be worse. Reads that wait for memory
+/// What has been begun is carried through, even when the client is gone: half a schema change would be worse. Reads that wait for memory
 /// are not.
 pub(super) async fn finish<F: Future<Output = Handled> + Send + 'static>(mut in_flight: InFlight<F>, shared: &Shared) {
     for bytes in in_flight.give_up_waiting() {

@@ -304,7 +304,7 @@ impl<F: Future<Output = Handled> + Send + 'static> InFlight<F> {
         Poll::Ready(Some(done))
     }
 
-    /// Forgets the requests that wait for memory: nobody hears their answers. Gives the bytes of their bodies.
+    /// Forgets the requests that wait for memory: their client is gone. Returns the bytes of their bodies.
     pub(super) fn give_up_waiting(&mut self) -> Vec<usize> {
         let mut given_up = Vec::new();
         for running in std::mem::take(&mut self.running) {

@@ -4,26 +4,14 @@
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::time::Duration;
 
+use crate::program::{helenus, until};
 use crate::raw::Client;
-use helenus::clock::Clock;
 use helenus::wire::Version;
 
 /// Rows of a kilobyte: enough that a backup and a restore take a while.
 const BATCHES: i32 = 150;
 const BATCH_ROWS: i32 = 40;
-
-fn helenus(arguments: &[&str]) -> Command {
-    let mut command = Command::new(env!("CARGO_BIN_EXE_helenus"));
-    command
-        .args(arguments)
-        .env_remove("HELENUS_CONFIG")
-        .stdin(Stdio::null())
-        .stdout(Stdio::piped())
-        .stderr(Stdio::piped());
-    command
-}
 
 /// What a command printed: on success and on failure.
 fn output(arguments: &[&str]) -> Result<String, String> {
@@ -32,15 +20,6 @@ fn output(arguments: &[&str]) -> Result<String, String> {
     match output.status.success() {
         true => Ok(text(output.stdout)),
         false => Err(text(output.stderr)),
-    }
-}
-
-/// Waits until something is so.
-fn until(what: &str, mut is_so: impl FnMut() -> bool) {
-    let clock = Clock::system();
-    while !is_so() {
-        assert!(clock.monotonic() < Duration::from_secs(60), "never: {what}");
-        std::thread::sleep(Duration::from_millis(1));
     }
 }
 

@@ -27,17 +27,24 @@ pub(crate) fn output(arguments: &[&str]) -> (bool, String, String) {
     (output.status.success(), text(output.stdout), text(output.stderr))
 }
 
+/// Waits until a condition holds; fails after a minute.
+pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
+    let clock = Clock::system();
+    while !holds() {
+        assert!(clock.monotonic() < Duration::from_secs(60), "never: {what}");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
 /// Waits for the address in a ready file.
 pub(crate) fn ready(file: &Path, child: &mut Child) -> String {
-    let clock = Clock::system();
-    loop {
-        if let Ok(text) = std::fs::read_to_string(file) {
-            return text.trim().to_owned();
-        }
-        assert!(child.try_wait().unwrap().is_none(), "it ended");
-        assert!(clock.monotonic() < Duration::from_secs(20), "it is not ready");
-        std::thread::sleep(Duration::from_millis(10));
-    }
+    let mut found = None;
+    until("it is ready", || {
+        found = std::fs::read_to_string(file).ok();
+        assert!(found.is_some() || child.try_wait().unwrap().is_none(), "it ended");
+        found.is_some()
+    });
+    found.unwrap().trim().to_owned()
 }
 
 pub(crate) fn terminate(child: &mut Child) -> (bool, String) {
@@ -48,14 +55,12 @@ pub(crate) fn terminate(child: &mut Child) -> (bool, String) {
             .unwrap()
             .success()
     );
-    let clock = Clock::system();
-    let status = loop {
-        if let Some(status) = child.try_wait().unwrap() {
-            break status;
-        }
-        assert!(clock.monotonic() < Duration::from_secs(20), "it does not end");
-        std::thread::sleep(Duration::from_millis(10));
-    };
+    let mut status = None;
+    until("it ends", || {
+        status = child.try_wait().unwrap();
+        status.is_some()
+    });
+    let status = status.unwrap();
     let mut text = String::new();
     child.stdout.take().unwrap().read_to_string(&mut text).unwrap();
     (status.success(), text)

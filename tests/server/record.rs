@@ -4,25 +4,15 @@
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
-use std::time::Duration;
 
-use crate::program::{helenus, terminate};
+use crate::program::{helenus, terminate, until};
 use crate::raw::Client;
 use helenus::cli::record::ServerRecord;
-use helenus::clock::Clock;
 use helenus::wire::Version;
-
-fn wait_for(what: &str, mut holds: impl FnMut() -> bool) {
-    let clock = Clock::system();
-    while !holds() {
-        assert!(clock.monotonic() < Duration::from_secs(20), "{what}");
-        std::thread::sleep(Duration::from_millis(5));
-    }
-}
 
 fn record(path: &Path, child: &mut Child) -> ServerRecord {
     let mut found = None;
-    wait_for("there is no record", || {
+    until("there is no record", || {
         assert!(child.try_wait().unwrap().is_none(), "it ended");
         found = ServerRecord::read(path).unwrap();
         found.is_some()
@@ -60,7 +50,7 @@ async fn the_record_names_every_address_and_goes_with_the_server() {
     assert_eq!(mode & 0o777, 0o600);
     assert_eq!(record(&data.join("helenus.server"), &mut child), found);
     Client::ready(found.cql.clone().unwrap().parse().unwrap(), Version::V4).await;
-    wait_for("there is no ready file", || ready.exists());
+    until("there is no ready file", || ready.exists());
 
     // `status` finds the admin port in the data directory.
     let output = helenus(&["status", "--data", &url]).output().unwrap();
@@ -99,7 +89,7 @@ fn the_record_is_printed_alone_and_the_server_ends_with_its_standard_input() {
     assert!(child.try_wait().unwrap().is_none());
 
     drop(child.stdin.take());
-    wait_for("it does not end", || child.try_wait().unwrap().is_some());
+    until("it does not end", || child.try_wait().unwrap().is_some());
     assert!(child.wait().unwrap().success());
     line.clear();
     out.read_line(&mut line).unwrap();

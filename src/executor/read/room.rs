@@ -1,7 +1,7 @@
 //! What an answer may take in memory while it is built.
 //!
 //! A connection's read begins with what is free for each, and asks its connection's share for more whenever what it holds has outgrown
-//! that. Where there is no more it ends with [`Error::NoRoom`]: the connection lets go of the request, waits, and begins it again with what
+//! that. Where there is no more it ends with [`Error::NoRoom`]: the connection drops the request, waits, and begins it again with what
 //! it was granted ([`Share::hand`]).
 
 use std::sync::Arc;

@@ -1,4 +1,4 @@
-//! A medium that fails: what is told, what is tried again, and what ends.
+//! A medium that fails: which error is reported, what is retried, and what ends the store.
 
 use std::fmt;
 use std::io;

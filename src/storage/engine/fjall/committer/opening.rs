@@ -1,4 +1,4 @@
-//! How the committer opens its store, and lets go of what it found.
+//! How the committer opens its store, and releases what it found.
 
 use std::collections::VecDeque;
 use std::path::Path;
