@@ -23,13 +23,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use super::answer::Answer;
 use super::draws::Draws;
 use super::error::Error;
 use super::offers::ThroughputRules;
-use super::receipt::Executed;
+use super::receipt::{Ended, Executed};
 use super::request::Request;
-use super::shape::shape;
 use crate::clock::Clock;
 use crate::consistency::WriteKind;
 use crate::executor::shown::ThrottleShown;
@@ -263,7 +261,7 @@ impl Admission {
         request: &Request<'_>,
         executed: Executed<'_>,
         charges: &mut Charges,
-        outcome: &Result<Answer, Error>,
+        ended: Ended<'_>,
     ) -> Option<Duration> {
         let claim = request.claim.get()?;
         let now = self.clock.monotonic();
@@ -293,7 +291,8 @@ impl Admission {
         }
         drop(held);
         if let Some(throttled) = claim.throttled {
-            self.remember(request, executed, throttled, outcome.is_ok());
+            let was_admitted = matches!(ended, Ended::Answered { .. });
+            self.remember(request, executed, throttled, was_admitted);
         }
         claim.delay()
     }
@@ -313,7 +312,7 @@ impl Admission {
             }
         };
         let statement = match executed {
-            Executed::Statement(planned) => shape(&planned.text),
+            Executed::Statement(origin) => (origin.without_values)(&origin.text),
             Executed::Batch(batch) => format!("BATCH of {}", batch.modifications.len()),
         };
         if log.len() >= LOG_MAX {

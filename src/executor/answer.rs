@@ -138,6 +138,15 @@ impl Answer {
             charge: RequestUnits::ZERO,
         }
     }
+
+    /// Bytes of its rows; 0 where it has none.
+    #[must_use]
+    pub const fn row_bytes(&self) -> usize {
+        match &self.kind {
+            AnswerKind::Rows(rows) => rows.content.len(),
+            _ => 0,
+        }
+    }
 }
 
 /// The kinds of answer: the protocol's kinds of RESULT but `Prepared`.

@@ -4,6 +4,7 @@ mod backups;
 mod options;
 mod reads;
 mod shown;
+mod upkeep;
 mod writes;
 
 use std::collections::BTreeSet;
@@ -20,18 +21,13 @@ use super::draws::Draws;
 use super::error::Error;
 use super::explain::Explainer;
 use super::gates::{self, Gates};
-use super::heat;
-use super::index::check::{IndexCheck, check_indexes};
 use super::ledger::Ledger;
 use super::levels;
 use super::logical::LogicalPartitions;
-use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
 use super::plans::{PlanCache, PlannedAt, Statement};
-use super::probe::{Probe, Prober};
-use super::receipt::Executed;
+use super::probe::Prober;
+use super::receipt::{Ended, Executed};
 use super::request::Request;
-use super::survey::{TableSurvey, survey};
-use super::sweep::Sweeper;
 use super::watch::Watch;
 use super::write::WriteRoom;
 use crate::clock::Clock;
@@ -39,9 +35,9 @@ use crate::command::{Batch, BatchKind, Value};
 use crate::consistency::WriteKind;
 use crate::functions::{Context, Timeuuids};
 use crate::guardrails::Guardrails;
-use crate::partition::store::Swept;
-use crate::partition::{Consistency, HeatLimits, Nodes, Stores};
-use crate::planner::{self, Plan, ddl};
+use crate::partition::{Consistency, Nodes, Stores};
+use crate::planner::ddl::{self, DdlIntent};
+use crate::planner::{self, Plan};
 use crate::profile::Profile;
 use crate::profile::Rules;
 use crate::schema::node::NodeInfo;
@@ -298,8 +294,7 @@ impl Database {
             outcome = Err(error.at_edge(level, writes::batch_write(batch.kind, batch.conditional)));
         }
         self.watch.note(&subject, request.began, &outcome);
-        self.ledger
-            .settle(&request, Executed::Batch(&batch), &mut charges, &mut outcome);
+        self.settle(&request, Executed::Batch(&batch), &mut charges, &mut outcome);
         outcome
     }
 
@@ -387,8 +382,8 @@ impl Database {
         }
         let subject = planned.subject(|| self.watch.subject(planned));
         self.watch.note(subject, request.began, &outcome);
-        self.ledger
-            .settle(request, Executed::Statement(planned), &mut charges, &mut outcome);
+        let executed = Executed::Statement(&planned.origin);
+        self.settle(request, executed, &mut charges, &mut outcome);
         outcome
     }
 
@@ -418,6 +413,29 @@ impl Database {
             Plan::Use(_) | Plan::Describe(_) | Plan::Explain(_) | Plan::Auth(_) => (asked, WriteKind::Simple),
         };
         error.at_edge(level, kind)
+    }
+
+    /// Settles a request, and puts its charge into its answer.
+    #[inline]
+    fn settle(
+        &self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        charges: &mut Charges,
+        outcome: &mut Result<Answer, Error>,
+    ) {
+        let mut notes = Vec::new();
+        let ended = match outcome {
+            Ok(answer) => Ended::Answered {
+                row_bytes: answer.row_bytes(),
+            },
+            Err(error) => Ended::Failed(error),
+        };
+        let receipt = self.ledger.settle(request, executed, charges, ended, &mut notes);
+        if let Ok(answer) = outcome {
+            answer.charge = receipt.charge;
+            answer.notes.append(&mut notes);
+        }
     }
 
     async fn carry_out(
@@ -500,7 +518,7 @@ impl Database {
 
     async fn change_schema(&self, request: &Request<'_>, statement: &Arc<ast::Statement>) -> Result<Answer, Error> {
         let given = ddl::with_payload(statement, |name| Some(request.params.payload_value(name)?.as_ref()));
-        let intent = ddl::DdlIntent {
+        let intent = DdlIntent {
             statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
             session_keyspace: request.keyspace.clone(),
         };
@@ -535,111 +553,5 @@ impl Database {
 
     fn logical(&self) -> &Arc<LogicalPartitions> {
         &self.writes.logical
-    }
-}
-
-/// Upkeep: what the server runs beside requests. Requests do not wait for it, and it may stop anywhere.
-impl Database {
-    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
-    /// and one merge of each table. Counts larger tables that were shown before.
-    ///
-    /// # Errors
-    /// When the medium fails; what was changed before stays so.
-    pub async fn repartition(
-        &self,
-        limits: PartitionLimits,
-        sizes: &mut PartitionSizes,
-    ) -> Result<Repartitioned, Error> {
-        let resizer = Resizer {
-            catalog: &self.catalog,
-            counts: &self.counts,
-        };
-        resizer.repartition(limits, sizes).await
-    }
-
-    /// Splits physical partitions that have stayed hot since the last call.
-    ///
-    /// # Errors
-    /// When the medium fails; what was changed before stays so.
-    pub async fn look_at_heat(&self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
-        heat::split_hot(
-            &self.catalog,
-            self.rules.profile.is_cosmos(),
-            limits,
-            self.clock.monotonic(),
-        )
-        .await
-    }
-
-    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
-    /// `gc_grace_seconds`; nothing while the clock is not believed. Leaves out a table that is dropped and a physical partition that is
-    /// moved meanwhile.
-    ///
-    /// # Errors
-    /// The first failure of a store; everything else was swept nevertheless.
-    pub async fn sweep(&self) -> Result<Swept, Error> {
-        self.sweeper().sweep().await
-    }
-
-    /// As [`Database::sweep`], of one table; of one that is not there, nothing.
-    ///
-    /// # Errors
-    /// As [`Database::sweep`].
-    pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
-        self.sweeper().sweep_table(keyspace, table).await
-    }
-
-    fn sweeper(&self) -> Sweeper<'_> {
-        Sweeper {
-            catalog: &self.catalog,
-            clock: &self.writes.clock,
-        }
-    }
-
-    /// Makes the physical partitions whose time has come after a change of throughput. Returns the number of tables.
-    ///
-    /// # Errors
-    /// When the medium fails; those tables wait again.
-    pub async fn grow_due(&self) -> Result<usize, Error> {
-        self.catalog.grow_due().await
-    }
-
-    /// Forgets the timestamps given so far: for a reset, after which nothing is stored that has one.
-    pub fn forget_timestamps(&self) {
-        self.writes.clock.forget();
-    }
-
-    /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.
-    #[must_use]
-    pub fn lost(&self) -> Option<String> {
-        let (id, error) = self.stores.lost()?;
-        Some(format!("store {}: {error}", id.0))
-    }
-
-    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
-    /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
-    pub async fn probe(&self, probe: &mut Probe) {
-        self.prober.probe(&self.stores, &self.clock, probe).await;
-    }
-
-    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
-    ///
-    /// # Errors
-    /// When the medium fails or is damaged.
-    pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
-        check_indexes(&self.catalog.indexes, &self.snapshot()).await
-    }
-
-    /// Reads every row of every table of users, at one moment of each store, and reports what their partitions hold.
-    ///
-    /// # Errors
-    /// When the medium fails or is damaged.
-    pub async fn survey(&self) -> Result<Vec<TableSurvey>, Error> {
-        survey(&self.snapshot()).await
-    }
-
-    /// Counts what physical partitions hold, before it is shown: small tables now, larger ones by the next check of sizes.
-    pub async fn count_partitions(&self) {
-        self.counts.count_small(&self.snapshot()).await;
     }
 }

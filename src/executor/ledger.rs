@@ -9,10 +9,8 @@
 use std::sync::Arc;
 
 use super::admission::Admission;
-use super::answer::Answer;
-use super::error::Error;
 use super::meter::Meter;
-use super::receipt::{ChargeReceipt, Executed};
+use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::request::Request;
 use crate::partition::Consistency;
 use crate::profile::Rules;
@@ -55,31 +53,28 @@ impl Ledger {
         if asks_two { 2 } else { 1 }
     }
 
-    /// Settles an executed statement, successful or not.
+    /// Settles an executed statement, successful or not. `notes`: what a trace tells of the charges, where the request is traced.
     pub(super) fn settle(
         &self,
         request: &Request<'_>,
         executed: Executed<'_>,
         charges: &mut Charges,
-        outcome: &mut Result<Answer, Error>,
-    ) {
-        let waited = self.admission.pay(request, executed, charges, outcome);
+        ended: Ended<'_>,
+        notes: &mut Vec<String>,
+    ) -> ChargeReceipt {
+        let waited = self.admission.pay(request, executed, charges, ended);
         let charge = charges.total();
-        if let Ok(answer) = outcome {
-            answer.charge = charge;
-            if request.is_traced() {
-                answer.notes.push(note(charges));
-                if let Some(waited) = waited {
-                    answer
-                        .notes
-                        .push(format!("Waited {} ms for request units", waited.as_millis()));
-                }
+        let receipt = ChargeReceipt { charge, waited };
+        if request.is_traced() && matches!(ended, Ended::Answered { .. }) {
+            notes.push(note(charges));
+            if let Some(waited) = waited {
+                notes.push(format!("Waited {} ms for request units", waited.as_millis()));
             }
         }
         if charges.is_on() {
-            let receipt = ChargeReceipt { charge, waited };
-            self.meter.note(request, executed, charges, receipt, outcome);
+            self.meter.note(request, executed, charges, receipt, ended);
         }
+        receipt
     }
 }
 

@@ -18,9 +18,7 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::answer::Answer;
-use super::error::Error;
-use super::receipt::{ChargeReceipt, Executed};
+use super::receipt::{ChargeReceipt, Ended, Executed, next_number};
 use super::request::Request;
 use super::request_log::{Page, RequestLog};
 use super::spent::Spent;
@@ -39,6 +37,8 @@ const PLACES_MAX: usize = 64;
 /// Everybody who counts charges.
 #[derive(Debug)]
 pub(super) struct Meter {
+    /// Distinguishes it from other meters of the process: sheets are of threads, which several databases may share.
+    number: u64,
     is_on: bool,
     clock: Clock,
     spent: Spent,
@@ -68,8 +68,8 @@ struct Place {
 /// What was charged in a turn.
 #[derive(Debug, Default)]
 struct Sheet {
-    /// The address of the meter that is told when the turn settles; 0: nothing stands here.
-    whose: usize,
+    /// The number of the meter that is told when the turn settles; 0: nothing stands here.
+    whose: u64,
     /// What nobody's partition was charged, millionths.
     metadata: u64,
     places: Vec<Place>,
@@ -84,6 +84,7 @@ impl Meter {
     /// A meter; `log_entries_max` statements are kept in its log.
     pub(super) fn new(is_on: bool, log_entries_max: usize, clock: Clock) -> Arc<Self> {
         Arc::new(Self {
+            number: next_number(),
             is_on,
             clock,
             spent: Spent::default(),
@@ -127,17 +128,17 @@ impl Meter {
         executed: Executed<'_>,
         charges: &mut Charges,
         receipt: ChargeReceipt,
-        outcome: &Result<Answer, Error>,
+        ended: Ended<'_>,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
-            if sheet.whose != self.address() && !self.begin(sheet) {
+            if sheet.whose != self.number && !self.begin(sheet) {
                 return false;
             }
-            self.note_on(sheet, request, executed, charges, receipt, outcome);
+            self.note_on(sheet, request, executed, charges, receipt, ended);
             true
         });
         if !noted {
-            self.note_alone(request, executed, charges, receipt, outcome);
+            self.note_alone(request, executed, charges, receipt, ended);
         }
     }
 
@@ -149,10 +150,10 @@ impl Meter {
         executed: Executed<'_>,
         charges: &mut Charges,
         receipt: ChargeReceipt,
-        outcome: &Result<Answer, Error>,
+        ended: Ended<'_>,
     ) {
         let mut sheet = Sheet::default();
-        self.note_on(&mut sheet, request, executed, charges, receipt, outcome);
+        self.note_on(&mut sheet, request, executed, charges, receipt, ended);
         self.tell(&mut sheet, self.clock.monotonic());
     }
 
@@ -162,16 +163,12 @@ impl Meter {
         let is_kept = turn::keep_back(self);
         if is_kept {
             // Whoever was told before has been told, since one turn tells one.
-            sheet.whose = self.address();
+            sheet.whose = self.number;
             if self.log.is_on() {
                 sheet.page.reserve();
             }
         }
         is_kept
-    }
-
-    fn address(&self) -> usize {
-        std::ptr::from_ref(self).addr()
     }
 
     #[inline(always)]
@@ -182,7 +179,7 @@ impl Meter {
         executed: Executed<'_>,
         charges: &mut Charges,
         receipt: ChargeReceipt,
-        outcome: &Result<Answer, Error>,
+        ended: Ended<'_>,
     ) {
         // Nearly every statement has one charge, at a place where one before it had its own.
         let place = charges.plain().and_then(|(partition, token, micros)| {
@@ -195,9 +192,8 @@ impl Meter {
             None => self.note_charges(sheet, request, charges),
         }
         if self.log.is_on() {
-            let ended = || self.clock.monotonic();
-            self.log
-                .note(&mut sheet.page, request, executed, receipt, outcome, ended);
+            let now = || self.clock.monotonic();
+            self.log.note(&mut sheet.page, request, executed, receipt, ended, now);
         }
     }
 
@@ -256,7 +252,7 @@ impl Meter {
     /// Tells everybody what this thread has charged so far in its turn.
     fn settle_here(&self) {
         SHEET.with_borrow_mut(|sheet| {
-            if sheet.whose == self.address() {
+            if sheet.whose == self.number {
                 self.tell(sheet, self.clock.monotonic());
             }
         });

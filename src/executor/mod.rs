@@ -69,4 +69,5 @@ pub use offers::ThroughputRules;
 pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
 pub use plans::Statement;
 pub use probe::{Probe, StoreProbe, Took};
+pub use receipt::{ChargeReceipt, Ended, Executed, Origin};
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};

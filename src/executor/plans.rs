@@ -11,8 +11,10 @@ use super::answer::ResultMetadata;
 use super::catalog::Snapshot;
 use super::error::Error;
 use super::read::sink::Shape;
-use crate::command::Read;
-use crate::metrics::Subject;
+use super::receipt::Origin;
+use super::shape::shape;
+use crate::command::{Read, WriteVerb};
+use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 
 /// Plans of unprepared texts that are kept; texts with literals in them rarely come again.
@@ -24,8 +26,8 @@ const TEXT_BYTES_MAX: usize = 2048;
 /// A statement planned in one schema.
 #[derive(Debug)]
 pub(crate) struct PlannedAt {
-    /// CQL.
-    pub(crate) text: Arc<str>,
+    /// What logs show of it; its text is the whole CQL.
+    pub(crate) origin: Arc<Origin>,
     /// The catalog's generation that it was planned in.
     pub(crate) generation: u64,
     /// The plan.
@@ -61,8 +63,9 @@ impl PlannedAt {
                 Arc::clone(&result.columns),
             ))
         });
+        let origin = Origin::new(kind_of(&planned.plan), &planned.tables, text, shape);
         Ok(Self {
-            text,
+            origin,
             generation: snapshot.generation,
             result,
             schema_version: snapshot.schema.version,
@@ -145,7 +148,7 @@ impl Statement {
         if planned.generation == snapshot.generation {
             return Ok(planned);
         }
-        let planned = PlannedAt::new(Arc::clone(&planned.text), self.keyspace.as_deref(), snapshot)?;
+        let planned = PlannedAt::new(Arc::clone(&planned.origin.text), self.keyspace.as_deref(), snapshot)?;
         let planned = Arc::new(planned);
         self.current.store(Arc::clone(&planned));
         Ok(planned)
@@ -227,5 +230,24 @@ impl PlanCache {
             plans.insert(key, Arc::clone(&planned));
         }
         Ok(planned)
+    }
+}
+
+/// Which kind of statement a plan is.
+fn kind_of(plan: &Plan) -> StatementKind {
+    match plan {
+        Plan::Select(_) => StatementKind::Select,
+        Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
+        Plan::Modify(plan) => match plan.kind {
+            WriteVerb::Insert => StatementKind::Insert,
+            WriteVerb::Update => StatementKind::Update,
+            WriteVerb::Delete => StatementKind::Delete,
+        },
+        Plan::Batch(_) => StatementKind::Batch,
+        Plan::Truncate(_) => StatementKind::Truncate,
+        Plan::Use(_) => StatementKind::Use,
+        Plan::Ddl(_) => StatementKind::Ddl,
+        Plan::Describe(_) | Plan::Explain(_) => StatementKind::Describe,
+        Plan::Auth(_) => StatementKind::Auth,
     }
 }

@@ -4,8 +4,8 @@
 //! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
 //! ```
 //! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand below one heading,
-//! which keeps the plans of texts of at most 2 KiB, or the beginnings of longer ones.
-//! Values are not shown: a text's constants are taken out when the log is read ([`super::shape`]), and bound ones are not kept.
+//! which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones.
+//! Values are not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are not kept.
 //! Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could not be planned.
 //!
 //! Source: Azure Monitor's table reference, CDBCassandraRequests.
@@ -19,14 +19,8 @@ use std::time::Duration;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
-use super::Answer;
-use super::answer::AnswerKind;
-use super::error::Error;
-use super::plans::PlannedAt;
-use super::receipt::{ChargeReceipt, Executed};
+use super::receipt::{ChargeReceipt, Ended, Executed, Origin};
 use super::request::Request;
-use super::shape::shape;
-use super::watch::kind_of;
 use crate::executor::shown::LoggedRequest;
 use crate::metrics::StatementKind;
 use crate::schema::{Table, system};
@@ -38,9 +32,9 @@ const TEXT_BYTES_MAX: usize = 2048;
 /// What was asked for.
 #[derive(Debug)]
 enum Asked {
-    Plan(Arc<PlannedAt>),
+    Statement(Arc<Origin>),
     /// The beginning of a long text.
-    Text(Option<Arc<Table>>, StatementKind, String),
+    Beginning(Arc<Origin>),
     /// Statements in a batch that came as a message.
     Batch(Option<Arc<Table>>, usize),
 }
@@ -89,7 +83,7 @@ struct Heading {
 const ASKED_MAX: usize = 16;
 
 /// How many of those are looked for without looking at the heading: a connection mostly asks for few things.
-const PLANS_MAX: usize = 4;
+const ORIGINS_MAX: usize = 4;
 
 /// Statements below one heading.
 const ENTRIES_MAX: usize = 256;
@@ -99,10 +93,8 @@ const ENTRIES_MAX: usize = 256;
 pub(super) struct Page {
     heading: Heading,
     entries: Vec<Entry>,
-    /// The address of the session that asked last, so that it is rarely compared further.
-    session: usize,
-    /// The addresses of the plans at the first places of what was asked for; 0: there is none.
-    plans: [usize; PLANS_MAX],
+    /// The numbers of the origins at the first places of what was asked for; 0: there is none.
+    origins: [u64; ORIGINS_MAX],
 }
 
 #[derive(Debug)]
@@ -148,7 +140,7 @@ impl RequestLog {
             return;
         }
         let heading = std::mem::take(&mut page.heading);
-        page.plans = [0; PLANS_MAX];
+        page.origins = [0; ORIGINS_MAX];
         let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
         let first = kept.next;
         kept.next += page.entries.len() as u64;
@@ -224,16 +216,16 @@ impl Page {
         request: &Request<'_>,
         executed: Executed<'_>,
         receipt: ChargeReceipt,
-        outcome: &Result<Answer, Error>,
+        ended: Ended<'_>,
     ) -> bool {
-        let (Executed::Statement(planned), Ok(answer)) = (executed, outcome) else {
+        let (Executed::Statement(origin), Ended::Answered { .. }) = (executed, ended) else {
             return false;
         };
         let Ok(charge) = u32::try_from(receipt.charge.in_hundredths()) else {
             return false;
         };
-        let plan = Arc::as_ptr(planned).addr();
-        let Some(asked) = (0..).zip(&self.plans).find(|(_, known)| **known == plan) else {
+        let number = origin.number();
+        let Some(asked) = (0..).zip(&self.origins).find(|(_, known)| **known == number) else {
             return false;
         };
         let goes_on = self.heading.began == request.began
@@ -243,7 +235,7 @@ impl Page {
             self.entries.push(Entry {
                 charge,
                 request_bytes: request.params.request_bytes,
-                response_bytes: response_bytes(answer),
+                response_bytes: ended.row_bytes(),
                 error_code: NO_ERROR,
                 asked: asked.0,
             });
@@ -252,7 +244,7 @@ impl Page {
     }
 
     /// Whether this statement must go onto another page.
-    fn is_full_for(&mut self, request: &Request<'_>) -> bool {
+    fn is_full_for(&self, request: &Request<'_>) -> bool {
         if self.entries.is_empty() {
             return false;
         }
@@ -262,14 +254,11 @@ impl Page {
         {
             return true;
         }
-        let session = request.session;
-        let address = std::ptr::from_ref(session).addr();
-        let is_other = std::mem::replace(&mut self.session, address) != address;
-        is_other && (self.heading.client != session.client || self.heading.user != session.user)
+        self.heading.client != request.session.client || self.heading.user != request.session.user
     }
 
     /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
-    fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, outcome: &Result<Answer, Error>) {
+    fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended<'_>) {
         let charge = u32::try_from(receipt.charge.in_hundredths());
         if receipt.waited.is_some() || charge.is_err() {
             let place = self.entries.len();
@@ -278,8 +267,11 @@ impl Page {
         self.entries.push(Entry {
             charge: charge.unwrap_or(u32::MAX),
             request_bytes,
-            response_bytes: outcome.as_ref().map_or(0, response_bytes),
-            error_code: outcome.as_ref().err().map_or(NO_ERROR, Error::code),
+            response_bytes: ended.row_bytes(),
+            error_code: match ended {
+                Ended::Answered { .. } => NO_ERROR,
+                Ended::Failed(error) => error.code(),
+            },
             asked,
         });
     }
@@ -287,7 +279,6 @@ impl Page {
     /// Begins a page with this statement.
     fn begin(&mut self, request: &Request<'_>) {
         let session = request.session;
-        self.session = std::ptr::from_ref(session).addr();
         self.heading.client = session.client;
         self.heading.user.clone_from(&session.user);
         self.heading.at_micros = request.at_micros;
@@ -297,8 +288,8 @@ impl Page {
     /// The place of what was asked for; `None`: nothing that the log is for.
     fn asked(&mut self, executed: Executed<'_>) -> Option<u8> {
         let heading = &mut self.heading;
-        if let Executed::Statement(planned) = executed {
-            let is_it = |asked: &Asked| matches!(asked, Asked::Plan(plan) if Arc::ptr_eq(plan, planned));
+        if let Executed::Statement(origin) = executed {
+            let is_it = |asked: &Asked| matches!(asked, Asked::Statement(known) if known.number() == origin.number());
             let mut all = heading.asked.iter().chain(&heading.asked_more);
             if let Some(place) = all.position(is_it) {
                 return u8::try_from(place).ok();
@@ -306,8 +297,8 @@ impl Page {
         }
         let asked = asked(executed)?;
         let place = heading.asked.iter().len() + heading.asked_more.len();
-        if let (Asked::Plan(plan), Some(known)) = (&asked, self.plans.get_mut(place)) {
-            *known = Arc::as_ptr(plan).addr();
+        if let (Asked::Statement(origin), Some(known)) = (&asked, self.origins.get_mut(place)) {
+            *known = origin.number();
         }
         match &mut heading.asked {
             none @ None => *none = Some(asked),
@@ -335,27 +326,29 @@ impl Heading {
 
 /// What was asked for; `None`: nothing that the log is for.
 fn asked(executed: Executed<'_>) -> Option<Asked> {
-    let is_users = |table: &Arc<Table>| !system::is_name(&table.keyspace);
     match executed {
-        Executed::Statement(planned) => {
-            let tables = &planned.planned.tables;
-            if !tables.is_empty() && !tables.iter().any(is_users) {
+        Executed::Statement(origin) => {
+            if !origin.is_logged {
                 return None;
             }
-            if planned.text.len() <= TEXT_BYTES_MAX {
-                return Some(Asked::Plan(Arc::clone(planned)));
+            let text = &origin.text;
+            if text.len() <= TEXT_BYTES_MAX {
+                return Some(Asked::Statement(Arc::clone(origin)));
             }
-            let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| planned.text.is_char_boundary(*at));
-            let text = planned.text.get(..cut.unwrap_or(0)).unwrap_or_default().to_owned();
-            Some(Asked::Text(
-                tables.first().cloned(),
-                kind_of(&planned.planned.plan),
-                text,
-            ))
+            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in bytes.
+            let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+            let beginning = text.get(..cut.unwrap_or(0)).unwrap_or_default();
+            let table = origin.table.as_slice();
+            Some(Asked::Beginning(Origin::new(
+                origin.kind,
+                table,
+                beginning.into(),
+                origin.without_values,
+            )))
         }
         Executed::Batch(batch) => {
             let table = batch.modifications.first().map(|first| Arc::clone(&first.table));
-            if table.as_ref().is_some_and(|table| !is_users(table)) {
+            if table.as_ref().is_some_and(|table| system::is_name(&table.keyspace)) {
                 return None;
             }
             Some(Asked::Batch(table, batch.modifications.len()))
@@ -366,23 +359,22 @@ fn asked(executed: Executed<'_>) -> Option<Asked> {
 impl Asked {
     fn table(&self) -> Option<&Arc<Table>> {
         match self {
-            Self::Plan(planned) => planned.planned.tables.first(),
-            Self::Text(table, ..) | Self::Batch(table, _) => table.as_ref(),
+            Self::Statement(origin) | Self::Beginning(origin) => origin.table.as_ref(),
+            Self::Batch(table, _) => table.as_ref(),
         }
     }
 
     fn kind(&self) -> StatementKind {
         match self {
-            Self::Plan(planned) => kind_of(&planned.planned.plan),
-            Self::Text(_, kind, _) => *kind,
+            Self::Statement(origin) | Self::Beginning(origin) => origin.kind,
             Self::Batch(..) => StatementKind::Batch,
         }
     }
 
     fn shape(&self) -> String {
         match self {
-            Self::Plan(planned) => shape(&planned.text),
-            Self::Text(_, _, text) => format!("{} …", shape(text)),
+            Self::Statement(origin) => (origin.without_values)(&origin.text),
+            Self::Beginning(origin) => format!("{} …", (origin.without_values)(&origin.text)),
             Self::Batch(_, count) => format!("BATCH of {count}"),
         }
     }
@@ -397,11 +389,11 @@ impl RequestLog {
         request: &Request<'_>,
         executed: Executed<'_>,
         receipt: ChargeReceipt,
-        outcome: &Result<Answer, Error>,
-        ended: impl FnOnce() -> Duration,
+        ended: Ended<'_>,
+        now: impl FnOnce() -> Duration,
     ) {
-        if !page.goes_on_with(request, executed, receipt, outcome) {
-            self.turn_over(page, request, executed, receipt, outcome, ended);
+        if !page.goes_on_with(request, executed, receipt, ended) {
+            self.turn_over(page, request, executed, receipt, ended, now);
         }
     }
 
@@ -413,26 +405,17 @@ impl RequestLog {
         request: &Request<'_>,
         executed: Executed<'_>,
         receipt: ChargeReceipt,
-        outcome: &Result<Answer, Error>,
-        ended: impl FnOnce() -> Duration,
+        ended: Ended<'_>,
+        now: impl FnOnce() -> Duration,
     ) {
         if page.is_full_for(request) {
-            self.put(page, ended());
+            self.put(page, now());
         }
         let Some(asked) = page.asked(executed) else { return };
         if page.entries.is_empty() {
             page.begin(request);
         }
-        page.add(asked, receipt, request.params.request_bytes, outcome);
-    }
-}
-
-/// Bytes of an answer's rows.
-#[inline(always)]
-fn response_bytes(answer: &Answer) -> u32 {
-    match &answer.kind {
-        AnswerKind::Rows(rows) => u32::try_from(rows.content.len()).unwrap_or(u32::MAX),
-        _ => 0,
+        page.add(asked, receipt, request.params.request_bytes, ended);
     }
 }
 
@@ -493,7 +476,7 @@ mod tests {
     fn page(numbers: Range<u64>) -> Page {
         let mut page = Page::default();
         for number in numbers {
-            page.add(0, receipt(number), 0, &Ok(Answer::new(AnswerKind::Void)));
+            page.add(0, receipt(number), 0, Ended::Answered { row_bytes: 0 });
         }
         page
     }

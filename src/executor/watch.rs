@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::plans::PlannedAt;
 use crate::clock::Clock;
-use crate::command::{Batch, BatchKind, WriteVerb};
+use crate::command::{Batch, BatchKind};
 use crate::metrics::turn;
 use crate::metrics::{Access, StatementKind, Statements, Subject};
 use crate::planner::Plan;
@@ -65,10 +65,10 @@ impl Watch {
             Plan::Select(plan) if plan.is_scan() => Access::Scan,
             Plan::Select(_) => Access::Read,
             Plan::Modify(_) | Plan::Batch(_) => Access::Write,
-            _ => return self.statements.subject(kind_of(plan), Vec::new()),
+            _ => return self.statements.subject(planned.origin.kind, Vec::new()),
         };
         self.statements
-            .subject(kind_of(plan), accesses(planned.planned.tables.iter(), access))
+            .subject(planned.origin.kind, accesses(planned.planned.tables.iter(), access))
     }
 
     /// Where a batch is counted.
@@ -113,23 +113,4 @@ fn accesses<'a>(tables: impl Iterator<Item = &'a Arc<Table>>, access: Access) ->
     ids.sort_unstable();
     ids.dedup();
     ids.into_iter().map(|id| (id, access)).collect()
-}
-
-/// Which kind of statement a plan is.
-pub(super) fn kind_of(plan: &Plan) -> StatementKind {
-    match plan {
-        Plan::Select(_) => StatementKind::Select,
-        Plan::Modify(plan) if plan.is_conditional() => StatementKind::Conditional,
-        Plan::Modify(plan) => match plan.kind {
-            WriteVerb::Insert => StatementKind::Insert,
-            WriteVerb::Update => StatementKind::Update,
-            WriteVerb::Delete => StatementKind::Delete,
-        },
-        Plan::Batch(_) => StatementKind::Batch,
-        Plan::Truncate(_) => StatementKind::Truncate,
-        Plan::Use(_) => StatementKind::Use,
-        Plan::Ddl(_) => StatementKind::Ddl,
-        Plan::Describe(_) | Plan::Explain(_) => StatementKind::Describe,
-        Plan::Auth(_) => StatementKind::Auth,
-    }
 }

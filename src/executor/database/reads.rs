@@ -208,6 +208,6 @@ fn statement_digest(planned: &PlannedAt, select: &Read, values: &[Value]) -> Sta
         Value::Unset => &b"\x00unset"[..],
         Value::Bytes(bytes) => bytes,
     });
-    let head = [select.table.id.as_bytes().as_slice(), planned.text.as_bytes()];
+    let head = [select.table.id.as_bytes().as_slice(), planned.origin.text.as_bytes()];
     paging::digest(head.into_iter().chain(bytes))
 }

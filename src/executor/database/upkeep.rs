@@ -1,0 +1,118 @@
+//! What the server runs beside requests: sizes, heat, sweeps, probes.
+
+use super::super::error::Error;
+use super::super::heat;
+use super::super::index::check::{IndexCheck, check_indexes};
+use super::super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
+use super::super::probe::Probe;
+use super::super::survey::{TableSurvey, survey};
+use super::super::sweep::Sweeper;
+use super::Database;
+use crate::partition::HeatLimits;
+use crate::partition::store::Swept;
+
+/// Upkeep: what the server runs beside requests. Requests do not wait for it, and it may stop anywhere.
+impl Database {
+    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
+    /// and one merge of each table. Counts larger tables that were shown before.
+    ///
+    /// # Errors
+    /// When the medium fails; what was changed before stays so.
+    pub async fn repartition(
+        &self,
+        limits: PartitionLimits,
+        sizes: &mut PartitionSizes,
+    ) -> Result<Repartitioned, Error> {
+        let resizer = Resizer {
+            catalog: &self.catalog,
+            counts: &self.counts,
+        };
+        resizer.repartition(limits, sizes).await
+    }
+
+    /// Splits physical partitions that have stayed hot since the last call.
+    ///
+    /// # Errors
+    /// When the medium fails; what was changed before stays so.
+    pub async fn look_at_heat(&self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
+        heat::split_hot(
+            &self.catalog,
+            self.rules.profile.is_cosmos(),
+            limits,
+            self.clock.monotonic(),
+        )
+        .await
+    }
+
+    /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
+    /// `gc_grace_seconds`; nothing while the clock is not believed. Leaves out a table that is dropped and a physical partition that is
+    /// moved meanwhile.
+    ///
+    /// # Errors
+    /// The first failure of a store; everything else was swept nevertheless.
+    pub async fn sweep(&self) -> Result<Swept, Error> {
+        self.sweeper().sweep().await
+    }
+
+    /// As [`Database::sweep`], of one table; of one that is not there, nothing.
+    ///
+    /// # Errors
+    /// As [`Database::sweep`].
+    pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
+        self.sweeper().sweep_table(keyspace, table).await
+    }
+
+    fn sweeper(&self) -> Sweeper<'_> {
+        Sweeper {
+            catalog: &self.catalog,
+            clock: &self.writes.clock,
+        }
+    }
+
+    /// Makes the physical partitions whose time has come after a change of throughput. Returns the number of tables.
+    ///
+    /// # Errors
+    /// When the medium fails; those tables wait again.
+    pub async fn grow_due(&self) -> Result<usize, Error> {
+        self.catalog.grow_due().await
+    }
+
+    /// Forgets the timestamps given so far: for a reset, after which nothing is stored that has one.
+    pub fn forget_timestamps(&self) {
+        self.writes.clock.forget();
+    }
+
+    /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.
+    #[must_use]
+    pub fn lost(&self) -> Option<String> {
+        let (id, error) = self.stores.lost()?;
+        Some(format!("store {}: {error}", id.0))
+    }
+
+    /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
+    /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
+    pub async fn probe(&self, probe: &mut Probe) {
+        self.prober.probe(&self.stores, &self.clock, probe).await;
+    }
+
+    /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged.
+    pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
+        check_indexes(&self.catalog.indexes, &self.snapshot()).await
+    }
+
+    /// Reads every row of every table of users, at one moment of each store, and reports what their partitions hold.
+    ///
+    /// # Errors
+    /// When the medium fails or is damaged.
+    pub async fn survey(&self) -> Result<Vec<TableSurvey>, Error> {
+        survey(&self.snapshot()).await
+    }
+
+    /// Counts what physical partitions hold, before it is shown: small tables now, larger ones by the next check of sizes.
+    pub async fn count_partitions(&self) {
+        self.counts.count_small(&self.snapshot()).await;
+    }
+}
