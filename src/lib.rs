@@ -15,14 +15,14 @@
 //!    moved since, the text is planned again.
 //! 5. **Plan.** Made once, at PREPARE: `grammar::parse` makes the syntax tree, `planner::plan` resolves names and types the
 //!    markers against the schema.
-//! 6. **Bind.** [`executor::Database::execute`] takes the snapshot of the catalog and puts in the values: what is left is a
+//! 6. **Bind.** [`cql::Database::execute`] takes the snapshot of the catalog and puts in the values: what is left is a
 //!    [`command`] of keys and bytes, without names or terms.
 //! 7. **Place.** [`token::Token::of`] the partition key says which physical partition it belongs to; the consistency level says how
 //!    many of its replicas must be alive ([`partition`]).
 //! 8. **Store.** The write becomes cells with timestamps, in one batch. The store's committer groups the batches that wait, writes
 //!    them once, syncs once, and wakes their requests (`storage`). A read goes the other way: a snapshot is scanned, and
 //!    each cell is encoded as it will stand in the frame.
-//! 9. **Answer.** The [`executor::Answer`] becomes a [`wire::response::Response`] on the request's stream; an error becomes one in
+//! 9. **Answer.** The [`cql::Answer`] becomes a [`wire::response::Response`] on the request's stream; an error becomes one in
 //!    `server::refusal`, the only place that knows which error has which code.
 //! 10. **Bytes.** [`wire::frame::Encoder::write`] appends it to what goes out next. When nothing else is ready the connection
 //!     closes the segment and writes once for all of it.
@@ -43,6 +43,7 @@ pub mod clock;
 pub mod command;
 pub mod config;
 pub mod consistency;
+pub mod cql;
 pub mod executor;
 pub mod functions;
 #[cfg(any(test, feature = "fuzz"))]

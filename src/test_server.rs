@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::clock::Clock;
 use crate::config::{Config, Values};
-use crate::executor::Database;
+use crate::cql::Database;
 use crate::server::reset::{Keep, reset};
 use crate::server::run::{RunError, Running, THREAD_STACK_BYTES};
 use tokio::runtime::{Builder, Runtime};
@@ -17,7 +17,7 @@ use tokio::runtime::{Builder, Runtime};
 ///
 /// ```
 /// use std::time::Duration;
-/// use helenus::executor::{QueryParams, SessionState};
+/// use helenus::cql::{QueryParams, SessionState};
 ///
 /// # let runtime = tokio::runtime::Runtime::new().unwrap();
 /// # runtime.block_on(async {
@@ -34,7 +34,7 @@ use tokio::runtime::{Builder, Runtime};
 ///     server.database().query(&session, statement, &params).await.unwrap();
 /// }
 /// let count = async || match server.database().query(&session, "SELECT k FROM ks.t", &params).await.unwrap().kind {
-///     helenus::executor::AnswerKind::Rows(rows) => rows.row_count,
+///     helenus::cql::AnswerKind::Rows(rows) => rows.row_count,
 ///     other => panic!("{other:?}"),
 /// };
 /// assert_eq!(count().await, 1);

@@ -82,11 +82,30 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "executor",
+        "cql",
         &[
             "command",
             "guardrails",
             "planner",
+            "executor",
+            "schema",
+            "types",
+            "functions",
+            "partition",
+            "token",
+            "clock",
+            "metrics",
+            "throughput",
+            "profile",
+            "consistency",
+            "budget",
+        ],
+    ),
+    (
+        "executor",
+        &[
+            "command",
+            "guardrails",
             "schema",
             "types",
             "functions",
@@ -121,6 +140,18 @@ const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
         "storage",
         37,
         "`partition::store` re-exports it: the executor builds keys and reads cells until hosted partitions take rows by key",
+    ),
+    (
+        "executor",
+        "planner",
+        2,
+        "the texts of two refusals, until refusals are data",
+    ),
+    (
+        "cql",
+        "storage",
+        1,
+        "`partition::store` re-exports it: EXPLAIN counts rows and entries itself until its estimate is the engine's",
     ),
     (
         "server",
@@ -162,9 +193,7 @@ const KNOWS_SYNTAX: &[(&str, &str)] = &[
     ("functions/arithmetic.rs", "overloads of the operators"),
     ("functions/resolve.rs", "overloads of a name as written"),
     ("schema/describe.rs", "what DESCRIBE asks for"),
-    ("executor/database.rs", "the front end: prepares statements"),
-    ("executor/database/reads.rs", "the front end: DESCRIBE, EXPLAIN"),
-    ("executor/plans.rs", "the front end: parses, plans and keeps plans"),
+    ("cql", "the front end: parses, plans and executes statements"),
 ];
 
 /// Calls that start a task or a thread which the runner (`src/tasks.rs`) would not join.

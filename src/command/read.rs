@@ -68,6 +68,14 @@ pub struct Read {
     pub per_partition_limit_rows: Option<u32>,
 }
 
+impl Read {
+    /// Whether all rows make one group, so that there is one row in the result.
+    #[must_use]
+    pub fn is_one_group(&self) -> bool {
+        !self.selection.aggregates.is_empty() && self.group_by.is_none()
+    }
+}
+
 /// What the executor says of the indexes of a SELECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexUse {

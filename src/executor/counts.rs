@@ -317,9 +317,8 @@ mod tests {
 
     use super::*;
     use crate::clock::Clock;
-    use crate::executor::{
-        Database, Options, PartitionLimits, PartitionSizes, QueryParams, SessionState, SizeLimits, ThroughputRules,
-    };
+    use crate::cql::{Database, QueryParams, SessionState};
+    use crate::executor::{Options, PartitionLimits, PartitionSizes, SizeLimits, ThroughputRules};
     use crate::guardrails::Guardrails;
     use crate::partition::store;
     use crate::profile::Account;
@@ -359,7 +358,7 @@ mod tests {
                 account: Account::default(),
             });
             let mut database = database.await.unwrap();
-            database.counts_mut().at_once_rows_max = at_once_rows_max;
+            database.engine_mut().counts_mut().at_once_rows_max = at_once_rows_max;
             let shown = Self {
                 database,
                 clock,

@@ -139,7 +139,7 @@ impl Disturbance<'_> {
         if system::is_name(&table.keyspace) {
             return Ok(None);
         }
-        let asked = request.params.consistency;
+        let asked = request.consistency();
         let lowered = select.nearest.as_ref().and_then(|_| nearest::downgraded(asked));
         let consistency = levels::read(self.rules, lowered.unwrap_or(asked), false)?;
         let mut places: Vec<Place<'_>> = Vec::new();

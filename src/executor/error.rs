@@ -182,68 +182,9 @@ impl Error {
     }
 }
 
-impl From<crate::planner::Error> for Error {
-    fn from(error: crate::planner::Error) -> Self {
-        use crate::planner::Error as Planner;
-        match error {
-            Planner::Invalid(text) => Self::Invalid(text.into_owned()),
-            Planner::Syntax(text) => Self::Syntax(text.into_owned()),
-            Planner::Unauthorized(text) => Self::Unauthorized(text.into_owned()),
-            Planner::Function {
-                keyspace,
-                name,
-                arguments,
-                message,
-            } => Self::FunctionFailure {
-                keyspace,
-                name,
-                arguments,
-                message,
-            },
-            Planner::NeedsFiltering => Self::NeedsFiltering,
-            Planner::UndefinedColumn { .. }
-            | Planner::UnknownFunction(_)
-            | Planner::Call(_)
-            | Planner::Result { .. }
-            | Planner::NonCounter { .. }
-            | Planner::Unsupported(_) => Self::Invalid(error.to_string()),
-        }
-    }
-}
-
 impl From<crate::guardrails::Violation> for Error {
     fn from(violation: crate::guardrails::Violation) -> Self {
         Self::Invalid(violation.0)
-    }
-}
-
-impl From<crate::planner::rules::Refusal> for Error {
-    fn from(refusal: crate::planner::rules::Refusal) -> Self {
-        use crate::planner::rules::Refusal;
-        match refusal {
-            Refusal::Syntax(text) => Self::Syntax(text),
-            Refusal::Server(text) => Self::NotOffered(text.into_owned()),
-            Refusal::Invalid(text) => Self::Invalid(text.into_owned()),
-            Refusal::Configuration(text) => Self::Config(text),
-        }
-    }
-}
-
-impl From<crate::planner::ddl::DdlError> for Error {
-    fn from(error: crate::planner::ddl::DdlError) -> Self {
-        use crate::planner::ddl::DdlError;
-        let message = error.to_string();
-        match error {
-            DdlError::Syntax(text) => Self::Syntax(text),
-            DdlError::Unauthorized(text) => Self::Unauthorized(text),
-            DdlError::Invalid(text) => Self::Invalid(text),
-            DdlError::Configuration(text) => Self::Config(text),
-            DdlError::AlreadyExists { keyspace, table } => Self::AlreadyExists {
-                keyspace,
-                table,
-                message,
-            },
-        }
     }
 }
 

@@ -166,7 +166,7 @@ impl Error {
     /// The error of a request as its client sees it: failures of stores with the request's level and kind of write, without the names of
     /// directories. Other errors stay as they are.
     #[cold]
-    pub(super) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
+    pub(crate) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
         let failure = match self {
             Self::Storage(failure) => failure,
             Self::TooManyTombstones { .. } => return Self::TooManyTombstones { consistency: level },

@@ -10,7 +10,6 @@ use super::counts::Counts;
 use super::disturb::place;
 use super::ledger::Ledger;
 use super::logical::{LogicalPartitions, printed_key};
-use super::watch::Watch;
 use crate::clock::Clock;
 use crate::executor::shown::{
     AccessLatency, AccountShown, HotKey, IndexBuild, LargePartition, LoggedRequest, Replica as ShownReplica,
@@ -30,7 +29,7 @@ const HOT_KEYS_MAX: usize = 100;
 pub(crate) struct Figures<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) stores: &'a Stores,
-    pub(super) watch: &'a Watch,
+    pub(super) statements: &'a Arc<Statements>,
     pub(super) ledger: &'a Ledger,
     pub(super) counts: &'a Counts,
     pub(super) logical: &'a LogicalPartitions,
@@ -95,7 +94,7 @@ impl<'a> Figures<'a> {
 
     /// Statements by kind and by table.
     pub(crate) fn statements(&self) -> &'a Statements {
-        &self.watch.statements
+        self.statements
     }
 
     /// What the stores did, together.

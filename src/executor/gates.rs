@@ -1,11 +1,12 @@
-//! Every check of a request, in the order in which requests pass them. A new check is a line in its phase.
+//! Every check of a request, in the order in which requests pass them. A new check is a line in its phase. What is checked before there
+//! is a command (phases 1 and 2, and what a plan tells in phase 3) is in `cql::gates`.
 //!
 //! ```text
 //! phase          decides by                      SELECT                  INSERT UPDATE DELETE BATCH     TRUNCATE            schema changes
-//! 1 names        catalog, names, markers         [`names`], then the planner, then [`values`]
-//! 2 permissions  the plan, before any value      [`permissions`]
-//! 3 bound        values, options, levels         [`read_plan`], bind,    bind, [`members`],         [`truncate`]        [`change`]
-//!                                                [`sorted_whole`],       [`route`] each, [`write`]
+//! 1 names        catalog, names, markers         `names`, then the planner, then `values`
+//! 2 permissions  the plan, before any value      `permissions`
+//! 3 bound        values, options, levels         `read_plan`, bind,      bind, [`members`],         [`truncate`]        `change`
+//!                                                `sorted_whole`,         [`route`] each, [`write`]
 //!                                                [`read`]
 //! 4 admission    the fault plan, budgets;        [`admit_answer`],       [`admit_write`]            [`admit_truncate`]  [`admit_change`]
 //!                may wait                        [`admit_read`]
@@ -23,14 +24,13 @@
 use std::sync::Arc;
 
 use super::admission::{Admission, Concerned, Work};
-use super::answer::{QueryParams, SessionState};
 use super::catalog::Catalog;
 use super::disturb::{self, Disturbance};
 use super::error::Error;
 use super::levels;
 use super::limits::{SizeLimits, refuse_overflow, too_large};
 use super::logical::{Admitted, LogicalPartitions, Weight};
-use super::paging::{Position, StatementDigest};
+use super::paging::Position;
 use super::read::nearest;
 use super::read::room::Room;
 use super::read::source;
@@ -41,9 +41,8 @@ use crate::command::{Batch, Partitions, Read, Write};
 use crate::consistency::WriteKind;
 use crate::guardrails::{Guardrails, Threshold};
 use crate::partition::{Consistency, Nodes, TablePartitions};
-use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
 use crate::profile::Rules;
-use crate::schema::{Schema, Table, system};
+use crate::schema::{Table, system};
 use crate::token::Token;
 
 /// The services and settings that checks consult.
@@ -57,156 +56,33 @@ pub(super) struct Gates<'a> {
     pub(super) admission: &'a Admission,
 }
 
-// 1. Names.
-
-/// The keyspace that a request names for its unqualified tables exists. The keyspace of a session may have been dropped: then only
-/// statements with unqualified tables fail, in the planner.
-pub(super) fn names(schema: &Schema, params: &QueryParams) -> Result<(), Error> {
-    match &params.keyspace {
-        Some(keyspace) => expect_keyspace(schema, keyspace),
-        None => Ok(()),
-    }
-}
-
-/// A keyspace exists.
-pub(super) fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Error> {
-    if schema.keyspaces.contains_key(keyspace) {
-        return Ok(());
-    }
-    Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")))
-}
-
-/// A statement has as many values as markers.
-pub(super) fn values(planned: &Planned, values: usize) -> Result<(), Error> {
-    Ok(planned.check_values(values)?)
-}
-
-/// The same of a prepared statement; Cassandra has other words for it.
-pub(super) fn prepared_values(planned: &Planned, values: usize) -> Result<(), Error> {
-    count_values("there", planned, values)
-}
-
-/// The same of a member of a batch, before any member is planned further.
-pub(super) fn member_values(planned: &Planned, values: usize) -> Result<(), Error> {
-    count_values("There", planned, values)
-}
-
-fn count_values(first_word: &str, planned: &Planned, values: usize) -> Result<(), Error> {
-    let markers = planned.markers.len();
-    if markers == values {
-        return Ok(());
-    }
-    Err(Error::Invalid(format!(
-        "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
-    )))
-}
-
-// 2. Permissions.
-
-/// What the session may do, by the plan alone: Cassandra's `authorize` comes before any value is looked at.
-pub(super) fn permissions(session: &SessionState, plan: &Plan) -> Result<(), Error> {
-    // Roles: what the plan needs of its resources against what the session's role was granted.
-    match plan {
-        Plan::Modify(plan) => writable(&plan.table),
-        Plan::Batch(plan) => batch_permissions(&plan.modifications),
-        Plan::Truncate(table) => writable(table),
-        Plan::Auth(_) => Err(refuse_auth(session)),
-        Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
-    }
-}
-
-/// The same of a batch.
-pub(super) fn batch_permissions(members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
-    members.iter().try_for_each(|member| writable(&member.table))
-}
-
-/// Users cannot write to the tables that the server itself fills.
-fn writable(table: &Table) -> Result<(), Error> {
-    if system::is_local(&table.keyspace) {
-        return Err(Error::Unauthorized(format!(
-            "{} keyspace is not user-modifiable.",
-            table.keyspace
-        )));
-    }
-    Ok(())
-}
-
-fn refuse_auth(session: &SessionState) -> Error {
-    match &session.user {
-        None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
-        Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
-    }
-}
-
 // 3. Bound: values and options of the request.
 
-/// A SELECT before its values are bound.
-pub(super) fn read_plan(gates: Gates<'_>, request: &Request<'_>, plan: &SelectPlan) -> Result<(), Error> {
-    not_at_any(request.consistency())?;
-    Ok(gates.guardrails.select_plan(plan)?)
-}
-
-/// A SELECT that sorts the rows of several partitions cannot be cut into pages.
-pub(super) fn sorted_whole(request: &Request<'_>, plan: &SelectPlan, select: &Read) -> Result<(), Error> {
-    let pages = request
-        .params
-        .page_size_rows
-        .is_some_and(|page| page > 0 && (plan.is_aggregate() || select.partitions != Partitions::Keys(Vec::new())));
-    if !pages || !plan.sorts_partitions() {
-        return Ok(());
-    }
-    Err(Error::Invalid(
-        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
-         remove the ORDER BY or the IN and sort client side, or disable paging for this query"
-            .to_owned(),
-    ))
-}
-
-/// How a bound SELECT is carried out.
+/// How a read is carried out.
 pub(super) struct ReadPass {
     /// Rows of its page; `None`: all in one.
     pub(super) page_rows: Option<u32>,
-    /// Where it goes on; `None`: at the beginning.
-    pub(super) resume: Option<Position>,
 }
 
-/// A bound SELECT.
+/// A read; `page_rows` of a page are asked for.
 pub(super) fn read(
     gates: Gates<'_>,
     request: &Request<'_>,
-    select: &Read,
-    digest: impl FnOnce() -> StatementDigest,
+    read: &Read,
+    page_rows: Option<u32>,
     warnings: &mut Vec<String>,
 ) -> Result<ReadPass, Error> {
-    let params = request.params;
-    let consistency = levels::read(
-        gates.rules,
-        params.consistency,
-        system::is_local(&select.table.keyspace),
-    )?;
-    gates.guardrails.level(params.consistency.name(), false, warnings)?;
-    let is_one_group = !select.selection.aggregates.is_empty() && select.group_by.is_none();
-    let mut page_rows = params.page_size_rows.filter(|rows| *rows > 0 && !is_one_group);
-    if select.nearest.is_some() {
-        nearest::judge(select, params.consistency, page_rows, warnings)?;
+    let asked = request.consistency();
+    let consistency = levels::read(gates.rules, asked, system::is_local(&read.table.keyspace))?;
+    gates.guardrails.level(asked.name(), false, warnings)?;
+    let mut page_rows = page_rows.filter(|rows| *rows > 0 && !read.is_one_group());
+    if read.nearest.is_some() {
+        nearest::judge(read, asked, page_rows, warnings)?;
         page_rows = None;
     }
-    let resume = match &params.paging_state {
-        Some(state) if page_rows.is_some() => Some(gates.catalog.paging_key.open(digest(), state)?),
-        _ => None,
-    };
-    gates.guardrails.select(select, page_rows, warnings)?;
-    serial_of_one_partition(select, consistency, page_rows)?;
-    Ok(ReadPass { page_rows, resume })
-}
-
-fn not_at_any(consistency: Consistency) -> Result<(), Error> {
-    if consistency == Consistency::Any {
-        return Err(Error::Invalid(
-            "ANY ConsistencyLevel is only supported for writes".to_owned(),
-        ));
-    }
-    Ok(())
+    gates.guardrails.select(read, page_rows, warnings)?;
+    serial_of_one_partition(read, consistency, page_rows)?;
+    Ok(ReadPass { page_rows })
 }
 
 /// Cassandra's `SelectStatement.execute` lets a pager read several partitions at SERIAL, one after the other.
@@ -271,10 +147,10 @@ pub(super) fn write(
     }
     gates.guardrails.level(request.consistency().name(), true, warnings)?;
     Ok(WriteRequest {
-        timestamp_micros: request.params.timestamp_micros,
+        timestamp_micros: request.terms.timestamp_micros,
         now_seconds: request.now_seconds,
         consistency,
-        serial_consistency: request.params.serial_consistency.unwrap_or(Consistency::Serial),
+        serial_consistency: request.terms.serial_consistency.unwrap_or(Consistency::Serial),
         write_kind,
     })
 }
@@ -282,23 +158,6 @@ pub(super) fn write(
 /// A TRUNCATE.
 pub(super) fn truncate(gates: Gates<'_>) -> Result<(), Error> {
     Ok(gates.guardrails.truncate()?)
-}
-
-/// A change of the schema.
-pub(super) fn change(
-    gates: Gates<'_>,
-    request: &Request<'_>,
-    plan: &Plan,
-    warnings: &mut Vec<String>,
-) -> Result<(), Error> {
-    let Plan::Ddl(statement) = plan else { return Ok(()) };
-    if let Some(unsupported) = ddl::not_executed(statement) {
-        return Err(Error::Invalid(unsupported.to_string()));
-    }
-    let keyspace = request.keyspace.as_deref();
-    Ok(gates
-        .guardrails
-        .ddl(statement, &request.snapshot.schema, keyspace, warnings)?)
 }
 
 // 4. Admission: may wait.

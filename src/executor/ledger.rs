@@ -18,7 +18,7 @@ use crate::throughput::{Charges, Coefficients, Stage};
 
 /// Prices, budgets and the meter.
 #[derive(Debug)]
-pub(super) struct Ledger {
+pub(crate) struct Ledger {
     /// What operations cost, in request units.
     pub(super) prices: Coefficients,
     /// Profile and account, which decide how many replicas a read asks.
@@ -40,7 +40,7 @@ impl Ledger {
     }
 
     /// Empty charges at the same prices, for an estimate that nothing pays for.
-    pub(super) fn estimated(&self, consistency: Consistency) -> Charges {
+    pub(crate) fn estimated(&self, consistency: Consistency) -> Charges {
         Charges::new(self.prices, self.read_factor(consistency))
     }
 

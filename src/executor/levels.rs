@@ -55,7 +55,7 @@ pub(super) fn write(rules: &Rules, asked: Consistency) -> Consistency {
 /// The levels of a conditional write: `consistency` is that of its commit.
 pub(super) fn conditional(request: &Request<'_>, consistency: Consistency, table: &Table) -> Result<(), Error> {
     let invalid = |text: String| Err(Error::Invalid(text));
-    let serial = request.params.serial_consistency;
+    let serial = request.terms.serial_consistency;
     if serial.is_some_and(|serial| !serial.is_serial()) {
         return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned());
     }

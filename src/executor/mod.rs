@@ -1,35 +1,34 @@
-//! The `executor` room: plan + values → reads and writes of partitions → rows, pages, paging state.
+//! The `executor` room: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
 //!
-//! [`Database`] is the whole server without its sockets. It plans text ([`crate::planner`]), binds values, routes to stores through
-//! [`crate::partition`], and answers with an [`Answer`] whose rows are already encoded as they go into a frame.
+//! [`Engine`] is what front ends call: it routes a [`command`](crate::command) to stores through [`crate::partition`], and settles
+//! what it was charged. `cql` is the first front end.
 //!
 //! ```text
-//! text ─ plans ─→ Planned ─ bind ─→ Read   ─ read/source ─→ read/sink ─→ Rows, paging state
-//!                                          ─ index/read  ─→
-//!                                   Write  ─ write/      ─→ batch     ─→ store, durable
-//!                                   DDL    ─ catalog     ─→ next schema, durable, in force
+//! Read          ─ read/source ─→ read/sink ─→ rows, position
+//!               ─ index/read  ─→
+//! Write, Batch  ─ write/      ─→ batch     ─→ store, durable
+//! SchemaIntent  ─ catalog     ─→ next schema, durable, published
 //! ```
 //! Invariants: a request sees one `catalog` snapshot; what is acknowledged is durable; conditional statements on one partition
-//! happen one after the other. Frames, sockets and the cache of prepared statements are deliberately absent.
+//! happen one after the other. Deliberately absent:
+//! CQL, plans, sessions, frames.
 
 mod admission;
-pub mod answer;
 mod backup;
 mod batch_log;
-mod catalog;
+pub(crate) mod catalog;
 mod counts;
-mod database;
 mod disturb;
 mod draws;
+pub(crate) mod engine;
 pub mod error;
-mod explain;
 mod failure;
 mod figures;
 mod gates;
 mod growth;
 mod heat;
-mod index;
-mod ledger;
+pub(crate) mod index;
+pub(crate) mod ledger;
 mod levels;
 mod limits;
 mod logical;
@@ -38,26 +37,20 @@ mod offers;
 pub(crate) mod paging;
 mod partitions;
 mod pending;
-mod plans;
 mod probe;
 pub(crate) mod read;
 mod receipt;
 mod request;
 mod request_log;
-mod shape;
 pub mod shown;
 mod spent;
 mod survey;
 mod sweep;
-mod value;
-mod watch;
+pub(crate) mod value;
 pub(crate) mod write;
 
-pub use answer::{
-    Answer, AnswerKind, ChangeKind, ChangeTarget, QueryParams, ResultMetadata, Rows, SchemaChange, SessionState, Values,
-};
 pub use backup::{BackedUp, BackupError, Restored, What};
-pub use database::{ClockRules, Database, LiveSource, Member, Options};
+pub use engine::{ClockRules, Engine, LiveSource, Options, Paging, ReadPage};
 pub use error::Error;
 pub use failure::{Access, FailureCause, StorageFailure};
 pub(crate) use failure::{storage_read, storage_write};
@@ -66,8 +59,11 @@ pub use figures::{PartitionFigures, StoreFigures};
 pub use index::check::IndexCheck;
 pub use limits::SizeLimits;
 pub use offers::ThroughputRules;
+pub use paging::Position;
 pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
-pub use plans::Statement;
 pub use probe::{Probe, StoreProbe, Took};
+pub use read::sink::Shape;
 pub use receipt::{ChargeReceipt, Ended, Executed, Origin};
+pub use request::{Request, Terms};
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};
+pub use write::condition::{Decision, Written};

@@ -28,17 +28,17 @@ pub(crate) struct PagingKey(pub(crate) [u8; 16]);
 
 /// Where a page ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Position {
+pub struct Position {
     /// The partition of the last row given.
-    pub(crate) partition_key: Bytes,
+    pub partition_key: Bytes,
     /// The last row's clustering key, when more rows of the partition may follow; `None`: go on behind the partition.
-    pub(crate) clustering: Option<Bytes>,
+    pub clustering: Option<Bytes>,
     /// Rows that LIMIT still allows; `None`: no limit.
-    pub(crate) limit_rows: Option<u32>,
+    pub limit_rows: Option<u32>,
     /// Rows that PER PARTITION LIMIT still allows in this partition.
-    pub(crate) partition_limit_rows: Option<u32>,
+    pub partition_limit_rows: Option<u32>,
     /// What the pages so far have left to be charged, in millionths of a request unit, below a hundredth.
-    pub(crate) charge_left_micros: u16,
+    pub charge_left_micros: u16,
 }
 
 /// The first half of an MD5 sum.

@@ -1,48 +1,85 @@
-//! One request while it is carried out: the catalog that it sees, its session and parameters, its time and its claim on budgets.
+//! One request while it is carried out: its terms, the catalog that it sees, its time and its claim on budgets.
 
+use std::net::SocketAddr;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use super::admission::claim::Claim;
-use super::answer::{QueryParams, SessionState};
 use super::catalog::Snapshot;
+use crate::budget::Share;
 use crate::functions::Context;
 use crate::partition::{Consistency, TablePartitions};
-use crate::schema::{StorageId, Table};
+use crate::schema::{Schema, StorageId, Table};
 use crate::throughput::{Account, PartitionRef};
 
+/// How a request shall be carried out, and who sent it. Plain data that a front end fills in.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Terms<'a> {
+    /// How many replicas must take part.
+    pub consistency: Consistency,
+    /// `Serial` or `LocalSerial`, for the decision about conditions; `None`: `Serial`.
+    pub serial_consistency: Option<Consistency>,
+    /// The timestamp of writes that name none, µs since 1970-01-01 UTC; `None`: the node's.
+    pub timestamp_micros: Option<i64>,
+    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC; `None`: now.
+    pub now_seconds: Option<i32>,
+    /// Whether notes for a trace are wanted.
+    pub is_traced: bool,
+    /// Bytes of the request's body, for logs; 0: not known.
+    pub request_bytes: u32,
+    /// Where the client is, for logs.
+    pub client: Option<&'a SocketAddr>,
+    /// The user who logged in; `None`: no login was asked for.
+    pub user: Option<&'a Arc<str>>,
+    /// The virtual node that the client is connected to, from 0.
+    pub node: usize,
+    /// The connection's part in the memory for answers; `None`: they are not bounded.
+    pub share: Option<&'a Arc<Share>>,
+}
+
 /// A request, as every step of its execution sees it.
-pub(super) struct Request<'a> {
+pub struct Request<'a> {
     /// The catalog at the moment when the request began.
-    pub(super) snapshot: Arc<Snapshot>,
-    /// The keyspace of unqualified names: the request's own, or its session's.
-    pub(super) keyspace: Option<Arc<str>>,
-    /// The session that sent it.
-    pub(super) session: &'a SessionState,
-    /// Values, page size, consistency level.
-    pub(super) params: &'a QueryParams,
+    pub(crate) snapshot: Arc<Snapshot>,
+    /// How it shall be carried out.
+    pub(crate) terms: Terms<'a>,
     /// The moment against which expiry is judged, seconds since 1970-01-01 UTC.
-    pub(super) now_seconds: i64,
+    pub(crate) now_seconds: i64,
     /// When it began, µs since 1970-01-01 UTC.
-    pub(super) at_micros: i64,
+    pub(crate) at_micros: i64,
     /// When it began, by the monotonic clock.
-    pub(super) began: Duration,
+    pub(crate) began: Duration,
     /// Time and randomness for its functions.
-    pub(super) context: Context,
+    pub(crate) context: Context,
     /// What its admission took from budgets; empty: nothing that it uses has a budget.
     pub(super) claim: OnceLock<Claim>,
 }
 
+impl std::fmt::Debug for Request<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Request")
+            .field("terms", &self.terms)
+            .finish_non_exhaustive()
+    }
+}
+
 impl Request<'_> {
-    /// Drops the partition map of a statement that changes it. Such a change waits until no request holds an old map, so that a request
+    /// Drops the partition map of a request that changes it. Such a change waits until no request holds an old map, so that a request
     /// which kept its own would wait for itself, or for another one that does.
-    pub(super) fn drop_partition_map(&mut self) {
+    pub(crate) fn drop_partition_map(&mut self) {
         self.snapshot = Arc::new(self.snapshot.without_lists());
     }
 
+    /// The schema when the request began.
+    #[must_use]
+    pub fn schema(&self) -> &Arc<Schema> {
+        &self.snapshot.schema
+    }
+
     /// The consistency level of the request.
-    pub(super) const fn consistency(&self) -> Consistency {
-        self.params.consistency
+    pub(crate) const fn consistency(&self) -> Consistency {
+        self.terms.consistency
     }
 
     /// The table or view with this number in the store.
@@ -60,7 +97,7 @@ impl Request<'_> {
 
     /// Whether the client asked for a trace.
     pub(super) const fn is_traced(&self) -> bool {
-        self.params.trace.is_some()
+        self.terms.is_traced
     }
 
     /// The partition map of a table when the request began.
@@ -70,6 +107,6 @@ impl Request<'_> {
 
     /// The virtual node that the request came to, from 0.
     pub(super) const fn node(&self) -> usize {
-        self.session.node
+        self.terms.node
     }
 }

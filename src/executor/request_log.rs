@@ -234,7 +234,7 @@ impl Page {
         if goes_on {
             self.entries.push(Entry {
                 charge,
-                request_bytes: request.params.request_bytes,
+                request_bytes: request.terms.request_bytes,
                 response_bytes: ended.row_bytes(),
                 error_code: NO_ERROR,
                 asked: asked.0,
@@ -254,7 +254,7 @@ impl Page {
         {
             return true;
         }
-        self.heading.client != request.session.client || self.heading.user != request.session.user
+        self.heading.client.as_ref() != request.terms.client || self.heading.user.as_ref() != request.terms.user
     }
 
     /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
@@ -278,9 +278,8 @@ impl Page {
 
     /// Begins a page with this statement.
     fn begin(&mut self, request: &Request<'_>) {
-        let session = request.session;
-        self.heading.client = session.client;
-        self.heading.user.clone_from(&session.user);
+        self.heading.client = request.terms.client.copied();
+        self.heading.user = request.terms.user.cloned();
         self.heading.at_micros = request.at_micros;
         self.heading.began = request.began;
     }
@@ -415,7 +414,7 @@ impl RequestLog {
         if page.entries.is_empty() {
             page.begin(request);
         }
-        page.add(asked, receipt, request.params.request_bytes, ended);
+        page.add(asked, receipt, request.terms.request_bytes, ended);
     }
 }
 

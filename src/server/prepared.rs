@@ -15,7 +15,7 @@ use dashmap::DashMap;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
-use crate::executor::{ResultMetadata, Statement};
+use crate::cql::{ResultMetadata, Statement};
 use crate::metrics;
 use crate::wire::response::{Metadata, Prepared};
 

@@ -11,10 +11,8 @@ use super::trace::{Trace, Tracer};
 use super::{Handled, Handler, Limits, Postponed, Session};
 use crate::clock::Clock;
 use crate::command::{BatchKind, Value};
-use crate::executor::{
-    Answer, AnswerKind, ChangeKind as Kind, ChangeTarget as Target, Database, Member, QueryParams, ResultMetadata,
-    Rows as AnswerRows, SchemaChange as Changed, Values,
-};
+use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
+use crate::cql::{Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, Values};
 use crate::metrics;
 use crate::throughput::{REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;

@@ -12,7 +12,8 @@ use std::time::Duration;
 use super::Events;
 use super::requests::schema_change;
 use crate::clock::Clock;
-use crate::executor::{AnswerKind, Database, Error, QueryParams, SessionState};
+use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
+use crate::executor::Error;
 use crate::schema::system;
 use crate::wire::response::Event;
 

@@ -9,7 +9,7 @@ use tokio::sync::Notify;
 
 use super::events::Events;
 use crate::budget::Share;
-use crate::executor::SessionState;
+use crate::cql::SessionState;
 use crate::wire::Version;
 
 /// One connection. Shared by its requests in work.

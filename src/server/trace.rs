@@ -15,7 +15,7 @@ use uuid::timestamp::context::ContextV1;
 
 use crate::clock::Clock;
 use crate::command::Value;
-use crate::executor::{Database, QueryParams, SessionState, Values};
+use crate::cql::{Database, QueryParams, SessionState, Values};
 use crate::wire::Consistency;
 use crate::wire::request::Params;
 use crate::wire::write;

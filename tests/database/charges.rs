@@ -7,7 +7,7 @@ use bytes::Bytes;
 use helenus::TestServer;
 use helenus::command::{BatchKind, Value};
 use helenus::config::{Config, Values};
-use helenus::executor::{AnswerKind, Member, QueryParams};
+use helenus::cql::{AnswerKind, Member, QueryParams};
 use helenus::metrics::turn::Turn;
 use helenus::wire::request::{Params, Query, Request};
 use helenus::wire::{Version, flags, write};

@@ -10,7 +10,8 @@ use std::time::Duration;
 
 use crate::support::Client;
 use helenus::clock::Clock;
-use helenus::executor::{ClockRules, Database, Error, QueryParams, SessionState};
+use helenus::cql::{Database, QueryParams, SessionState};
+use helenus::executor::{ClockRules, Error};
 use helenus::storage::{Batch, Options, Space, Store, Url};
 
 const NOW: i64 = 1_700_000_000_000_000;

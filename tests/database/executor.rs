@@ -8,7 +8,8 @@
 
 use crate::support::{Client, printed};
 use helenus::command::Value;
-use helenus::executor::{Error, QueryParams, Values};
+use helenus::cql::{QueryParams, Values};
+use helenus::executor::Error;
 
 /// Each test on each engine.
 macro_rules! on_each_engine {

@@ -2,7 +2,8 @@
 
 use crate::support::Client;
 use helenus::consistency::WriteKind;
-use helenus::executor::{Error, FailureCause, QueryParams};
+use helenus::cql::QueryParams;
+use helenus::executor::{Error, FailureCause};
 use helenus::partition::Consistency;
 
 #[tokio::test]

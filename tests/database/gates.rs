@@ -6,7 +6,8 @@ use crate::support::Client;
 use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::command::Value;
-use helenus::executor::{Database, Error, Options, QueryParams, SessionState, SizeLimits, Values};
+use helenus::cql::{Database, QueryParams, SessionState, Values};
+use helenus::executor::{Error, Options, SizeLimits};
 use helenus::guardrails::Guardrails;
 use helenus::partition::Consistency;
 

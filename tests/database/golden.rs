@@ -16,7 +16,8 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use goldenscript::{Argument, Command, Context};
-use helenus::executor::{Answer, AnswerKind, ChangeKind, ChangeTarget, QueryParams};
+use helenus::command::{ChangeKind, ChangeTarget};
+use helenus::cql::{Answer, AnswerKind, QueryParams};
 use test_each_file::test_each_path;
 
 test_each_path! { in "tests/golden" as scripts => script }

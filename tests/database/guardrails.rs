@@ -11,7 +11,8 @@ use std::sync::{Arc, Mutex};
 
 use crate::support::Client;
 use helenus::clock::Clock;
-use helenus::executor::{Database, Error, Options, QueryParams, SessionState};
+use helenus::cql::{Database, QueryParams, SessionState};
+use helenus::executor::{Error, Options};
 use helenus::guardrails::{Guardrails, Threshold};
 use helenus::guardrails::{Listed, Names, Switches};
 use helenus::partition::Consistency;

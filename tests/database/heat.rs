@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use helenus::config::{Config, Values};
-use helenus::executor::{PartitionLimits, PartitionSizes, QueryParams, SessionState};
+use helenus::cql::{QueryParams, SessionState};
+use helenus::executor::{PartitionLimits, PartitionSizes};
 use helenus::partition::HeatLimits;
 use helenus::server::admin::client;
 use helenus::throughput::RequestUnits;

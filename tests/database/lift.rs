@@ -9,7 +9,8 @@ use std::time::Duration;
 
 use crate::support::Client;
 use helenus::clock::Clock;
-use helenus::executor::{Database, Error, QueryParams, SessionState};
+use helenus::cql::{Database, QueryParams, SessionState};
+use helenus::executor::Error;
 use helenus::partition::store;
 
 impl Client {

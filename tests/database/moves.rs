@@ -15,7 +15,8 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use helenus::clock::Clock;
-use helenus::executor::{Database, Error, QueryParams, SessionState};
+use helenus::cql::{Database, QueryParams, SessionState};
+use helenus::executor::Error;
 use helenus::mutant;
 use helenus::partition::store::{self, Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store, Url};
 

@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use flate2::read::GzDecoder;
 use helenus::clock::Clock;
-use helenus::executor::{Answer, AnswerKind, QueryParams};
+use helenus::cql::{Answer, AnswerKind, QueryParams};
 
 use crate::support::Client;
 

@@ -13,7 +13,8 @@ use std::time::Duration;
 
 use crate::support::parts::Part;
 use crate::support::{Client, printed};
-use helenus::executor::{AnswerKind, PartitionLimits, PartitionSizes, QueryParams, Repartitioned};
+use helenus::cql::{AnswerKind, QueryParams};
+use helenus::executor::{PartitionLimits, PartitionSizes, Repartitioned};
 
 impl Client {
     async fn split(&self, table: &str, at: i64) {

@@ -8,7 +8,8 @@ use std::time::Duration;
 
 use crate::support::Client;
 use helenus::clock::Clock;
-use helenus::executor::{Database, Probe, SessionState};
+use helenus::cql::{Database, SessionState};
+use helenus::executor::Probe;
 use helenus::partition::store::FaultPoint;
 use helenus::server::admin::report::Readiness;
 

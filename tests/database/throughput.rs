@@ -9,7 +9,8 @@ use std::time::Duration;
 use crate::support::{Client, printed};
 use helenus::clock::Clock;
 use helenus::consistency::WriteKind;
-use helenus::executor::{Answer, AnswerKind, Error, QueryParams, ThroughputRules};
+use helenus::cql::{Answer, AnswerKind, QueryParams};
+use helenus::executor::{Error, ThroughputRules};
 
 const REPLICATION: &str = "replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 

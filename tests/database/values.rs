@@ -13,7 +13,8 @@
 
 use bytes::Bytes;
 use helenus::command::Value;
-use helenus::executor::{Answer, AnswerKind, Error, QueryParams, Values};
+use helenus::cql::{Answer, AnswerKind, QueryParams, Values};
+use helenus::executor::Error;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

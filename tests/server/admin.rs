@@ -15,7 +15,7 @@ use crate::raw::Client;
 use crate::shapes::{Keys, Kind, Partitions, Statements, Status, Table, Tables};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
-use helenus::executor::{AnswerKind, QueryParams, SessionState};
+use helenus::cql::{AnswerKind, QueryParams, SessionState};
 use helenus::server::admin::report::Readiness;
 use helenus::server::admin::{CONNECTIONS_MAX, FIRST_BYTE_WITHIN, client};
 use helenus::wire::Version;

@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::raw::{self, Client, Frame, envelope};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
-use helenus::executor::{QueryParams, SessionState};
+use helenus::cql::{QueryParams, SessionState};
 use helenus::server::Limits;
 use helenus::server::admin::client;
 use helenus::wire::Version;

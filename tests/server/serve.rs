@@ -6,7 +6,7 @@ use std::time::Duration;
 use crate::raw::{self, Client, Frame};
 use bytes::Bytes;
 use helenus::TestServer;
-use helenus::executor::{AnswerKind, QueryParams, SessionState};
+use helenus::cql::{AnswerKind, QueryParams, SessionState};
 use helenus::wire::request::{Batch, BatchStatement, Execute, Params, Prepare, Query, Request, Subject, Values};
 use helenus::wire::{BatchType, Consistency, Value, Version};
 

@@ -7,7 +7,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::command::Value;
-use helenus::executor::{Database, Error, QueryParams, SessionState, Values};
+use helenus::cql::{Database, QueryParams, SessionState, Values};
+use helenus::executor::Error;
 use helenus::partition::store::Medium;
 
 use super::marks::Mark;

@@ -9,7 +9,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
-use helenus::executor::{PartitionLimits, QueryParams, SessionState};
+use helenus::cql::{QueryParams, SessionState};
+use helenus::executor::PartitionLimits;
 use helenus::partition::Consistency;
 
 use super::marks::Mark;

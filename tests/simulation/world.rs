@@ -8,9 +8,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::clock::Clock;
-use helenus::executor::{
-    AnswerKind, Database, Error, FailureCause, Options, PartitionSizes, QueryParams, SessionState,
-};
+use helenus::cql::{AnswerKind, Database, QueryParams, SessionState};
+use helenus::executor::{Error, FailureCause, Options, PartitionSizes};
 use helenus::partition::store::{self, Medium, MediumFaults};
 use helenus::token::Token;
 
@@ -385,7 +384,7 @@ impl Server {
 }
 
 /// Rows as numbers.
-fn lines(rows: &helenus::executor::Rows) -> Vec<Line> {
+fn lines(rows: &helenus::cql::Rows) -> Vec<Line> {
     let mut content = rows.content.as_ref();
     let mut lines = Vec::new();
     for _ in 0..rows.row_count {

@@ -11,7 +11,8 @@ pub(crate) mod parts;
 use std::net::{IpAddr, Ipv4Addr};
 
 use helenus::clock::Clock;
-use helenus::executor::{Answer, AnswerKind, Database, Error, Options, QueryParams, SessionState, ThroughputRules};
+use helenus::cql::{Answer, AnswerKind, Database, QueryParams, SessionState};
+use helenus::executor::{Error, Options, ThroughputRules};
 use helenus::partition::store;
 use helenus::schema::node::NodeInfo;
 

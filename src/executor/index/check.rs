@@ -19,7 +19,7 @@ const STRIDE_ROWS: usize = 1024;
 /// Differences that are told one by one; more are counted.
 const DIFFERENCES_MAX: usize = 20;
 
-/// What [`crate::executor::Database::check_indexes`] found.
+/// What [`crate::executor::Engine::check_indexes`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexCheck {
     /// Complete indexes looked at.

@@ -54,7 +54,7 @@ pub(crate) struct Limits {
 
 /// A SELECT as far as it does not depend on values: made once for a plan.
 #[derive(Clone, Debug)]
-pub(crate) struct Shape {
+pub struct Shape {
     /// What is read of each row.
     pub(crate) layout: Layout,
     /// The places of the columns, when the result is nothing but columns.
@@ -63,7 +63,8 @@ pub(crate) struct Shape {
 
 impl Shape {
     /// The shape of a SELECT.
-    pub(crate) fn of(select: &Read) -> Self {
+    #[must_use]
+    pub fn of(select: &Read) -> Self {
         let selection = &select.selection;
         let columns_only = || {
             let places = selection.expressions.iter().map(|expression| match expression {
@@ -381,8 +382,7 @@ impl<'a> Sink<'a> {
     /// Counts the static row of a partition of which no rows are asked for (`c IN ()`, the last clustering column): as in
     /// Cassandra it takes a row's place in the page and in LIMIT, and is not given.
     fn count_unseen(&mut self) -> Result<Step, Error> {
-        let is_one_group = self.select.group_by.is_none() && !self.select.selection.aggregates.is_empty();
-        if !self.select.counts_static || is_one_group {
+        if !self.select.counts_static || self.select.is_one_group() {
             return Ok(Step::Continue);
         }
         for filter in &self.filters {

@@ -9,16 +9,14 @@
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
-use std::sync::Arc;
 
 use bytes::Bytes;
 
-use crate::command::{Condition, FilterTarget, Predicate, ResultColumn, Write, WriteTarget};
-use crate::executor::answer::{Answer, AnswerKind, ResultMetadata, Rows};
+use crate::command::{Condition, FilterTarget, Predicate, Write, WriteTarget};
 use crate::executor::read::buffer::RowBuffer;
 use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
-use crate::executor::{Error, gates, storage_read, storage_write, value};
+use crate::executor::{Error, gates, storage_read, storage_write};
 use crate::functions::Context;
 use crate::mutant::{self, Mutant};
 use crate::partition::PhysicalPartition;
@@ -26,13 +24,35 @@ use crate::partition::store::{Deletions, Error as StoreError, Order, RowView, Sn
 use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef};
 use crate::token::Token;
-use crate::types::{CqlType, Native};
 
 use super::passes::by_lists;
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
 use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
 use super::{forms, newest};
+
+/// What became of a write.
+#[derive(Clone, Debug, Default)]
+pub struct Written {
+    /// What its conditions came to; `None`: it had none.
+    pub decision: Option<Decision>,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+}
+
+/// What the conditions of a write came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// They held; it was applied.
+    Applied,
+    /// They did not hold; nothing was changed.
+    Refused {
+        /// The columns that say why: places in `table.columns`.
+        places: Vec<usize>,
+        /// The rows that the conditions looked at, as they are, each with a value for each of the columns; empty: none is there.
+        rows: Vec<Vec<Option<Bytes>>>,
+    },
+}
 
 /// The rows that conditions look at, as they are now.
 struct Current<'a> {
@@ -61,7 +81,7 @@ impl WriteRoom {
         context: &Context,
         is_batch: bool,
         charges: &mut Charges,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Written, Error> {
         for _ in 0..JUDGEMENTS_MAX {
             let judged = self.judge_and_apply(modifications, request, context, is_batch, charges);
             if let Some(answer) = judged.await? {
@@ -79,7 +99,7 @@ impl WriteRoom {
         context: &Context,
         is_batch: bool,
         charges: &mut Charges,
-    ) -> Result<Option<Answer>, Error> {
+    ) -> Result<Option<Written>, Error> {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
         let token = Token::of(partition_key);
@@ -166,9 +186,10 @@ impl WriteRoom {
         let Outcome::Written(warnings) = staged.commit(self, request, held, charges).await? else {
             return Ok(None);
         };
-        let mut answer = applied(first.table());
-        answer.warnings = warnings;
-        Ok(Some(answer))
+        Ok(Some(Written {
+            decision: Some(Decision::Applied),
+            warnings,
+        }))
     }
 }
 
@@ -291,28 +312,6 @@ fn asks_existence(modifications: &[Routed<'_>]) -> bool {
     modifications
         .iter()
         .any(|routed| matches!(routed.modification.condition, Condition::Exists | Condition::NotExists))
-}
-
-fn boolean(name: &str) -> ResultColumn {
-    ResultColumn {
-        name: name.to_owned(),
-        ty: CqlType::Native(Native::Boolean),
-    }
-}
-
-fn answer(table: &Table, columns: Vec<ResultColumn>, content: Vec<u8>, row_count: u32) -> Answer {
-    Answer::new(AnswerKind::Rows(Rows {
-        metadata: Arc::new(ResultMetadata::new(&table.keyspace, &table.name, Arc::new(columns))),
-        row_count,
-        content: content.into(),
-        paging_state: None,
-    }))
-}
-
-fn applied(table: &Table) -> Answer {
-    let mut content = Vec::with_capacity(5);
-    value::put_bytes(&mut content, Some(&[1]));
-    answer(table, vec![boolean("[applied]")], content, 1)
 }
 
 impl<'a> Current<'a> {
@@ -470,47 +469,33 @@ impl<'a> Current<'a> {
         }
     }
 
-    fn refusal(&self, modifications: &[Routed<'_>], is_batch: bool) -> Result<Answer, Error> {
+    fn refusal(&self, modifications: &[Routed<'_>], is_batch: bool) -> Result<Written, Error> {
         let places = self.columns_shown(modifications, is_batch);
-        let mut content = Vec::new();
-        let mut row_count = 0;
-        let put_row = |buffer: &RowBuffer, content: &mut Vec<u8>| {
-            value::put_bytes(content, Some(&[0]));
-            for place in &places {
-                if self.unread.contains(place) {
-                    value::put_bytes(content, None);
-                } else {
-                    buffer.encode_into(*place, content);
-                }
-            }
+        let mut rows = Vec::new();
+        let row = |buffer: &RowBuffer| {
+            let is_read = |place: &&usize| !self.unread.contains(place);
+            let cells = places.iter().map(|place| {
+                let place = Some(place).filter(is_read)?;
+                buffer.get(*place).map(Bytes::copy_from_slice)
+            });
+            cells.collect::<Vec<_>>()
         };
         for (clustering, stored) in &self.rows {
             if let Some(bytes) = stored {
                 let (buffer, is_there) = self.fill(Some((clustering, bytes)))?;
                 if is_there {
-                    put_row(&buffer, &mut content);
-                    row_count += 1;
+                    rows.push(row(&buffer));
                 }
             }
         }
         let (buffer, has_static) = self.fill(None)?;
-        if row_count == 0 && has_static {
-            put_row(&buffer, &mut content);
-            row_count = 1;
+        if rows.is_empty() && has_static {
+            rows.push(row(&buffer));
         }
-        let mut columns = vec![boolean("[applied]")];
-        if row_count == 0 {
-            value::put_bytes(&mut content, Some(&[0]));
-            return Ok(answer(self.table, columns, content, 1));
-        }
-        columns.extend(places.iter().filter_map(|place| {
-            let column = self.table.columns.get(*place)?;
-            Some(ResultColumn {
-                name: column.name.clone(),
-                ty: column.ty.clone(),
-            })
-        }));
-        Ok(answer(self.table, columns, content, row_count))
+        Ok(Written {
+            decision: Some(Decision::Refused { places, rows }),
+            warnings: Vec::new(),
+        })
     }
 
     /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.

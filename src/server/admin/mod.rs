@@ -58,7 +58,8 @@ use places::{Places, Stage};
 
 use super::{Events, StartError};
 use crate::clock::Clock;
-use crate::executor::{Database, Probe};
+use crate::cql::Database;
+use crate::executor::Probe;
 use crate::metrics;
 use crate::metrics::exposition;
 use crate::views::{api, prometheus};

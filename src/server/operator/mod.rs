@@ -28,7 +28,8 @@ use tokio::task::JoinSet;
 use self::copying::Imported;
 use self::text::Form;
 use crate::backup::{Manifest, Scope};
-use crate::executor::{BackedUp, Database};
+use crate::cql::Database;
+use crate::executor::BackedUp;
 use crate::permissions;
 
 /// The socket's name.

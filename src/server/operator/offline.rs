@@ -6,7 +6,7 @@ use super::{Ask, Came};
 use crate::backup::{self, Reader};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::executor::{self, BackupError, Database, Restored, What};
+use crate::executor::{self, BackupError, Engine, Restored, What};
 use crate::server::run::{self, RunError};
 
 /// Why nothing was done.
@@ -126,5 +126,5 @@ pub async fn restore_beside(
 }
 
 async fn verified(from: &Path) -> Result<Reader, OfflineError> {
-    Ok(Database::verify_backup(from).await?)
+    Ok(Engine::verify_backup(from).await?)
 }

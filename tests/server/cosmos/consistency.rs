@@ -1,7 +1,7 @@
 //! Levels of consistency: what an account promises, and what a request may ask for.
 
 use helenus::consistency::Consistency;
-use helenus::executor::{QueryParams, SessionState};
+use helenus::cql::{QueryParams, SessionState};
 
 use super::with_tables;
 

@@ -37,7 +37,7 @@ use std::time::Duration;
 use crate::raw::{Client, Frame};
 use helenus::TestServer;
 use helenus::config::{Config, Values};
-use helenus::executor::{Answer, AnswerKind, QueryParams, SessionState};
+use helenus::cql::{Answer, AnswerKind, QueryParams, SessionState};
 use helenus::wire::Version;
 use helenus::wire::request::{AuthResponse, Request, Startup};
 

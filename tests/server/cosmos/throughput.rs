@@ -4,7 +4,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use helenus::TestServer;
-use helenus::executor::{Error as Failure, QueryParams, SessionState};
+use helenus::cql::{QueryParams, SessionState};
+use helenus::executor::Error as Failure;
 
 use super::Expect::{Error, Ok as Fine};
 use super::{Row, check, check_in_turn, ok, refused, run, with_tables};

@@ -1,14 +1,15 @@
-//! INSERT, UPDATE, DELETE and batches: checked, admitted, routed, and handed to the write room.
+//! Writes and batches: checked, admitted, routed, and handed to the write room.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::super::answer::{Answer, AnswerKind};
 use super::super::error::Error;
 use super::super::gates;
+use super::super::levels;
+use super::super::write::condition::Written;
 use super::super::write::size;
-use super::{Database, Request};
+use super::{Engine, Request};
 use crate::command::{Batch, BatchKind, Condition, Write};
 use crate::consistency::WriteKind;
 use crate::guardrails::Level;
@@ -16,13 +17,30 @@ use crate::guardrails::Threshold;
 use crate::mutant::{self, Mutant};
 use crate::throughput::Charges;
 
-impl Database {
-    pub(super) async fn modify(
+impl Engine {
+    /// Carries out a write.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails.
+    pub async fn write(
         &self,
         request: &Request<'_>,
         modification: &Write,
         charges: &mut Charges,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Written, Error> {
+        let outcome = self.write_within(request, modification, charges).await;
+        outcome.map_err(|error| {
+            let is_conditional = modification.condition != Condition::Always;
+            self.write_edge(request, one_write(is_conditional, modification.table.is_counter), error)
+        })
+    }
+
+    async fn write_within(
+        &self,
+        request: &Request<'_>,
+        modification: &Write,
+        charges: &mut Charges,
+    ) -> Result<Written, Error> {
         let is_counter = modification.table.is_counter;
         let gates = self.gates();
         let routed = [gates::route(gates, request, modification)?];
@@ -32,7 +50,7 @@ impl Database {
         let table = &modification.table;
         let write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         let told_after = gates::admit_write(gates, request, &routed, &write).await?;
-        let mut answer = if is_conditional {
+        let mut written = if is_conditional {
             let writes = &self.writes;
             writes
                 .apply_conditionally(&routed, &write, &request.context, false, charges)
@@ -42,27 +60,43 @@ impl Database {
             if mutant::is_on(Mutant::RetryCounter) && is_counter && applied.is_err() {
                 applied = self.writes.apply(&routed, &write, None, charges).await;
             }
-            let mut answer = Answer::new(AnswerKind::Void);
-            answer.warnings = applied?;
-            answer
+            Written {
+                warnings: applied?,
+                ..Written::default()
+            }
         };
         gates::told_after(told_after)?;
-        answer.warnings.extend(warnings);
-        Ok(answer)
+        written.warnings.extend(warnings);
+        Ok(written)
     }
 
-    pub(super) async fn run_batch(
+    /// Carries out a batch of writes.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails; then none of it was carried out, unless the error says that it may have been.
+    pub async fn batch(&self, request: &Request<'_>, batch: &Batch, charges: &mut Charges) -> Result<Written, Error> {
+        let outcome = self.batch_within(request, batch, charges).await;
+        outcome.map_err(|error| self.write_edge(request, batch_write(batch.kind, batch.conditional), error))
+    }
+
+    /// The error of a write as its client sees it.
+    #[cold]
+    fn write_edge(&self, request: &Request<'_>, kind: WriteKind, error: Error) -> Error {
+        error.at_edge(levels::write(&self.rules, request.consistency()), kind)
+    }
+
+    async fn batch_within(
         &self,
         request: &Request<'_>,
         batch: &Batch,
         charges: &mut Charges,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Written, Error> {
         if batch.modifications.is_empty() {
-            return Ok(Answer::new(AnswerKind::Void));
+            return Ok(Written::default());
         }
         let gates = self.gates();
         gates::members(gates, batch)?;
-        self.watch.note_partitions(batch);
+        self.note_partitions(batch);
         let routed = batch
             .modifications
             .iter()
@@ -76,7 +110,7 @@ impl Database {
         let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);
         let told_after = gates::admit_write(gates, request, &routed, &write).await?;
-        let mut answer = if batch.conditional {
+        let mut written = if batch.conditional {
             let writes = &self.writes;
             writes
                 .apply_conditionally(&routed, &write, &request.context, true, charges)
@@ -93,16 +127,36 @@ impl Database {
             if batch.kind != BatchKind::Logged {
                 warnings.extend(scatter_warning(batch, &self.guardrails.unlogged_batch_partitions));
             }
-            Answer::new(AnswerKind::Void)
+            Written::default()
         };
         gates::told_after(told_after)?;
-        answer.warnings.extend(warnings);
-        Ok(answer)
+        written.warnings.extend(warnings);
+        Ok(written)
+    }
+
+    /// Counts the partitions that a batch writes.
+    fn note_partitions(&self, batch: &Batch) {
+        let modifications = batch.modifications.iter();
+        let mut partitions: Vec<(u32, &[u8])> = modifications
+            .flat_map(|one| {
+                one.partition_keys
+                    .iter()
+                    .map(|key| (one.table.storage_id, key.as_ref()))
+            })
+            .collect();
+        partitions.sort_unstable();
+        partitions.dedup();
+        let of_kind = match batch.kind {
+            BatchKind::Logged => &self.statements.logged_batch_partitions,
+            BatchKind::Unlogged => &self.statements.unlogged_batch_partitions,
+            BatchKind::Counter => &self.statements.counter_batch_partitions,
+        };
+        of_kind.add(partitions.len() as u64, 1);
     }
 }
 
 /// The kind of write that a single modification is.
-pub(super) const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKind {
+const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKind {
     match (is_conditional, is_counter) {
         (true, _) => WriteKind::Cas,
         (false, true) => WriteKind::Counter,
@@ -111,7 +165,7 @@ pub(super) const fn one_write(is_conditional: bool, is_counter: bool) -> WriteKi
 }
 
 /// The kind of write that a batch is.
-pub(super) const fn batch_write(kind: BatchKind, is_conditional: bool) -> WriteKind {
+const fn batch_write(kind: BatchKind, is_conditional: bool) -> WriteKind {
     match kind {
         _ if is_conditional => WriteKind::Cas,
         BatchKind::Logged => WriteKind::Batch,

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use super::plans::PlannedAt;
 use crate::clock::Clock;
-use crate::command::{Batch, BatchKind};
+use crate::command::Batch;
 use crate::metrics::turn;
 use crate::metrics::{Access, StatementKind, Statements, Subject};
 use crate::planner::Plan;
@@ -25,8 +25,7 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    pub(super) fn new(clock: Clock) -> Self {
-        let statements = Arc::new(Statements::default());
+    pub(super) fn new(statements: Arc<Statements>, clock: Clock) -> Self {
         Self {
             prepare: statements.subject(StatementKind::Prepare, Vec::new()),
             unplanned: statements.subject(StatementKind::Unplanned, Vec::new()),
@@ -76,26 +75,6 @@ impl Watch {
         let tables = batch.modifications.iter().map(|modification| &modification.table);
         self.statements
             .subject(StatementKind::Batch, accesses(tables, Access::Write))
-    }
-
-    /// Counts the partitions that a batch writes.
-    pub(super) fn note_partitions(&self, batch: &Batch) {
-        let modifications = batch.modifications.iter();
-        let mut partitions: Vec<(u32, &[u8])> = modifications
-            .flat_map(|one| {
-                one.partition_keys
-                    .iter()
-                    .map(|key| (one.table.storage_id, key.as_ref()))
-            })
-            .collect();
-        partitions.sort_unstable();
-        partitions.dedup();
-        let of_kind = match batch.kind {
-            BatchKind::Logged => &self.statements.logged_batch_partitions,
-            BatchKind::Unlogged => &self.statements.unlogged_batch_partitions,
-            BatchKind::Counter => &self.statements.counter_batch_partitions,
-        };
-        of_kind.add(partitions.len() as u64, 1);
     }
 
     /// Counts the execution of a prepared statement.

@@ -1,4 +1,4 @@
-//! How a database is put together from its options.
+//! How an engine is put together from its options.
 
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -14,12 +14,10 @@ use super::super::limits::SizeLimits;
 use super::super::logical::{Guarded, LogicalPartitions};
 use super::super::meter::Meter;
 use super::super::offers::{Offers, ThroughputRules};
-use super::super::plans::PlanCache;
 use super::super::probe::Prober;
-use super::super::watch::Watch;
 use super::super::write::WriteRoom;
 use super::super::write::clock::{ListKeys, WriteClock};
-use super::Database;
+use super::Engine;
 use crate::clock::{Clock, Timestamps};
 use crate::functions::Timeuuids;
 use crate::guardrails::Guardrails;
@@ -91,8 +89,8 @@ impl Options {
     /// Opens the database.
     ///
     /// # Errors
-    /// As [`Database::open`].
-    pub(super) async fn open(self) -> Result<Database, Error> {
+    /// As [`Engine::open`].
+    pub(super) async fn open(self) -> Result<Engine, Error> {
         let timestamps = Timestamps::new(self.clock.clone(), self.clock_rules.jump_max);
         let store_options = store::Options {
             timestamps: Some(timestamps.clone()),
@@ -108,7 +106,6 @@ impl Options {
         let mut node = self.node;
         let nodes = Arc::new(Nodes::new(node.virtual_nodes, self.clock.clone()));
         let data_centers = data_centers(&node);
-        let watch = Watch::new(self.clock.clone());
         let meter = Meter::new(self.throughput.is_metered, self.request_log_max, self.clock.clone());
         let admission = Admission::new(self.throughput, self.clock.clone(), Arc::clone(&draws));
         let offers = Offers::new(self.throughput, self.clock.clone());
@@ -155,7 +152,7 @@ impl Options {
         );
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
-        Ok(Database {
+        Ok(Engine {
             catalog: Arc::clone(&catalog),
             stores,
             writes: WriteRoom {
@@ -168,13 +165,12 @@ impl Options {
                 nodes: Arc::clone(&nodes),
                 ttl_of_rows: rules.profile.is_cosmos(),
             },
-            plans: PlanCache::default(),
             seen: (0..nodes.count()).map(|place| node.seen_from(place)).collect(),
             nodes,
             live: OnceLock::new(),
             page_bytes_max: self.page_bytes_max,
             row_cache_bytes_max: self.store.row_cache_bytes_max,
-            watch,
+            statements: Arc::default(),
             prober: Prober::default(),
             guardrails: self.guardrails,
             ledger: Ledger {

@@ -7,12 +7,12 @@ use super::super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, R
 use super::super::probe::Probe;
 use super::super::survey::{TableSurvey, survey};
 use super::super::sweep::Sweeper;
-use super::Database;
+use super::Engine;
 use crate::partition::HeatLimits;
 use crate::partition::store::Swept;
 
 /// Upkeep: what the server runs beside requests. Requests do not wait for it, and it may stop anywhere.
-impl Database {
+impl Engine {
     /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
     /// and one merge of each table. Counts larger tables that were shown before.
     ///
@@ -54,10 +54,10 @@ impl Database {
         self.sweeper().sweep().await
     }
 
-    /// As [`Database::sweep`], of one table; of one that is not there, nothing.
+    /// As [`Engine::sweep`], of one table; of one that is not there, nothing.
     ///
     /// # Errors
-    /// As [`Database::sweep`].
+    /// As [`Engine::sweep`].
     pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
         self.sweeper().sweep_table(keyspace, table).await
     }

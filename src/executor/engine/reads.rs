@@ -1,63 +1,106 @@
-//! SELECT and DESCRIBE: from a bound statement to rows.
-
-use std::sync::Arc;
+//! Reads: checked, admitted, and brought from partitions or views to a page of rows.
 
 use bytes::Bytes;
-use grammar::ast;
 
-use super::super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
 use super::super::error::Error;
 use super::super::gates::{self, ReadPass};
 use super::super::index;
-use super::super::paging::{self, StatementDigest};
-use super::super::plans::PlannedAt;
+use super::super::levels;
+use super::super::paging::Position;
 use super::super::read::room::Room;
-use super::super::read::sink::{Limits, Page, Sink};
+use super::super::read::sink::{Limits, Page, Shape, Sink};
 use super::super::read::{source, virtual_rows};
 use super::super::value;
-use super::Database;
+use super::Engine;
 use super::Request;
-use crate::command::{Clustering, Partitions, Read, ResultColumn, Value};
-use crate::schema::{describe, system};
+use crate::command::{Clustering, Partitions, Read};
+use crate::consistency::WriteKind;
+use crate::schema::system;
 use crate::throughput::Charges;
 use crate::token::Token;
 use crate::views::{self, live::Live};
 
-impl Database {
-    pub(super) async fn select(
+/// How a read is cut into pages.
+#[derive(Clone, Debug, Default)]
+pub struct Paging {
+    /// Rows of a page; `None`: all rows come at once.
+    pub page_rows: Option<u32>,
+    /// Where the page before ended; `None`: this is the first.
+    pub resume: Option<Position>,
+    /// Bytes of rows to make room for at once, as earlier pages had.
+    pub content_bytes_ahead: usize,
+}
+
+/// What a read gives.
+#[derive(Debug)]
+pub struct ReadPage {
+    /// How many rows.
+    pub row_count: u32,
+    /// All cells, row by row, each as `[bytes]`: length i32 (−1 is null), then the value.
+    pub content: Bytes,
+    /// Where the next page starts; `None`: there is none.
+    pub position: Option<Position>,
+    /// Warnings for the client.
+    pub warnings: Vec<String>,
+    /// What a trace tells of the way that was taken.
+    pub notes: Vec<String>,
+}
+
+impl Engine {
+    /// Reads a page of rows. `shape` is the read's, made once for all reads of its kind.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails.
+    pub async fn read(
         &self,
         request: &Request<'_>,
-        planned: &PlannedAt,
-        select: &Read,
-        values: &[Value],
+        shape: &Shape,
+        read: &Read,
+        paging: &Paging,
         charges: &mut Charges,
-    ) -> Result<Answer, Error> {
-        let params = request.params;
+    ) -> Result<ReadPage, Error> {
+        let outcome = self.read_within(request, shape, read, paging, charges).await;
+        outcome.map_err(|error| self.read_edge(request, read, error))
+    }
+
+    /// The error of a read as its client sees it.
+    #[cold]
+    fn read_edge(&self, request: &Request<'_>, read: &Read, error: Error) -> Error {
+        let asked = request.consistency();
+        let level = levels::read(&self.rules, asked, system::is_local(&read.table.keyspace));
+        error.at_edge(level.unwrap_or(asked), WriteKind::Simple)
+    }
+
+    async fn read_within(
+        &self,
+        request: &Request<'_>,
+        shape: &Shape,
+        read: &Read,
+        paging: &Paging,
+        charges: &mut Charges,
+    ) -> Result<ReadPage, Error> {
         let gates = self.gates();
-        let page_bytes = params.page_size_rows.map_or(0, |_| self.page_bytes_max);
+        let page_bytes = paging.page_rows.map_or(0, |_| self.page_bytes_max);
         // At first, since what was granted is taken back when the request has been polled once.
-        let mut room = Room::of(request.session.share.as_ref(), page_bytes);
-        let is_system = system::is_local(&select.table.keyspace);
-        let digest = || statement_digest(planned, select, values);
+        let mut room = Room::of(request.terms.share, page_bytes);
+        let is_system = system::is_local(&read.table.keyspace);
         let mut warnings = Vec::new();
-        let ReadPass { page_rows, resume } = gates::read(gates, request, select, digest, &mut warnings)?;
-        let shape = planned.shape(select);
+        let ReadPass { page_rows } = gates::read(gates, request, read, paging.page_rows, &mut warnings)?;
+        let resume = paging.resume.as_ref();
         let limits = Limits {
-            rows: resume
-                .as_ref()
-                .map_or(select.limit_rows, |position| position.limit_rows),
+            rows: resume.map_or(read.limit_rows, |position| position.limit_rows),
             page_rows,
             page_bytes: self.page_bytes_max,
-            content_bytes_ahead: planned.content_bytes_ahead(),
+            content_bytes_ahead: paging.content_bytes_ahead,
             tombstones: self.guardrails.tombstones,
         };
         let mut notes = Vec::new();
-        gates::admit_answer(gates, request, select, limits.content_bytes_ahead, &mut room).await?;
+        gates::admit_answer(gates, request, read, limits.content_bytes_ahead, &mut room).await?;
         if is_system {
             charges.metadata();
         }
         let mut sink = Sink::new(
-            select,
+            read,
             shape,
             &request.context,
             request.now_seconds,
@@ -66,23 +109,23 @@ impl Database {
             room,
         );
         if is_system {
-            if views::show_sizes(&select.table) {
+            if views::show_sizes(&read.table) {
                 // Boxed, since it is rare, as below.
                 Box::pin(self.count_partitions()).await;
             }
-            let rows = self.view_rows(request, select);
-            virtual_rows::run(select, rows, resume.as_ref(), &mut sink)?;
+            let rows = self.view_rows(request, read);
+            virtual_rows::run(read, rows, resume, &mut sink)?;
         } else {
-            let partitions = request.snapshot.partitions(&select.table)?;
-            let as_of = gates::admit_read(gates, request, select, partitions, resume.as_ref()).await?;
+            let partitions = request.snapshot.partitions(&read.table)?;
+            let as_of = gates::admit_read(gates, request, read, partitions, resume).await?;
             let partitions = as_of.as_ref().unwrap_or(partitions);
             let indexes = &self.catalog.indexes;
-            let read = index::read::run(indexes, partitions, select, resume.as_ref(), &mut sink).await;
-            match read? {
+            let by_index = index::read::run(indexes, partitions, read, resume, &mut sink).await;
+            match by_index? {
                 Some(used) => notes.push(format!("Scanned with index {used}")),
                 None => {
-                    let visited = source::run(partitions, select, resume.as_ref(), &mut sink).await?;
-                    if params.trace.is_some() {
+                    let visited = source::run(partitions, read, resume, &mut sink).await?;
+                    if request.terms.is_traced {
                         let all = partitions.all().len();
                         notes.push(format!("Read {visited} of {all} physical partitions"));
                     }
@@ -96,30 +139,19 @@ impl Database {
             warnings: walked,
         } = sink.finish()?;
         charges.give_back(content.len());
-        let left_before = resume.as_ref().map_or(0, |position| position.charge_left_micros);
+        let left_before = resume.map_or(0, |position| position.charge_left_micros);
         let left = charges.end_page(left_before, position.is_some());
         if let Some(position) = &mut position {
             position.charge_left_micros = left;
         }
         warnings.extend(walked);
-        planned.note_content_bytes(content.len());
-        let metadata = planned.result.clone().unwrap_or_else(|| {
-            let table = &select.table;
-            Arc::new(ResultMetadata::new(
-                &table.keyspace,
-                &table.name,
-                Arc::clone(&select.selection.columns),
-            ))
-        });
-        let mut answer = Answer::new(AnswerKind::Rows(Rows {
-            metadata,
+        Ok(ReadPage {
             row_count,
             content,
-            paging_state: position.map(|position| self.catalog.paging_key.seal(digest(), &position)),
-        }));
-        answer.notes = notes;
-        answer.warnings = warnings;
-        Ok(answer)
+            position,
+            warnings,
+            notes,
+        })
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
@@ -132,7 +164,7 @@ impl Database {
         };
         let sources = views::Sources {
             schema: &request.snapshot.schema,
-            node: self.seen_by(request.session.node),
+            node: self.seen_by(request.node()),
             live: &live,
             token: |key| Token::of(key).value(),
             figures: Some(self.figures()),
@@ -154,32 +186,6 @@ impl Database {
         };
         views::rows(&select.table, sources, wanted).unwrap_or_default()
     }
-
-    pub(super) fn describe(&self, request: &Request<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
-        let keyspace = request.keyspace.as_deref();
-        let description = describe::describe(
-            statement,
-            keyspace,
-            &request.snapshot.schema,
-            self.seen_by(request.session.node),
-        )
-        .map_err(|error| Error::Invalid(error.to_string()))?;
-        let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
-            name: name.to_owned(),
-            ty,
-        });
-        let (keyspace, table) = describe::RESULT_TABLE;
-        let mut content = Vec::new();
-        for cell in description.rows.iter().flatten() {
-            value::put_bytes(&mut content, cell.as_deref());
-        }
-        Ok(Answer::new(AnswerKind::Rows(Rows {
-            metadata: Arc::new(ResultMetadata::new(keyspace, table, Arc::new(columns.collect()))),
-            row_count: u32::try_from(description.rows.len()).unwrap_or(u32::MAX),
-            content: content.into(),
-            paging_state: None,
-        })))
-    }
 }
 
 /// The value of the first clustering column if the read wants rows of one only: drivers ask for one table of a keyspace at a time.
@@ -200,14 +206,4 @@ fn first_clustering(select: &Read) -> Option<Bytes> {
     }
     *behind.last_mut()? += 1;
     (start.starts_with(&prefix) && *end <= behind).then_some(value)
-}
-
-fn statement_digest(planned: &PlannedAt, select: &Read, values: &[Value]) -> StatementDigest {
-    let bytes = values.iter().map(|value| match value {
-        Value::Null => &b"\x00null"[..],
-        Value::Unset => &b"\x00unset"[..],
-        Value::Bytes(bytes) => bytes,
-    });
-    let head = [select.table.id.as_bytes().as_slice(), planned.origin.text.as_bytes()];
-    paging::digest(head.into_iter().chain(bytes))
 }

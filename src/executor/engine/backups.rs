@@ -3,10 +3,10 @@
 use std::path::Path;
 
 use super::super::backup::{BackedUp, Backup, BackupError, Restored, Restorer, What, verify};
-use super::Database;
+use super::Engine;
 use crate::backup::{Reader, Scope};
 
-impl Database {
+impl Engine {
     /// Writes a backup of one moment into a directory that is new or empty. Writes wait while the snapshots are taken only.
     ///
     /// # Errors
@@ -37,10 +37,10 @@ impl Database {
         self.restore_verified(&reader, what).await
     }
 
-    /// As [`Database::restore`], from a backup that [`Database::verify_backup`] has read.
+    /// As [`Engine::restore`], from a backup that [`Engine::verify_backup`] has read.
     ///
     /// # Errors
-    /// As [`Database::restore`].
+    /// As [`Engine::restore`].
     pub async fn restore_verified(&self, backup: &Reader, what: &What) -> Result<Restored, BackupError> {
         let restorer = Restorer {
             catalog: &self.catalog,

@@ -3,19 +3,19 @@
 use std::sync::Arc;
 
 use super::super::figures::{Figures, PartitionFigures, StoreFigures};
-use super::Database;
+use super::Engine;
 use crate::executor::shown::{HotKey, LargePartition, ThroughputShown};
 use crate::metrics::Statements;
 use crate::throughput::RequestUnits;
 use crate::token::Token;
 use crate::views::Sources;
 
-impl Database {
+impl Engine {
     pub(super) fn figures(&self) -> Figures<'_> {
         Figures {
             catalog: &self.catalog,
             stores: &self.stores,
-            watch: &self.watch,
+            statements: &self.statements,
             ledger: &self.ledger,
             counts: &self.counts,
             logical: &self.writes.logical,
@@ -41,7 +41,7 @@ impl Database {
     /// Statements by kind and by table.
     #[must_use]
     pub fn statements(&self) -> &Arc<Statements> {
-        &self.watch.statements
+        &self.statements
     }
 
     /// What the stores did, together.
@@ -51,7 +51,7 @@ impl Database {
     }
 
     /// The physical partitions of all stored tables and views, by keyspace, table and token. What they hold is as good as the last count
-    /// ([`Database::count_partitions`]).
+    /// ([`Engine::count_partitions`]).
     #[must_use]
     pub fn partitions(&self) -> Vec<PartitionFigures> {
         self.figures().partitions()

@@ -1,4 +1,4 @@
-//! What a request asks of the executor besides its statement, and what it gets back. Plain data; no frames.
+//! What a request asks besides its statement, and what it gets back. Plain data; no frames.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -8,8 +8,7 @@ use md5::{Digest, Md5};
 use uuid::Uuid;
 
 use crate::budget::Share;
-pub use crate::command::{ChangeKind, ChangeTarget, SchemaChange};
-use crate::command::{ResultColumn, Value};
+use crate::command::{ResultColumn, SchemaChange, Value};
 use crate::partition::Consistency;
 use crate::throughput::RequestUnits;
 

@@ -8,12 +8,11 @@ use foldhash::HashMap;
 use uuid::Uuid;
 
 use super::answer::ResultMetadata;
-use super::catalog::Snapshot;
-use super::error::Error;
-use super::read::sink::Shape;
-use super::receipt::Origin;
 use super::shape::shape;
 use crate::command::{Read, WriteVerb};
+use crate::executor::catalog::Snapshot;
+use crate::executor::read::sink::Shape;
+use crate::executor::{Error, Origin};
 use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 

@@ -13,20 +13,16 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
-use super::error::Error;
-use super::failure::storage_read;
-use super::index::{self, Indexes};
-use super::ledger::Ledger;
 use super::plans::PlannedAt;
-use super::read::room::Room;
-use super::read::sink::{Limits, Shape, Sink, looks_up};
-use super::read::source;
-use super::request::Request;
-use super::value;
-use super::write;
 use crate::command::{
     Clustering, Comparison, Condition, FilterTarget, IndexUse, Partitions, Read, Value, Write, WriteVerb,
 };
+use crate::executor::index::{self, Indexes};
+use crate::executor::ledger::Ledger;
+use crate::executor::read::room::Room;
+use crate::executor::read::sink::{Limits, Shape, Sink, looks_up};
+use crate::executor::read::source;
+use crate::executor::{Error, Request, storage_read, value, write};
 use crate::guardrails::Threshold;
 use crate::partition::TablePartitions;
 use crate::partition::store::{Order, Space, key};
@@ -64,13 +60,17 @@ impl Explainer<'_> {
     pub(super) async fn explain(
         self,
         request: &Request<'_>,
+        page_rows: Option<u32>,
         planned: &PlannedAt,
         explained: &Plan,
         values: &[Value],
     ) -> Result<Answer, Error> {
         let context = &request.context;
         let stages = match explained {
-            Plan::Select(plan) => self.explain_select(request, &plan.bind(values, context)?).await?,
+            Plan::Select(plan) => {
+                self.explain_select(request, page_rows, &plan.bind(values, context)?)
+                    .await?
+            }
             Plan::Modify(plan) => {
                 let modification = plan.bind(values, context)?;
                 let mut stages = explain::modification(&modification);
@@ -116,7 +116,12 @@ impl Explainer<'_> {
         })))
     }
 
-    async fn explain_select(self, request: &Request<'_>, select: &Read) -> Result<Vec<Stage>, Error> {
+    async fn explain_select(
+        self,
+        request: &Request<'_>,
+        page_rows: Option<u32>,
+        select: &Read,
+    ) -> Result<Vec<Stage>, Error> {
         if system::is_local(&select.table.keyspace) {
             let mut charges = self.ledger.estimated(request.consistency());
             charges.metadata();
@@ -131,7 +136,7 @@ impl Explainer<'_> {
             let shape = Shape::of(select);
             let limits = Limits {
                 rows: select.limit_rows,
-                page_rows: request.params.page_size_rows.filter(|rows| *rows > 0),
+                page_rows: page_rows.filter(|rows| *rows > 0),
                 page_bytes: self.page_bytes_max,
                 content_bytes_ahead: 0,
                 tombstones: self.tombstones,

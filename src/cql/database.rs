@@ -1,0 +1,500 @@
+//! CQL statements executed: planned, checked, bound to commands, handed to the engine, answered.
+
+use std::ops::Deref;
+use std::sync::Arc;
+
+use grammar::ast;
+
+use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+use super::explain::Explainer;
+use super::gates;
+use super::plans::{PlanCache, PlannedAt, Statement};
+use super::watch::Watch;
+use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
+use crate::consistency::WriteKind;
+use crate::executor::paging::{self, StatementDigest};
+use crate::executor::{Decision, Ended, Engine, Error, Executed, Options, Paging, Request, Terms, Written, value};
+use crate::planner::ddl::{self, DdlIntent};
+use crate::planner::{self, Plan};
+use crate::schema::{Table, describe};
+use crate::throughput::Charges;
+use crate::types::{CqlType, Native};
+
+/// One statement of a batch.
+#[derive(Clone, Debug)]
+pub enum Member {
+    /// CQL.
+    Text(String),
+    /// A prepared statement.
+    Prepared(Arc<Statement>),
+}
+
+/// A database that speaks CQL: the engine, with what its statements need besides. Everything that is no statement, such as upkeep
+/// and figures, is the [`Engine`]'s, to which this derefs.
+#[derive(Debug)]
+pub struct Database {
+    engine: Engine,
+    plans: PlanCache,
+    watch: Watch,
+}
+
+impl Deref for Database {
+    type Target = Engine;
+
+    fn deref(&self) -> &Engine {
+        &self.engine
+    }
+}
+
+/// A statement's surroundings: its session, its parameters and the engine's side of it.
+struct Asked<'a> {
+    session: &'a SessionState,
+    params: &'a QueryParams,
+    /// The keyspace of unqualified names: the request's own, or its session's.
+    keyspace: Option<Arc<str>>,
+    request: Request<'a>,
+}
+
+impl Database {
+    /// Opens the database at a URL; makes one where there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or its catalog cannot be read.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        let engine = Engine::open(options).await?;
+        Ok(Self {
+            watch: Watch::new(Arc::clone(engine.statements()), engine.clock.clone()),
+            plans: PlanCache::default(),
+            engine,
+        })
+    }
+
+    /// The engine alone, for a front end beside this one.
+    #[must_use]
+    pub const fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    #[cfg(test)]
+    pub(crate) const fn engine_mut(&mut self) -> &mut Engine {
+        &mut self.engine
+    }
+
+    /// Refuses the keyspace that a request names for its unqualified tables if there is none. That of a session may be gone meanwhile:
+    /// then only statements with unqualified tables fail.
+    ///
+    /// # Errors
+    /// [`Error::Invalid`] in Cassandra's words.
+    pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
+        gates::expect_keyspace(&self.catalog.load().schema, keyspace)
+    }
+
+    /// Plans a text in a keyspace.
+    ///
+    /// # Errors
+    /// When the text is no CQL or makes no sense.
+    pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
+        let began = self.watch.begin();
+        let prepared = self.plan_to_keep(keyspace, text);
+        self.watch.note_prepare(began, &prepared);
+        prepared
+    }
+
+    fn plan_to_keep(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
+        let snapshot = self.catalog.load();
+        let planned = PlannedAt::new(text.into(), keyspace, &snapshot).map_err(|error| self.reworded(error))?;
+        Ok(Statement::new(keyspace.map(Arc::from), planned))
+    }
+
+    /// A refusal that advises what is switched off says that instead.
+    fn reworded(&self, error: Error) -> Error {
+        match (&error, self.guardrails.filtering_is_off()) {
+            (Error::NeedsFiltering, Some(instead)) => Error::Invalid(instead.to_owned()),
+            _ => error,
+        }
+    }
+
+    /// Runs a text.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being carried out.
+    pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
+        self.engine.find_out().await;
+        let mut asked = self.request(session, params)?;
+        let planned = self.plans.plan(asked.keyspace.as_ref(), text, &asked.request.snapshot);
+        let planned = planned.map_err(|error| self.reworded(error));
+        if planned.is_err() {
+            self.watch.note_unplanned(asked.request.began, &planned);
+        }
+        self.run(&mut asked, &planned?).await
+    }
+
+    /// Runs a prepared statement.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being carried out.
+    pub async fn execute(
+        &self,
+        session: &SessionState,
+        statement: &Statement,
+        params: &QueryParams,
+    ) -> Result<Answer, Error> {
+        self.engine.find_out().await;
+        let mut asked = self.request(session, params)?;
+        let planned = statement.at(&asked.request.snapshot)?;
+        if let Values::Positional(values) = &params.values {
+            gates::prepared_values(&planned.planned, values.len())?;
+        }
+        self.watch.note_prepared();
+        self.run(&mut asked, &planned).await
+    }
+
+    /// Runs a batch of statements, each with its values.
+    ///
+    /// # Errors
+    /// Whatever keeps it from being carried out; then none of it was.
+    pub async fn batch(
+        &self,
+        session: &SessionState,
+        kind: BatchKind,
+        members: Vec<(Member, Vec<Value>)>,
+        params: &QueryParams,
+    ) -> Result<Answer, Error> {
+        self.engine.find_out().await;
+        let asked = self.request(session, params)?;
+        let batch = self.bind_batch(&asked, kind, members);
+        if batch.is_err() {
+            self.watch.note_unplanned(asked.request.began, &batch);
+        }
+        let batch = batch?;
+        let subject = self.watch.batch_subject(&batch);
+        let request = &asked.request;
+        let mut charges = self.engine.charges(request);
+        let outcome = self.engine.batch(request, &batch, &mut charges).await;
+        let mut outcome = outcome.map(|written| answer_of(&batch, written));
+        self.watch.note(&subject, request.began, &outcome);
+        self.end(request, Executed::Batch(&batch), &mut charges, &mut outcome);
+        outcome
+    }
+
+    fn bind_batch(
+        &self,
+        asked: &Asked<'_>,
+        kind: BatchKind,
+        members: Vec<(Member, Vec<Value>)>,
+    ) -> Result<Batch, Error> {
+        self.engine.rules.batch(kind)?;
+        // As in Cassandra all are parsed and counted before one is looked at further, and all is judged before a value is.
+        let mut planned = Vec::with_capacity(members.len());
+        for (member, values) in members {
+            let member = match member {
+                Member::Text(text) => self
+                    .plans
+                    .plan(asked.keyspace.as_ref(), &text, &asked.request.snapshot)?,
+                Member::Prepared(statement) => statement.at(&asked.request.snapshot)?,
+            };
+            gates::member_values(&member.planned, values.len())?;
+            planned.push((member, values));
+        }
+        let mut plans = Vec::with_capacity(planned.len());
+        for (member, _) in &planned {
+            let Plan::Modify(plan) = &member.planned.plan else {
+                return Err(Error::Invalid(
+                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.".to_owned(),
+                ));
+            };
+            plans.push(Arc::clone(plan));
+        }
+        planner::batch::check(kind, &plans, false)?;
+        gates::batch_permissions(&plans)?;
+        let mut bound = Vec::with_capacity(plans.len());
+        for (plan, (_, values)) in plans.iter().zip(&planned) {
+            bound.push(plan.bind(values, &asked.request.context)?);
+        }
+        Ok(planner::batch::finish(kind, &plans, bound, None)?)
+    }
+
+    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Asked<'a>, Error> {
+        let request = self.engine.begin(Terms {
+            consistency: params.consistency,
+            serial_consistency: params.serial_consistency,
+            timestamp_micros: params.timestamp_micros,
+            now_seconds: params.now_seconds,
+            is_traced: params.trace.is_some(),
+            request_bytes: params.request_bytes,
+            client: session.client.as_ref(),
+            user: session.user.as_ref(),
+            node: session.node,
+            share: session.share.as_ref(),
+        });
+        gates::names(request.schema(), params)?;
+        Ok(Asked {
+            keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
+            session,
+            params,
+            request,
+        })
+    }
+
+    async fn run(&self, asked: &mut Asked<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        let mut charges = self.engine.charges(&asked.request);
+        let mut outcome = self.carry_out(asked, planned, &mut charges).await;
+        if matches!(outcome, Err(Error::NoRoom { .. })) {
+            // It begins again, so it is neither counted nor charged yet.
+            return outcome;
+        }
+        let subject = planned.subject(|| self.watch.subject(planned));
+        let request = &asked.request;
+        self.watch.note(subject, request.began, &outcome);
+        let executed = Executed::Statement(&planned.origin);
+        self.end(request, executed, &mut charges, &mut outcome);
+        outcome
+    }
+
+    /// Settles a request, and puts its charge into its answer.
+    #[inline]
+    fn end(
+        &self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        charges: &mut Charges,
+        outcome: &mut Result<Answer, Error>,
+    ) {
+        let mut notes = Vec::new();
+        let ended = match outcome {
+            Ok(answer) => Ended::Answered {
+                row_bytes: answer.row_bytes(),
+            },
+            Err(error) => Ended::Failed(error),
+        };
+        let receipt = self.engine.settle(request, executed, charges, ended, &mut notes);
+        if let Ok(answer) = outcome {
+            answer.charge = receipt.charge;
+            answer.notes.append(&mut notes);
+        }
+    }
+
+    async fn carry_out(
+        &self,
+        asked: &mut Asked<'_>,
+        planned: &Arc<PlannedAt>,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
+        let params = asked.params;
+        let arranged;
+        let values: &[Value] = match &params.values {
+            Values::Positional(values) => values,
+            Values::Named(named) => {
+                let (names, values): (Vec<&str>, Vec<Value>) =
+                    named.iter().map(|(name, value)| (name.as_str(), value.clone())).unzip();
+                arranged = planner::arrange(&planned.planned.markers, &names, &values);
+                &arranged
+            }
+        };
+        gates::values(&planned.planned, values.len())?;
+        gates::permissions(asked.session, &planned.planned.plan)?;
+        let engine = &self.engine;
+        let request = &asked.request;
+        match &planned.planned.plan {
+            Plan::Select(plan) => {
+                gates::read_plan(&engine.guardrails, params.consistency, plan)?;
+                let read = plan.bind(values, &request.context)?;
+                gates::sorted_whole(params, plan, &read)?;
+                let mut answer = self.select(asked, planned, &read, values, charges).await?;
+                answer.warnings.extend(plan.warning().map(str::to_owned));
+                Ok(answer)
+            }
+            Plan::Modify(plan) => {
+                let write = plan.bind(values, &request.context)?;
+                let written = engine.write(request, &write, charges).await?;
+                Ok(answer_to(&write.table, written))
+            }
+            Plan::Batch(plan) => {
+                let batch = plan.bind(values, &request.context)?;
+                let written = engine.batch(request, &batch, charges).await?;
+                Ok(answer_of(&batch, written))
+            }
+            Plan::Truncate(table) => {
+                engine.truncate(request, table, charges).await?;
+                Ok(Answer::new(AnswerKind::Void))
+            }
+            Plan::Use(keyspace) => {
+                charges.metadata();
+                Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
+            }
+            Plan::Ddl(statement) => self.change_schema(asked, statement, charges).await,
+            Plan::Describe(statement) => {
+                charges.metadata();
+                self.describe(asked, statement)
+            }
+            Plan::Explain(explained) => {
+                charges.metadata();
+                let explainer = Explainer {
+                    ledger: &engine.ledger,
+                    indexes: &engine.catalog.indexes,
+                    page_bytes_max: engine.page_bytes_max,
+                    tombstones: engine.guardrails.tombstones,
+                };
+                let page_rows = params.page_size_rows;
+                let told = explainer.explain(request, page_rows, planned, explained, values).await;
+                told.map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
+            }
+            // Refused by `gates::permissions`.
+            Plan::Auth(_) => Err(Error::Server("a statement about roles was permitted".to_owned())),
+        }
+    }
+
+    async fn select(
+        &self,
+        asked: &Asked<'_>,
+        planned: &PlannedAt,
+        read: &Read,
+        values: &[Value],
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
+        let params = asked.params;
+        let digest = || statement_digest(planned, read, values);
+        let key = &self.engine.catalog.paging_key;
+        let is_paged =
+            params.page_size_rows.is_some_and(|rows| rows > 0) && !read.is_one_group() && read.nearest.is_none();
+        let paging = Paging {
+            page_rows: params.page_size_rows,
+            resume: match &params.paging_state {
+                Some(state) if is_paged => Some(key.open(digest(), state)?),
+                _ => None,
+            },
+            content_bytes_ahead: planned.content_bytes_ahead(),
+        };
+        let shape = planned.shape(read);
+        let page = self.engine.read(&asked.request, shape, read, &paging, charges).await?;
+        planned.note_content_bytes(page.content.len());
+        let metadata = planned.result.clone().unwrap_or_else(|| {
+            let columns = Arc::clone(&read.selection.columns);
+            Arc::new(ResultMetadata::new(&read.table.keyspace, &read.table.name, columns))
+        });
+        let mut answer = Answer::new(AnswerKind::Rows(Rows {
+            metadata,
+            row_count: page.row_count,
+            content: page.content,
+            paging_state: page.position.map(|position| key.seal(digest(), &position)),
+        }));
+        answer.notes = page.notes;
+        answer.warnings = page.warnings;
+        Ok(answer)
+    }
+
+    async fn change_schema(
+        &self,
+        asked: &mut Asked<'_>,
+        statement: &Arc<ast::Statement>,
+        charges: &mut Charges,
+    ) -> Result<Answer, Error> {
+        let mut warnings = Vec::new();
+        let (keyspace, schema) = (asked.keyspace.as_deref(), asked.request.schema());
+        let passed = gates::change(&self.engine.guardrails, statement, schema, keyspace, &mut warnings);
+        if let Err(refused) = passed {
+            // The engine charges a change that it is asked for; one that is refused here costs the same.
+            charges.metadata();
+            return Err(refused);
+        }
+        let given = ddl::with_payload(statement, |name| Some(asked.params.payload_value(name)?.as_ref()));
+        let intent = DdlIntent {
+            statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
+            session_keyspace: asked.keyspace.clone(),
+        };
+        let outcome = self.engine.change_schema(&mut asked.request, intent, charges).await?;
+        let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
+        let mut answer = Answer::new(kind);
+        warnings.extend(outcome.warnings);
+        answer.warnings = warnings;
+        Ok(answer)
+    }
+
+    fn describe(&self, asked: &Asked<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
+        let keyspace = asked.keyspace.as_deref();
+        let description = describe::describe(
+            statement,
+            keyspace,
+            asked.request.schema(),
+            self.engine.seen_by(asked.session.node),
+        )
+        .map_err(|error| Error::Invalid(error.to_string()))?;
+        let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
+            name: name.to_owned(),
+            ty,
+        });
+        let (keyspace, table) = describe::RESULT_TABLE;
+        let mut content = Vec::new();
+        for cell in description.rows.iter().flatten() {
+            value::put_bytes(&mut content, cell.as_deref());
+        }
+        Ok(Answer::new(AnswerKind::Rows(Rows {
+            metadata: Arc::new(ResultMetadata::new(keyspace, table, Arc::new(columns.collect()))),
+            row_count: u32::try_from(description.rows.len()).unwrap_or(u32::MAX),
+            content: content.into(),
+            paging_state: None,
+        })))
+    }
+}
+
+/// What a batch answers.
+fn answer_of(batch: &Batch, written: Written) -> Answer {
+    match batch.modifications.first() {
+        Some(first) => answer_to(&first.table, written),
+        None => Answer::new(AnswerKind::Void),
+    }
+}
+
+/// What a write of this table answers: nothing, or what its conditions came to.
+fn answer_to(table: &Table, written: Written) -> Answer {
+    let kind = written.decision.map_or(AnswerKind::Void, |decision| {
+        AnswerKind::Rows(decision_rows(table, decision))
+    });
+    let mut answer = Answer::new(kind);
+    answer.warnings = written.warnings;
+    answer
+}
+
+/// What conditions came to: `[applied]`, and the rows that say why they did not hold.
+fn decision_rows(table: &Table, decision: Decision) -> Rows {
+    let mut columns = vec![ResultColumn {
+        name: "[applied]".to_owned(),
+        ty: CqlType::Native(Native::Boolean),
+    }];
+    let mut content = Vec::new();
+    let mut row_count = 1;
+    match decision {
+        Decision::Applied => value::put_bytes(&mut content, Some(&[1])),
+        Decision::Refused { rows, .. } if rows.is_empty() => value::put_bytes(&mut content, Some(&[0])),
+        Decision::Refused { places, rows } => {
+            let shown = places.iter().filter_map(|place| table.columns.get(*place));
+            columns.extend(shown.map(|column| ResultColumn {
+                name: column.name.clone(),
+                ty: column.ty.clone(),
+            }));
+            for row in &rows {
+                value::put_bytes(&mut content, Some(&[0]));
+                for cell in row {
+                    value::put_bytes(&mut content, cell.as_deref());
+                }
+            }
+            row_count = u32::try_from(rows.len()).unwrap_or(u32::MAX);
+        }
+    }
+    Rows {
+        metadata: Arc::new(ResultMetadata::new(&table.keyspace, &table.name, Arc::new(columns))),
+        row_count,
+        content: content.into(),
+        paging_state: None,
+    }
+}
+
+fn statement_digest(planned: &PlannedAt, read: &Read, values: &[Value]) -> StatementDigest {
+    let bytes = values.iter().map(|value| match value {
+        Value::Null => &b"\x00null"[..],
+        Value::Unset => &b"\x00unset"[..],
+        Value::Bytes(bytes) => bytes,
+    });
+    let head = [read.table.id.as_bytes().as_slice(), planned.origin.text.as_bytes()];
+    paging::digest(head.into_iter().chain(bytes))
+}

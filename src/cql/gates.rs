@@ -1,0 +1,141 @@
+//! Checks of a CQL request before a command is made of it, in the order in which requests pass them. The checks of commands follow:
+//! `executor::gates` lists them, and the phases of both.
+
+use std::sync::Arc;
+
+use grammar::ast;
+
+use super::answer::{QueryParams, SessionState};
+use crate::command::{Partitions, Read};
+use crate::executor::Error;
+use crate::guardrails::Guardrails;
+use crate::partition::Consistency;
+use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
+use crate::schema::{Schema, Table, system};
+
+// 1. Names.
+
+/// The keyspace that a request names for its unqualified tables exists. The keyspace of a session may have been dropped: then only
+/// statements with unqualified tables fail, in the planner.
+pub(super) fn names(schema: &Schema, params: &QueryParams) -> Result<(), Error> {
+    match &params.keyspace {
+        Some(keyspace) => expect_keyspace(schema, keyspace),
+        None => Ok(()),
+    }
+}
+
+/// A keyspace exists.
+pub(super) fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Error> {
+    if schema.keyspaces.contains_key(keyspace) {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")))
+}
+
+/// A statement has as many values as markers.
+pub(super) fn values(planned: &Planned, values: usize) -> Result<(), Error> {
+    Ok(planned.check_values(values)?)
+}
+
+/// The same of a prepared statement; Cassandra has other words for it.
+pub(super) fn prepared_values(planned: &Planned, values: usize) -> Result<(), Error> {
+    count_values("there", planned, values)
+}
+
+/// The same of a member of a batch, before any member is planned further.
+pub(super) fn member_values(planned: &Planned, values: usize) -> Result<(), Error> {
+    count_values("There", planned, values)
+}
+
+fn count_values(first_word: &str, planned: &Planned, values: usize) -> Result<(), Error> {
+    let markers = planned.markers.len();
+    if markers == values {
+        return Ok(());
+    }
+    Err(Error::Invalid(format!(
+        "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
+    )))
+}
+
+// 2. Permissions.
+
+/// What the session may do, by the plan alone: Cassandra's `authorize` comes before any value is looked at.
+pub(super) fn permissions(session: &SessionState, plan: &Plan) -> Result<(), Error> {
+    // Roles: what the plan needs of its resources against what the session's role was granted.
+    match plan {
+        Plan::Modify(plan) => writable(&plan.table),
+        Plan::Batch(plan) => batch_permissions(&plan.modifications),
+        Plan::Truncate(table) => writable(table),
+        Plan::Auth(_) => Err(refuse_auth(session)),
+        Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
+    }
+}
+
+/// The same of a batch.
+pub(super) fn batch_permissions(members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
+    members.iter().try_for_each(|member| writable(&member.table))
+}
+
+/// Users cannot write to the tables that the server itself fills.
+fn writable(table: &Table) -> Result<(), Error> {
+    if system::is_local(&table.keyspace) {
+        return Err(Error::Unauthorized(format!(
+            "{} keyspace is not user-modifiable.",
+            table.keyspace
+        )));
+    }
+    Ok(())
+}
+
+fn refuse_auth(session: &SessionState) -> Error {
+    match &session.user {
+        None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
+        Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
+    }
+}
+
+// 3. Bound: values and options of the request.
+
+/// A SELECT before its values are bound.
+pub(super) fn read_plan(guardrails: &Guardrails, consistency: Consistency, plan: &SelectPlan) -> Result<(), Error> {
+    not_at_any(consistency)?;
+    Ok(guardrails.select_plan(plan)?)
+}
+
+/// A SELECT that sorts the rows of several partitions cannot be cut into pages.
+pub(super) fn sorted_whole(params: &QueryParams, plan: &SelectPlan, select: &Read) -> Result<(), Error> {
+    let pages = params
+        .page_size_rows
+        .is_some_and(|page| page > 0 && (plan.is_aggregate() || select.partitions != Partitions::Keys(Vec::new())));
+    if !pages || !plan.sorts_partitions() {
+        return Ok(());
+    }
+    Err(Error::Invalid(
+        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
+         remove the ORDER BY or the IN and sort client side, or disable paging for this query"
+            .to_owned(),
+    ))
+}
+
+/// A change of the schema.
+pub(super) fn change(
+    guardrails: &Guardrails,
+    statement: &ast::Statement,
+    schema: &Schema,
+    keyspace: Option<&str>,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    if let Some(unsupported) = ddl::not_executed(statement) {
+        return Err(Error::Invalid(unsupported.to_string()));
+    }
+    Ok(guardrails.ddl(statement, schema, keyspace, warnings)?)
+}
+
+fn not_at_any(consistency: Consistency) -> Result<(), Error> {
+    if consistency == Consistency::Any {
+        return Err(Error::Invalid(
+            "ANY ConsistencyLevel is only supported for writes".to_owned(),
+        ));
+    }
+    Ok(())
+}

@@ -1,0 +1,27 @@
+//! The `cql` room: the first front end. CQL text or a prepared statement and its values in, an [`Answer`] for a frame out.
+//!
+//! ```text
+//! text ─ plans ─→ PlannedAt ─ gates, bind ─→ command ─→ executor::Engine ─→ rows, outcome, receipt ─→ Answer
+//! ```
+//! A statement's life: its text is planned once ([`Statement`], or the plan cache) and again when the schema has moved; each execution
+//! binds values, passes the checks (`gates`), and hands a [`command`](crate::command) to the engine. What the engine gives becomes an
+//! [`Answer`]: rows as the frame wants them, a paging state, warnings, notes for a trace, the charge.
+//!
+//! Invariants: a request is settled once, whether it was carried out or failed. A plan is never used in another generation of the
+//! catalog than its own.
+//!
+//! Deliberately absent: how and where rows are stored, budgets, replicas (the engine's); frames, sockets, the cache of prepared
+//! statements by id (the server's).
+
+mod answer;
+mod database;
+mod explain;
+mod gates;
+mod plans;
+mod refusal;
+mod shape;
+mod watch;
+
+pub use answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+pub use database::{Database, Member};
+pub use plans::Statement;
