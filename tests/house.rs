@@ -127,6 +127,13 @@ const MAY_USE: &[(&str, &[&str])] = &[
 /// Room → the room that it must never name.
 const NEVER: &[(&str, &str)] = &[("server", "storage")];
 
+/// Room, what of another room it may use besides, and why.
+const MAY_USE_FILES: &[(&str, &[&str], &str)] = &[(
+    "executor",
+    &["storage/row", "storage/deletion"],
+    "what a row holds and what is deleted is the executor's business; where it lies is not",
+)];
+
 /// Room, the room that it uses against the rules, in how many files at most, and why still.
 const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
@@ -138,8 +145,8 @@ const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
         "executor",
         "storage",
-        37,
-        "`partition::store` re-exports it: the executor builds keys and reads cells until hosted partitions take rows by key",
+        22,
+        "`partition::store` re-exports it: records of the catalog, moves, index builds and sweeps use stores and batches",
     ),
     (
         "executor",
@@ -173,7 +180,6 @@ const LONG_FILES: &[(&str, usize)] = &[
     ("grammar/src/print.rs", 1192),
     ("src/executor/logical.rs", 759),
     ("src/executor/read/sink.rs", 726),
-    ("src/executor/read/source.rs", 707),
     ("src/planner/narrow.rs", 767),
 ];
 
@@ -284,6 +290,11 @@ fn arrows_point_down_only() {
             let Some(other) = room(&module).filter(|other| *other != own && !may_use(own, other)) else {
                 continue;
             };
+            let name = imports.name(&module);
+            let mut besides = MAY_USE_FILES.iter().filter(|(room, ..)| *room == own);
+            if besides.any(|(_, places, _)| places.iter().any(|place| lies_in(name, place))) {
+                continue;
+            }
             let line = format!("{} uses {}", file.name, imports.name(&module));
             broken
                 .entry((own.to_owned(), other.to_owned()))

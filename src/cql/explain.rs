@@ -24,13 +24,11 @@ use crate::executor::read::sink::{Limits, Shape, Sink, looks_up};
 use crate::executor::read::source;
 use crate::executor::{Error, Request, storage_read, value, write};
 use crate::guardrails::Threshold;
-use crate::partition::TablePartitions;
-use crate::partition::store::{Order, Space, key};
+use crate::partition::{KeySpan, ReadView, TablePartitions};
 use crate::planner::Plan;
 use crate::planner::explain::{self, Stage};
 use crate::schema::{ColumnKind, Table, system};
 use crate::throughput::{Charges, PartitionRef, Stage as Charged};
-use crate::token::Token;
 use crate::types::quoted;
 
 /// Rows or entries that are walked to count them.
@@ -193,7 +191,8 @@ impl Explainer<'_> {
                 })?,
                 (_, Partitions::Keys(keys)) => count_rows(table, partitions, keys).await?,
                 (_, Partitions::Ring { lower, upper }) => Count {
-                    number: partitions.bytes_in(table.storage_id, *lower, *upper).rows,
+                    number: KeySpan::of_tokens(*lower, *upper)
+                        .map_or(0, |span| partitions.bytes_in(table.storage_id, &span).rows),
                     at_least: false,
                 },
             };
@@ -216,14 +215,12 @@ impl Explainer<'_> {
 
 /// Rows in logical partitions, static ones included.
 async fn count_rows(table: &Table, partitions: &TablePartitions, keys: &[bytes::Bytes]) -> Result<Count, Error> {
-    let mut number = 0;
+    let (mut number, mut view) = (0, ReadView::default());
     for partition_key in keys {
-        let token = Token::of(partition_key);
-        let prefix = key::partition_prefix(table.storage_id, token.value(), partition_key);
-        let range = key::partition_range(&prefix);
-        let store = &partitions.of(token).store;
-        let at = store.snapshot();
-        let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |_, _| {
+        let (token, partition) = partitions.place(partition_key);
+        let logical = partition.logical(table.storage_id, token, partition_key);
+        let at = view.at(partition);
+        let walked = logical.scan_all(&at, |_| {
             number += 1;
             if number < COUNTED_MAX {
                 ControlFlow::Continue(())
@@ -277,8 +274,7 @@ fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
 fn estimate_write(request: &Request<'_>, modification: &Write, charges: &mut Charges) -> Result<(), Error> {
     let partitions = request.snapshot.partitions(&modification.table)?;
     for partition_key in &modification.partition_keys {
-        let token = Token::of(partition_key);
-        let partition = partitions.of(token);
+        let (token, partition) = partitions.place(partition_key);
         let key = (token.value(), partition_key);
         charges.enter(place(&modification.table, partition.id.0), Some(key));
         if modification.condition != Condition::Always {

@@ -27,6 +27,7 @@ use super::failure::storage_read;
 use super::pending;
 use crate::backup::{self, Block, FORMAT, Kind, Manifest, RecordEntry, Scope, TableEntry, Writer};
 use crate::partition::backups::{self, Merge, Rest};
+use crate::partition::{KeyBound, TablePartitions};
 use crate::profile::Profile;
 use crate::schema::record::rename;
 use crate::schema::{Table, system};
@@ -252,6 +253,14 @@ async fn catalog_records(
     Ok(found.map_err(|error| storage_read(&error))?)
 }
 
+/// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out: a table that is
+/// restored has its rows all the same, in fewer partitions.
+fn splits(list: &TablePartitions) -> Vec<i64> {
+    let starts = list.all().iter().skip(1).map(|partition| partition.span.start());
+    let between = starts.filter(|start| start.is_between_tokens());
+    between.map(KeyBound::token).collect()
+}
+
 /// The copy of one table.
 struct Copy<'a> {
     frozen: &'a Frozen,
@@ -270,7 +279,7 @@ impl Copy<'_> {
         let entry = TableEntry {
             keyspace: self.table.keyspace.clone(),
             table: self.table.name.clone(),
-            splits: list.all().iter().skip(1).map(|partition| partition.lower).collect(),
+            splits: splits(list),
             rows,
             deletions,
             late,

@@ -24,8 +24,8 @@ use super::write::passes::Passes;
 use super::{Error, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::StoreId;
+use crate::partition::rows::partition_of;
 use crate::partition::store::{self, Batch, Space, Store};
-use crate::token::Token;
 
 /// Pauses between tries to write a batch again: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -62,18 +62,16 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
         let snapshot = catalog.load();
         let (mut parts, mut gates) = (BTreeMap::<StoreId, (Store, Batch)>::new(), Vec::new());
         for (key, batch) in &changes {
-            let (table, rest) = key.split_first_chunk::<4>().ok_or_else(damaged)?;
-            let token = rest.first_chunk::<8>().ok_or_else(damaged)?;
+            let (table, token, partition_key) = partition_of(key).ok_or_else(damaged)?;
             // The table may be gone by now.
-            let Some(list) = snapshot.partitions_of(u32::from_be_bytes(*table)) else {
+            let Some(list) = snapshot.partitions_of(table) else {
                 continue;
             };
-            let token = (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed();
-            let partition = list.of(Token::bound(token));
+            let partition = list.at(token, &partition_key);
             gates.push(Arc::clone(&partition.gate));
             let part = parts
                 .entry(partition.store_id)
-                .or_insert_with(|| (partition.store.clone(), Batch::new()));
+                .or_insert_with(|| (partition.store().clone(), Batch::new()));
             part.1.append(batch.clone());
         }
         Ok((parts, gates))

@@ -67,7 +67,7 @@ use crate::executor::write::clock::WriteClock;
 use crate::executor::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
-use crate::partition::{Consistency, MapError, PhysicalPartitionId, Stores, TablePartitions};
+use crate::partition::{Consistency, KeyBound, MapError, PhysicalPartitionId, Stores, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
 use crate::tasks::Tasks;
@@ -396,7 +396,7 @@ impl Catalog {
             return Err(Error::Invalid("a move is no change of a list alone".to_owned()));
         }
         let next = |before: &TablePartitions| match change {
-            PartitionChange::Split { at } => before.split(at),
+            PartitionChange::Split { at } => before.split(&KeyBound::at_token(at)),
             PartitionChange::Merge { left, right } => {
                 before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
             }

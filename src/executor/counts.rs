@@ -23,8 +23,8 @@ use super::catalog::Snapshot;
 use super::error::Error;
 use super::failure::storage_read;
 use crate::clock::Clock;
-use crate::partition::store::{CommitSeq, Estimate, Order, Space, key};
-use crate::partition::{PhysicalPartition, StoreId, TablePartitions};
+use crate::partition::store::{CommitSeq, Estimate};
+use crate::partition::{Hosted, KeySpan, Passed, StoreId, TablePartitions};
 use crate::schema::StorageId;
 
 /// Rows that are counted for one who asks, of all tables together.
@@ -57,10 +57,9 @@ pub(super) struct Counted {
 }
 
 /// What was counted of a physical partition.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 struct Place {
-    lower: i64,
-    upper: i64,
+    span: KeySpan,
     store: StoreId,
     /// The store's last commit that was counted.
     seq: CommitSeq,
@@ -98,15 +97,10 @@ fn part(counted: u64, of: u128, whole: u128) -> u64 {
     u64::try_from(part).unwrap_or(u64::MAX)
 }
 
-/// How many tokens there are, both inclusive.
-fn tokens(lower: i64, upper: i64) -> u128 {
-    u128::from(upper.abs_diff(lower)) + 1
-}
-
 impl Place {
     /// Whether this is what a partition holds at these commits.
-    fn is(&self, partition: &PhysicalPartition, seqs: &Seqs) -> bool {
-        let is_place = (self.lower, self.upper, self.store) == (partition.lower, partition.upper, partition.store_id);
+    fn is(&self, partition: &Hosted, seqs: &Seqs) -> bool {
+        let is_place = self.store == partition.store_id && self.span == partition.span;
         is_place && seqs.0.contains(&(self.store, self.seq))
     }
 }
@@ -136,7 +130,7 @@ impl Counted {
     /// Whether this is what the partitions of a list hold now.
     fn is_of(&self, list: &TablePartitions) -> bool {
         let seqs = Seqs::now(list);
-        let is = |(place, partition): (&Place, &Arc<PhysicalPartition>)| place.is(partition, &seqs);
+        let is = |(place, partition): (&Place, &Arc<Hosted>)| place.is(partition, &seqs);
         self.places.len() == list.all().len() && self.places.iter().zip(list.all()).all(is)
     }
 
@@ -147,7 +141,7 @@ impl Counted {
     }
 
     /// What a partition holds now, of a table that holds so much in all.
-    fn share(&self, partition: &PhysicalPartition, seqs: &Seqs, table: Estimate) -> Estimate {
+    fn share(&self, partition: &Hosted, seqs: &Seqs, table: Estimate) -> Estimate {
         if let Some(place) = self.places.iter().find(|place| place.is(partition, seqs)) {
             return Estimate {
                 bytes: place.bytes,
@@ -157,9 +151,8 @@ impl Counted {
         }
         let (mut bytes, mut rows) = (0_u64, 0_u64);
         for place in &self.places {
-            let (lower, upper) = (place.lower.max(partition.lower), place.upper.min(partition.upper));
-            if lower <= upper {
-                let (of, whole) = (tokens(lower, upper), tokens(place.lower, place.upper));
+            if let Some(both) = place.span.and(&partition.span) {
+                let (of, whole) = (both.tokens(), place.span.tokens());
                 bytes = bytes.saturating_add(part(place.bytes, of, whole));
                 rows = rows.saturating_add(part(place.rows, of, whole));
             }
@@ -181,15 +174,14 @@ async fn count(list: &TablePartitions, table: StorageId, now: Duration) -> Resul
     let mut places = Vec::with_capacity(list.all().len());
     for partition in list.all() {
         let (mut bytes, mut rows) = (0, 0);
-        let seq = walk(partition, table, |_, len| {
-            bytes += len;
+        let seq = walk(partition, table, |row| {
+            bytes += row.bytes() as u64;
             rows += 1;
             ControlFlow::Continue(())
         })
         .await?;
         places.push(Place {
-            lower: partition.lower,
-            upper: partition.upper,
+            span: partition.span.clone(),
             store: partition.store_id,
             seq,
             bytes,
@@ -199,29 +191,18 @@ async fn count(list: &TablePartitions, table: StorageId, now: Duration) -> Resul
     Ok(Counted { at: now, places })
 }
 
-/// The token in a row's key.
-fn token_of(key: &[u8]) -> Option<i64> {
-    let token = key.get(4..)?.first_chunk::<8>()?;
-    Some((u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed())
-}
-
-/// Shows the token and the bytes of each row of a partition, in order. Gives the commit that was looked at.
+/// Shows each row of a partition, in order. Gives the commit that was looked at.
+///
+/// # Errors
+/// When the medium fails.
 pub(super) async fn walk(
-    partition: &PhysicalPartition,
+    partition: &Hosted,
     table: StorageId,
-    mut visit: impl FnMut(i64, u64) -> ControlFlow<()> + Send,
+    visit: impl FnMut(Passed<'_>) -> ControlFlow<()> + Send,
 ) -> Result<CommitSeq, Error> {
-    let at = partition.store.snapshot();
-    let range = key::token_range(table, partition.lower, partition.upper);
-    let walked = partition
-        .store
-        .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-            match token_of(key) {
-                Some(token) => visit(token, (key.len() + value.len()) as u64),
-                None => ControlFlow::Continue(()),
-            }
-        });
-    walked.await.map_err(|error| storage_read(&error))?;
+    let at = partition.now();
+    let walked = partition.scan(&partition.rows(table), &at, visit).await;
+    walked.map_err(|error| storage_read(&error))?;
     Ok(at.seq())
 }
 
@@ -303,7 +284,7 @@ impl Counts {
                     .collect()
             }
             _ => partitions
-                .map(|partition| list.bytes_in(table, partition.lower, partition.upper))
+                .map(|partition| list.bytes_in(table, &partition.span))
                 .collect(),
         }
     }

@@ -24,11 +24,10 @@ use crate::command::{Partitions, Read};
 use crate::consistency::WriteKind;
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
-use crate::partition::{Consistency, MapError, Nodes, PhysicalPartition, Shortage, TablePartitions};
+use crate::partition::{Consistency, Hosted, MapError, Nodes, PhysicalPartition, ReadView, Shortage, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Table, system};
 use crate::throughput::activity_id;
-use crate::token::Token;
 
 /// What is told of a read or write that is made to time out.
 #[derive(Clone, Copy)]
@@ -55,7 +54,7 @@ fn places<'a>(modifications: &[Routed<'a>]) -> Vec<Place<'a>> {
     } in modifications
     {
         for key in &modification.partition_keys {
-            let place = place(&modification.table, partitions.of(Token::of(key)));
+            let place = place(&modification.table, partitions.place(key).1);
             if !places.contains(&place) {
                 places.push(place);
             }
@@ -128,16 +127,16 @@ pub(super) struct Disturbance<'a> {
 }
 
 impl Disturbance<'_> {
-    /// A read before it begins, while not all is quiet: the list of physical partitions to read by, where that is not the given one.
+    /// A read before it begins, while not all is quiet: the moments at which it sees its stores.
     pub(super) async fn disturb_read(
         self,
         request: &Request<'_>,
         select: &Read,
         partitions: &TablePartitions,
-    ) -> Result<Option<TablePartitions>, Error> {
+    ) -> Result<ReadView, Error> {
         let table = select.table.as_ref();
         if system::is_name(&table.keyspace) {
-            return Ok(None);
+            return Ok(ReadView::default());
         }
         let asked = request.consistency();
         let lowered = select.nearest.as_ref().and_then(|_| nearest::downgraded(asked));
@@ -155,7 +154,7 @@ impl Disturbance<'_> {
                 .try_for_each(|place| self.nodes.replicas(place).admit(consistency))
         };
         let Some(first) = places.first() else {
-            return Ok(None);
+            return Ok(ReadView::default());
         };
         let number = self.nodes.begin();
         admit()?;
@@ -170,9 +169,9 @@ impl Disturbance<'_> {
             self.nodes.hold(&ordered, ordered.decision.delay_ms).await;
         }
         if ordered.decision.splits {
-            let read = |partition: &&Arc<PhysicalPartition>| partition.id.0 == first.partition;
+            let read = |partition: &&Arc<Hosted>| partition.id.0 == first.partition;
             let at = match &select.partitions {
-                Partitions::Keys(keys) => keys.first().map(|key| Token::of(key).value()),
+                Partitions::Keys(keys) => keys.first().map(|key| partitions.token(key).value()),
                 Partitions::Ring { .. } => None,
             };
             if let Some(partition) = partitions.all().iter().find(read) {
@@ -189,13 +188,14 @@ impl Disturbance<'_> {
         }
         let is_at_one = matches!(consistency, Consistency::One | Consistency::LocalOne);
         if !is_at_one || !self.nodes.keeps_moments() || !select.probes.is_empty() {
-            return Ok(None);
+            return Ok(ReadView::default());
         }
-        Ok(Some(partitions.as_of(|partition| {
+        let overrides = partitions.all().iter().filter_map(|partition| {
             let place = place(table, partition);
             let lag = self.nodes.lag_at_one(&place, request.node(), ordered.request)?;
-            self.nodes.as_of(partition.store_id, lag)
-        })))
+            Some((partition.id, self.nodes.as_of(partition.store_id, lag)?))
+        });
+        Ok(ReadView::lagging(overrides.collect()))
     }
 
     /// A write before it begins, while not all is quiet: the error that is to be told when it is done, if any.
@@ -235,8 +235,8 @@ impl Disturbance<'_> {
             }) = modifications.first()
             && let Some(key) = modification.partition_keys.first()
         {
-            let token = Token::of(key);
-            self.split_under(&modification.table, partitions.of(token), Some(token.value()))
+            let (token, partition) = partitions.place(key);
+            self.split_under(&modification.table, partition, Some(token.value()))
                 .await?;
         }
         let kind = Kind::Write(write.write_kind);
@@ -314,9 +314,8 @@ impl Disturbance<'_> {
 
     /// Splits a physical partition while a request holds the list with it: at a token, or in the middle.
     async fn split_under(self, table: &Table, partition: &PhysicalPartition, at: Option<i64>) -> Result<(), Error> {
-        let width = partition.upper.abs_diff(partition.lower);
-        let middle = partition.lower.wrapping_add_unsigned(width / 2 + 1);
-        let at = at.filter(|at| *at > partition.lower).unwrap_or(middle);
+        let middle = partition.span.middle_token().unwrap_or(partition.lower());
+        let at = at.filter(|at| *at > partition.lower()).unwrap_or(middle);
         let change = PartitionChange::Split { at };
         match self.catalog.repartition(table.storage_id, change).await {
             Ok(()) | Err(Error::Partitions(MapError::TooMany)) => Ok(()),

@@ -40,10 +40,9 @@ use super::write::size::BatchSize;
 use crate::command::{Batch, Partitions, Read, Write};
 use crate::consistency::WriteKind;
 use crate::guardrails::{Guardrails, Threshold};
-use crate::partition::{Consistency, Nodes, TablePartitions};
+use crate::partition::{Consistency, Nodes, ReadView, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Table, system};
-use crate::token::Token;
 
 /// The services and settings that checks consult.
 #[derive(Clone, Copy)]
@@ -176,27 +175,26 @@ pub(super) async fn admit_answer(
     room.need(content_bytes_ahead, 0)
 }
 
-/// A SELECT: the fault plan and its replicas, then request units. Gives the partition map to read by where it is not the given one.
+/// A SELECT: the fault plan and its replicas, then request units. Gives the moments at which it sees its stores.
 pub(super) async fn admit_read(
     gates: Gates<'_>,
     request: &Request<'_>,
     select: &Read,
     partitions: &TablePartitions,
     resume: Option<&Position>,
-) -> Result<Option<TablePartitions>, Error> {
-    let as_of = if gates.nodes.is_quiet() {
-        None
+) -> Result<ReadView, Error> {
+    let view = if gates.nodes.is_quiet() {
+        ReadView::default()
     } else {
         // Boxed, since it is rare: every request's future would be as large.
         Box::pin(disturbance(gates).disturb_read(request, select, partitions)).await?
     };
     let mut concerned = Concerned::default();
-    let partitions = as_of.as_ref().unwrap_or(partitions);
     concerned.add(&select.table, partitions, || {
         source::ahead(partitions, select, resume).map(|partition| partition.id.0)
     });
     gates.admission.admit(request, concerned, Work::Read).await?;
-    Ok(as_of)
+    Ok(view)
 }
 
 /// A write: the fault plan and replicas, then request units of all physical partitions that are written to. Gives what the fault
@@ -216,7 +214,7 @@ pub(super) async fn admit_write(
     for one in routed {
         concerned.add(&one.modification.table, one.partitions, || {
             let keys = one.modification.partition_keys.iter();
-            keys.map(|key| one.partitions.of(Token::of(key)).id.0)
+            keys.map(|key| one.partitions.place(key).1.id.0)
         });
     }
     let work = Work::Write(write.write_kind);

@@ -44,7 +44,7 @@ pub(super) async fn split_hot(
             }
             let (keyspace, name) = (&table.keyspace, &table.name);
             let per_second = partition.heat.per_second().as_f64();
-            let Some(at) = partition.heat.middle().filter(|at| *at > partition.lower) else {
+            let Some(at) = partition.heat.middle().filter(|at| *at > partition.lower()) else {
                 tracing::warn!(
                     keyspace,
                     table = name,

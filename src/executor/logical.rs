@@ -41,9 +41,10 @@ use crate::clock::Clock;
 use crate::executor::shown::LargePartition;
 use crate::guardrails::Level;
 use crate::guardrails::Threshold;
-use crate::partition::store::{Batch, Space, Store, Sweep, key};
-use crate::partition::{Gauges, PhysicalPartition};
+use crate::partition::store::{Batch, Space, Store};
+use crate::partition::{Gauges, Hosted};
 use crate::schema::{Schema, StorageId, Table};
+use crate::token::Token;
 
 use self::count::{Counted, count};
 pub(crate) use self::count::{entries_of, printed_key};
@@ -91,7 +92,7 @@ pub(crate) struct Weight {
     /// Its key.
     pub(crate) key: Bytes,
     /// Where it is.
-    pub(crate) partition: Arc<PhysicalPartition>,
+    pub(crate) partition: Arc<Hosted>,
     /// Keys and values of rows as they are written.
     pub(crate) row_bytes: u64,
     /// Keys and values of the index entries that follow from them.
@@ -512,9 +513,8 @@ impl LogicalPartitions {
 
     /// Counts the partition that has filled its gauge.
     async fn count_named(self: &Arc<Self>, weight: &Weight) {
-        let range = key::table_range(weight.table.storage_id);
-        let estimate = weight.partition.store.bytes_in(&range);
-        if estimate.bytes <= quick_bytes(self.cap) {
+        let whole = weight.partition.store_bytes(weight.table.storage_id);
+        if whole.bytes <= quick_bytes(self.cap) {
             return self.look_at(weight).await;
         }
         let place = (weight.table.storage_id, weight.token);
@@ -541,7 +541,7 @@ impl LogicalPartitions {
             self.guarded.log(&weight.table, &weight.key, found);
             return;
         }
-        let counted = count(&weight.partition.store, &weight.table, weight.token, &weight.key).await;
+        let counted = count(&weight.partition, &weight.table, weight.token, &weight.key).await;
         let found = counted.unwrap_or_else(|error| {
             tracing::warn!(%error, "could not count a logical partition");
             Counted::default()
@@ -629,11 +629,11 @@ impl LogicalPartitions {
         let began = self.clock.monotonic();
         let sweep_at = sweep_at.filter(|_| self.timestamps.may_purge());
         if let Some(now_seconds) = sweep_at {
-            let prefix = key::partition_prefix(weight.table.storage_id, weight.token, &weight.key);
             let grace = i64::from(weight.table.options.gc_grace_seconds);
-            let range = key::partition_range(&prefix);
             let gc_before_seconds = self.pending.purge_horizon_seconds(now_seconds.saturating_sub(grace));
-            let sweep = Sweep::new(range, now_seconds, gc_before_seconds);
+            let token = Token::bound(weight.token);
+            let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key);
+            let sweep = logical.sweep(now_seconds, gc_before_seconds);
             // Of a partition that is being moved nothing is swept: the writer waits no longer, and what is there counts.
             let swept = sweep_partition(&weight.partition, sweep).await;
             swept.map_err(|error| storage_read(&error))?;
@@ -644,7 +644,7 @@ impl LogicalPartitions {
             size.counts_begun += 1;
             *size
         };
-        let found = count(&weight.partition.store, &weight.table, weight.token, &weight.key).await?;
+        let found = count(&weight.partition, &weight.table, weight.token, &weight.key).await?;
         self.guarded.log(&weight.table, &weight.key, found);
         let bytes = found.bytes;
         let now = self.clock.monotonic();

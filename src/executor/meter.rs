@@ -24,7 +24,7 @@ use super::request_log::{Page, RequestLog};
 use super::spent::Spent;
 use crate::clock::Clock;
 use crate::metrics::turn::{self, KeptBack};
-use crate::partition::{Heat, HotKeys};
+use crate::partition::{Heat, HotKeys, PhysicalPartitionId, Placement};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
 use crate::token::Token;
 
@@ -273,9 +273,10 @@ impl Place {
     fn of(request: &Request<'_>, charge: &Charge) -> Self {
         let PartitionRef { table, partition } = charge.partition;
         let heat = request.partition_map(table).and_then(|list| {
-            Some(match charge.token {
-                Some(token) => &list.of(Token::bound(token)).heat,
-                None => &list.all().iter().find(|of| of.id.0 == partition)?.heat,
+            let of_key = charge.token.filter(|_| list.placement() == Placement::Hash);
+            Some(match of_key {
+                Some(token) => &list.at(Token::bound(token), &[]).heat,
+                None => &list.find(PhysicalPartitionId(partition))?.heat,
             })
         });
         Self {

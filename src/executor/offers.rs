@@ -280,10 +280,10 @@ fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
 }
 
 fn slices(list: &TablePartitions) -> Vec<Slice> {
-    let slice = |partition: &Arc<crate::partition::PhysicalPartition>| Slice {
+    let slice = |partition: &Arc<crate::partition::Hosted>| Slice {
         id: partition.id.0,
-        lower: partition.lower,
-        upper: partition.upper,
+        lower: partition.lower(),
+        upper: partition.upper(),
     };
     list.all().iter().map(slice).collect()
 }

@@ -4,12 +4,12 @@
 //! is smaller than the limit, which the store knows. For others it walks their keys and counts bytes, and does so again only
 //! when so much has come since that a partition may have passed the limit: what has been counted is kept in [`PartitionSizes`].
 //!
-//! A partition beyond the limit is split where its bytes are halved, between two tokens: a logical partition is never cut. One
-//! key that fills a partition alone is left as it is, and logged once.
+//! A partition beyond the limit is split at once into as many parts of about equal size as fit below the limit. A logical partition is
+//! never cut. One key that fills a partition alone is left as it is, and logged once.
 //!
 //! Merging is for those who ask for it. Two neighbours are merged when both are quiet and together hold at most a quarter of the limit in two
-//! checks one after the other, as long as the table has more partitions than its options gave it. A split leaves halves of the limit, so
-//! that a table must shrink to a quarter, and stay so, before a split is taken back: it does not go to and fro.
+//! checks one after the other, as long as the table has more partitions than its options gave it. A split leaves more than a quarter of it, so
+//! that a table must shrink, and stay so, before a split is taken back: it does not go to and fro.
 //!
 //! What is asked of a partition splits it elsewhere (heat.rs).
 
@@ -20,9 +20,11 @@ use std::sync::Arc;
 use super::catalog::{Catalog, Snapshot};
 use super::counts::{Counts, walk};
 use super::error::Error;
+use super::failure::storage_read;
 use crate::command::PartitionChange;
-use crate::partition::{MapError, PARTITIONS_MAX, PhysicalPartition, TablePartitions};
+use crate::partition::{Hosted, KeyBound, MapError, PARTITIONS_MAX, Passed, Prefix, TablePartitions};
 use crate::schema::{StorageId, Table, Throughput, system};
+use crate::token::Token;
 
 /// What partitions may come to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -123,11 +125,13 @@ impl Resizer<'_> {
                 small: before.map(|before| before.small).unwrap_or_default(),
             },
         };
+        let mut places = Vec::new();
         for (partition, bytes) in list.all().iter().zip(&counted.bytes) {
             if *bytes <= limits.bytes_max {
                 continue;
             }
-            let Some(at) = middle(partition, id, *bytes).await? else {
+            let cuts = cuts(partition, id, *bytes, limits.bytes_max).await?;
+            if cuts.is_empty() {
                 tracing::warn!(
                     keyspace = table.keyspace,
                     table = table.name,
@@ -137,7 +141,11 @@ impl Resizer<'_> {
                 );
                 continue;
             };
-            done.splits += u64::from(change(self.catalog, id, PartitionChange::Split { at }).await?);
+            places.extend(cuts);
+        }
+        if !places.is_empty() {
+            let splits = carried_out(id, self.catalog.split(id, places).await)?;
+            done.splits += splits.unwrap_or(0) as u64;
         }
         let mut counted = counted;
         if may_merge {
@@ -156,43 +164,123 @@ impl Resizer<'_> {
 /// Carries out a change that was decided a moment ago. Returns false when it no longer applies, or when the table has as many physical
 /// partitions as it may have, which is logged: the partition stays too large or too hot.
 pub(super) async fn change(catalog: &Arc<Catalog>, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
-    match catalog.repartition(table, change).await {
-        Ok(()) => Ok(true),
+    let changed = carried_out(table, catalog.repartition(table, change).await)?;
+    Ok(changed.is_some())
+}
+
+/// What came of a change that was decided a moment ago; `None`: it was not made, as [`change`] says.
+fn carried_out<T>(table: StorageId, changed: Result<T, Error>) -> Result<Option<T>, Error> {
+    match changed {
+        Ok(changed) => Ok(Some(changed)),
         Err(Error::Partitions(MapError::TooMany)) => {
             tracing::warn!(
                 table,
                 partitions_max = PARTITIONS_MAX,
                 "a physical partition must be split, and its table has as many as it may have"
             );
-            Ok(false)
+            Ok(None)
         }
-        Err(error) if error.is_overtaken() => Ok(false),
+        Err(error) if error.is_overtaken() => Ok(None),
         Err(error) => Err(error),
     }
 }
 
-/// The token before which about half of the bytes of a partition lie; `None` when all are of one token.
-async fn middle(partition: &PhysicalPartition, table: StorageId, bytes: u64) -> Result<Option<i64>, Error> {
-    let mut passed = 0_u64;
-    let mut last = None;
-    // Where a cut would be possible, and how far it is from the middle.
-    let mut best: Option<(u64, i64)> = None;
-    walk(partition, table, |token, len| {
-        if last.is_some_and(|last| last != token) {
-            let off = passed.abs_diff(bytes / 2);
-            if best.is_none_or(|(least, _)| off < least) {
-                best = Some((off, token));
-            }
-            if passed > bytes / 2 {
-                return ControlFlow::Break(());
-            }
+/// The places that divide a partition into as many parts of about equal size as make each smaller than the limit. A logical partition is
+/// never cut, so a part may be larger; none where one key has all of it.
+async fn cuts(partition: &Hosted, table: StorageId, bytes: u64, bytes_max: u64) -> Result<Vec<KeyBound>, Error> {
+    let mut cutting = Cutting::new(bytes, bytes_max);
+    let mut failed = Ok(());
+    walk(partition, table, |row| match cutting.pass(row) {
+        Ok(flow) => flow,
+        Err(error) => {
+            failed = Err(error);
+            ControlFlow::Break(())
         }
-        last = Some(token);
-        passed += len;
-        ControlFlow::Continue(())
     })
     .await?;
-    Ok(best.map(|(_, token)| token))
+    failed?;
+    Ok(cutting.places())
+}
+
+/// A walk that divides a partition into parts.
+struct Cutting {
+    bytes: u64,
+    bytes_max: u64,
+    /// Bytes of a part.
+    part: u64,
+    passed: u64,
+    /// What lies before the part that is passed.
+    begun: u64,
+    /// The logical partition that is passed, and its token.
+    current: Option<(Prefix, Token)>,
+    /// The last place at which a cut would be possible, and what lies before it.
+    last: Option<(KeyBound, u64)>,
+    places: Vec<KeyBound>,
+}
+
+impl Cutting {
+    fn new(bytes: u64, bytes_max: u64) -> Self {
+        // As many as fit with room left in each.
+        let parts = (bytes / bytes_max.max(1)).saturating_add(1).max(2);
+        Self {
+            bytes,
+            bytes_max,
+            part: (bytes / parts).max(1),
+            passed: 0,
+            begun: 0,
+            current: None,
+            last: None,
+            places: Vec::new(),
+        }
+    }
+
+    fn pass(&mut self, row: Passed<'_>) -> Result<ControlFlow<()>, Error> {
+        if !self.current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix)) {
+            let (prefix, token, partition_key) = row.partition().map_err(|error| storage_read(&error))?;
+            if let Some((_, before)) = &self.current {
+                // A bound between two tokens needs no key.
+                let place = if *before == token {
+                    KeyBound::at_key(token, &partition_key)
+                } else {
+                    KeyBound::at_token(token.value())
+                };
+                self.may_cut(place);
+            }
+            self.current = Some((prefix, token));
+        }
+        self.passed += row.bytes() as u64;
+        let is_done = self.bytes.saturating_sub(self.begun) <= self.bytes_max;
+        Ok(if is_done || self.places.len() >= PARTITIONS_MAX {
+            ControlFlow::Break(())
+        } else {
+            ControlFlow::Continue(())
+        })
+    }
+
+    /// Cuts at this place or at the last one, whichever is nearer to where the part is full, once it is.
+    fn may_cut(&mut self, place: KeyBound) {
+        let full = self.begun.saturating_add(self.part);
+        let last = self.last.replace((place.clone(), self.passed));
+        if self.passed < full {
+            return;
+        }
+        let last = last.filter(|(_, before)| *before > self.begun && full.abs_diff(*before) <= self.passed - full);
+        self.cut(last.unwrap_or((place, self.passed)));
+    }
+
+    fn cut(&mut self, (place, before): (KeyBound, u64)) {
+        self.begun = before;
+        self.places.push(place);
+    }
+
+    /// The places, when all is passed: the last part is cut off a key that fills more than it.
+    fn places(mut self) -> Vec<KeyBound> {
+        let last = self.last.take().filter(|(_, before)| *before > self.begun);
+        if let Some(last) = last.filter(|_| self.passed.saturating_sub(self.begun) > self.bytes_max) {
+            self.cut(last);
+        }
+        self.places
+    }
 }
 
 /// How many partitions a table's options give it.

@@ -11,9 +11,9 @@ use super::catalog::Snapshot;
 use super::error::Error;
 use super::failure::storage_read;
 use super::index::rows::IndexedRows;
-use super::read::source::Moments;
 use super::value::key_components;
-use crate::partition::store::{Derivation, Entries, Order, RowView, Space, key};
+use crate::partition::store::{Derivation, Entries, RowView};
+use crate::partition::{Hosted, Passed, Prefix, ReadView, TablePartitions};
 use crate::schema::{Table, system};
 
 /// Logical partitions that are kept of each table, of the largest and of the busiest.
@@ -97,21 +97,24 @@ fn keep<K: Ord>(kept: &mut Vec<LogicalSurvey>, one: &LogicalSurvey, of: impl Fn(
 /// The walk through a table.
 struct Walk<'t> {
     table: &'t Table,
+    partitions: &'t [Arc<Hosted>],
     indexed: Option<IndexedRows>,
     survey: TableSurvey,
     /// The key that the logical partition begins with, and what was found of it.
-    current: Option<(Vec<u8>, LogicalSurvey)>,
+    current: Option<(Prefix, LogicalSurvey)>,
     /// The physical partition that it is in.
     at: usize,
 }
 
 impl Walk<'_> {
-    fn row(&mut self, key: &[u8], value: &[u8]) {
-        let is_current = self.current.as_ref().is_some_and(|(prefix, _)| key.starts_with(prefix));
+    fn row(&mut self, row: Passed<'_>) {
+        let is_current = self.current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix));
         if !is_current {
             self.finish();
-            let Ok(parsed) = key::parse(key) else { return };
-            let components = key_components(&parsed.partition_key, self.table.partition_key_count);
+            let Ok((prefix, token, partition_key)) = row.partition() else {
+                return;
+            };
+            let components = key_components(&partition_key, self.table.partition_key_count);
             let texts: Vec<String> = components
                 .zip(self.table.partition_key())
                 .map(|(bytes, column)| column.ty.to_literal(bytes))
@@ -120,12 +123,11 @@ impl Walk<'_> {
                 key: texts.join(", "),
                 ..LogicalSurvey::default()
             };
-            self.current = Some((key.get(..parsed.prefix_len).unwrap_or(key).to_vec(), logical));
+            self.current = Some((prefix, logical));
             while self
-                .survey
                 .partitions
                 .get(self.at)
-                .is_some_and(|partition| partition.upper < parsed.token)
+                .is_some_and(|partition| !partition.span.ends_behind(token.value(), &partition_key))
             {
                 self.at += 1;
             }
@@ -133,11 +135,11 @@ impl Walk<'_> {
                 partition.logical += 1;
             }
         }
-        let mut bytes = (key.len() + value.len()) as u64;
-        let view = RowView::parse(value).ok();
+        let mut bytes = row.bytes() as u64;
+        let view = RowView::parse(row.value).ok();
         if let (Some(indexed), Some(view)) = (&self.indexed, &view) {
             let mut entries = Entries::default();
-            indexed.derive(key, view, &mut entries);
+            indexed.derive(row.key(), view, &mut entries);
             let of_indexes = entries.into_sorted().into_iter();
             bytes += of_indexes
                 .map(|(key, value)| (key.len() + value.len()) as u64)
@@ -187,23 +189,21 @@ pub(super) async fn survey(snapshot: &Snapshot) -> Result<Vec<TableSurvey>, Erro
         .filter(|table| !table.is_virtual);
     let mut surveys = Vec::new();
     for table in tables {
-        surveys.push(survey_table(table, snapshot.partitions(table)?.all()).await?);
+        surveys.push(survey_table(table, snapshot.partitions(table)?).await?);
     }
     Ok(surveys)
 }
 
-async fn survey_table(
-    table: &Arc<Table>,
-    partitions: &[Arc<crate::partition::PhysicalPartition>],
-) -> Result<TableSurvey, Error> {
-    let physical = partitions.iter().map(|partition| PhysicalSurvey {
+async fn survey_table(table: &Arc<Table>, partitions: &TablePartitions) -> Result<TableSurvey, Error> {
+    let physical = partitions.all().iter().map(|partition| PhysicalSurvey {
         id: partition.id.0,
-        lower: partition.lower,
-        upper: partition.upper,
+        lower: partition.lower(),
+        upper: partition.upper(),
         ..PhysicalSurvey::default()
     });
     let mut walk = Walk {
         table,
+        partitions: partitions.all(),
         indexed: IndexedRows::of(table),
         survey: TableSurvey {
             keyspace: table.keyspace.clone(),
@@ -214,16 +214,14 @@ async fn survey_table(
         current: None,
         at: 0,
     };
-    let mut moments = Moments::default();
-    for partition in partitions {
-        let at = moments.of(partition);
-        let range = key::token_range(table.storage_id, partition.lower, partition.upper);
-        let walked = partition
-            .store
-            .scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-                walk.row(key, value);
-                ControlFlow::Continue(())
-            });
+    let mut view = ReadView::default();
+    for partition in partitions.all() {
+        let at = view.at(partition);
+        let rows = partition.rows(table.storage_id);
+        let walked = partition.scan(&rows, &at, |row| {
+            walk.row(row);
+            ControlFlow::Continue(())
+        });
         walked.await.map_err(|error| storage_read(&error))?;
     }
     walk.finish();

@@ -12,10 +12,9 @@ use self::partition::sweep_partition;
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
 use super::write::clock::WriteClock;
-use crate::partition::PhysicalPartition;
-use crate::partition::store::{self, Sweep, Swept, key};
+use crate::partition::store::{self, Swept};
+use crate::partition::{Hosted, KeyBound, KeySpan};
 use crate::schema::Table;
-use crate::token::Token;
 
 /// Sweeps tables.
 #[derive(Clone, Copy)]
@@ -78,18 +77,20 @@ impl Sweeper<'_> {
     /// The first failure; the other partitions were swept nevertheless.
     async fn sweep_partitions(self, table: &Table, swept: &mut Swept) -> store::Result<()> {
         let mut outcome = Ok(());
-        let mut next = Some(i64::MIN);
-        while let Some(lower) = next.filter(|_| self.clock.may_purge()) {
+        let mut next = Some(KeyBound::LOWEST);
+        while let Some(start) = next.filter(|_| self.clock.may_purge()) {
             // Looked up each time: whoever keeps a list keeps what lies where its partitions were.
-            let Some((partition, grace_seconds)) = self.place_to_sweep(table, lower) else {
+            let Some((partition, grace_seconds)) = self.place_to_sweep(table, &start) else {
                 break;
             };
-            next = partition.upper.checked_add(1);
+            next = partition.span.end().cloned();
             let now_seconds = self.clock.now_seconds();
-            let range = key::token_range(table.storage_id, lower, partition.upper);
             let pending = &self.catalog.pending;
             let gc_before_seconds = pending.purge_horizon_seconds(now_seconds.saturating_sub(grace_seconds));
-            let sweep = Sweep::new(range, now_seconds, gc_before_seconds);
+            // The map may have become another since: what was swept before is left out.
+            let span = KeySpan::new(start, next.clone());
+            let sweep = span.and_then(|span| partition.sweep(table.storage_id, &span, now_seconds, gc_before_seconds));
+            let Some(sweep) = sweep else { continue };
             match sweep_partition(&partition, sweep).await {
                 Ok(of_partition) => swept.add(of_partition),
                 Err(error) => outcome = outcome.and(Err(error)),
@@ -99,13 +100,13 @@ impl Sweeper<'_> {
         outcome
     }
 
-    /// The physical partition of a token, and the table's `gc_grace_seconds` now; `None`: the table is gone.
-    fn place_to_sweep(self, table: &Table, token: i64) -> Option<(Arc<PhysicalPartition>, i64)> {
+    /// The physical partition in which a place lies, and the table's `gc_grace_seconds` now; `None`: the table is gone.
+    fn place_to_sweep(self, table: &Table, start: &KeyBound) -> Option<(Arc<Hosted>, i64)> {
         let snapshot = self.snapshot();
         let keyspace = snapshot.schema.keyspaces.get(&table.keyspace)?;
         let now = keyspace.tables.get(&table.name);
         let now = now.filter(|now| now.storage_id == table.storage_id)?;
-        let partition = snapshot.partitions_of(table.storage_id)?.of(Token::bound(token));
+        let partition = snapshot.partitions_of(table.storage_id)?.at_bound(start);
         Some((Arc::clone(partition), now.options.gc_grace_seconds.into()))
     }
 }

@@ -8,10 +8,12 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 use futures::future::try_join_all;
 
-use super::map::{PhysicalPartition, StoreId, TablePartitions};
-use super::store::{Batch, Error, KeyRange, Order, Result, Snapshot, Space, Store, TableId, key};
+use super::hosted::Hosted;
+use super::map::TablePartitions;
+use super::ring::StoreId;
 use crate::backup::{Block, Entry, Kind, entries};
 use crate::mutant::{self, Mutant};
+use crate::storage::{Batch, Error, KeyRange, Order, Result, Snapshot, Space, Store, TableId};
 
 /// A change that a logged batch is going to make: where, and what is merged there.
 pub type Merge = (Space, Vec<u8>, Bytes);
@@ -34,7 +36,7 @@ pub struct Rest {
 impl Rest {
     /// All rows, or all deletions, that a table has in a physical partition.
     #[must_use]
-    pub fn all(table: TableId, partition: &PhysicalPartition, kind: Kind) -> Self {
+    pub fn all(table: TableId, partition: &Hosted, kind: Kind) -> Self {
         let space = match kind {
             Kind::Row | Kind::LateRow => Space::Rows,
             Kind::Deletion | Kind::LateDeletion => Space::Deletions,
@@ -42,7 +44,7 @@ impl Rest {
         Self {
             space,
             kind,
-            range: Some(key::token_range(table, partition.lower, partition.upper)),
+            range: Some(partition.key_range(table)),
         }
     }
 
@@ -103,7 +105,7 @@ impl Moments {
     ///
     /// # Errors
     /// The medium fails or is damaged.
-    pub async fn fill(&self, block: &mut Block, partition: &PhysicalPartition, rest: &mut Rest) -> Result<u64> {
+    pub async fn fill(&self, block: &mut Block, partition: &Hosted, rest: &mut Rest) -> Result<u64> {
         let Some(range) = rest.range.take() else { return Ok(0) };
         let (store, at) = self.all.get(&partition.store_id).ok_or(Error::Closed)?;
         let (mut count, mut last, kind) = (0, None, rest.kind);

@@ -23,8 +23,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 use tokio::sync::Notify;
 
-use super::store::{KeyRange, Space};
 use crate::mutant::{self, Mutant};
+use crate::storage::{KeyRange, Space};
 
 const SUPERSEDED: usize = 1;
 const COPIED: usize = 2;
@@ -284,8 +284,8 @@ impl Drop for Hold {
 
 #[cfg(test)]
 mod tests {
-    use super::super::store::key;
     use super::*;
+    use crate::storage::key;
 
     fn pass(gate: &Arc<WriteGate>) -> Pass {
         match gate.enter() {

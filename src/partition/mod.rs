@@ -1,34 +1,49 @@
 //! The `partition` room: from a place on the ring to the store that holds it.
 //!
-//! Every table is a list of [`PhysicalPartition`]s: contiguous token ranges that cover the ring without
-//! gap or overlap. A request takes a partition key's token, finds its physical partition ([`map`]), asks whether the replica set
-//! can honour its consistency level ([`replicas`]; who is alive, and what goes wrong on purpose, [`nodes`] and [`faults`] say), and
-//! where its outcome depends on what is stored it takes the stripe lock of the partition key ([`stripes`]). Writes go through the
-//! partition's gate ([`gate`]), so that it can be moved to another of the open stores ([`stores`]). What is written and asked
+//! A table has a [`PartitionMap`]: pure descriptors ([`ring`]) of half-open ranges of partition keys ([`span`]) that cover the ring without
+//! gap or overlap. Requests go by [`TablePartitions`] ([`map`]), which adds to each descriptor what is live of it here: a [`Hosted`], with
+//! its store, gate and heat. Only the table's [`Placement`] gives a partition key its token ([`TablePartitions::place`]). Rows are read and
+//! staged by (partition key, clustering key) ([`rows`]), index entries by the places of rows ([`entries`]), at the moments of one
+//! [`ReadView`]; what lies in a store outside the partition's range cannot be seen.
+//!
+//! The replica set says whether a consistency level can be honoured ([`replicas`]; who is alive, and what goes wrong on purpose, [`nodes`]
+//! and [`faults`] say). A write whose outcome depends on what is stored takes the stripe lock of its partition key ([`stripes`]). Writes go
+//! through the partition's gate ([`gate`]), so that it can be moved to another of the open stores ([`stores`]). What is written and asked
 //! is judged in bounded memory: which logical partitions may be large ([`gauges`]), which are asked most ([`hot`]), how much is asked
-//! of a physical one ([`heat`]). What a row or a statement is, this room does not know.
+//! of a physical one ([`heat`]). What a row or a statement means, this room does not know.
 //!
 //! Sources: the design's three nouns (logical partition, physical partition, store); native_protocol_v5.spec §3 `[consistency]`.
 
 pub mod backups;
+pub mod entries;
 pub mod faults;
 pub mod gate;
 pub mod gauges;
 pub mod heat;
+pub mod hosted;
 pub mod hot;
 pub mod map;
 pub mod nodes;
 pub mod replicas;
+pub mod ring;
+pub mod rows;
+pub mod span;
 pub mod store;
 pub mod stores;
 pub mod stripes;
+pub mod view;
 
 pub use gate::{Entry, Pass, WriteGate};
 pub use gauges::Gauges;
 pub use heat::{Heat, HeatLimits};
+pub use hosted::Hosted;
 pub use hot::{HotKey, HotKeys};
-pub use map::{MapError, PARTITIONS_MAX, PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions};
+pub use map::TablePartitions;
 pub use nodes::Nodes;
 pub use replicas::{Consistency, ReplicaSet, Shortage};
+pub use ring::{MapError, PARTITIONS_MAX, PartitionMap, PhysicalPartition, PhysicalPartitionId, Placement, StoreId};
+pub use rows::{Ahead, Found, LogicalPartition, Passed, Prefix, RowKey, RowRange};
+pub use span::{KeyBound, KeySpan};
 pub use stores::Stores;
 pub use stripes::{Held, Stripes};
+pub use view::{Moment, ReadView};

@@ -27,10 +27,11 @@ use serde::Serialize;
 use tokio::sync::watch;
 
 use super::faults::{Action, Course, Decision, Fault, Moment, Place, Plan, PlanError, Subject};
-use super::map::StoreId;
 use super::replicas::{REPLICAS, ReplicaSet};
-use super::store::Snapshot;
+use super::ring::StoreId;
+use super::view;
 use crate::clock::Clock;
+use crate::storage::Snapshot;
 
 /// How many nodes there are where there is more than one: each replica of a set has its own.
 pub const NODES: usize = REPLICAS as usize;
@@ -447,7 +448,7 @@ impl Nodes {
 
     /// The oldest moment kept of a store that a replica with such a lag may show; `None`: now.
     #[must_use]
-    pub fn as_of(&self, store: StoreId, lag: Lag) -> Option<Snapshot> {
+    pub fn as_of(&self, store: StoreId, lag: Lag) -> Option<view::Moment> {
         let state = self.locked();
         let now = self.clock.monotonic();
         let kept = state.kept.iter().find(|kept| kept.store == store)?;
@@ -464,7 +465,7 @@ impl Nodes {
         };
         let place = (0..count).find(oldest)?;
         // The newest is left out: it may be older than what was committed while no lag was in the plan.
-        (place + 1 < count).then(|| kept.moments.get(place).map(|(_, at)| at.clone()))?
+        (place + 1 < count).then(|| kept.moments.get(place).map(|(_, at)| view::Moment(at.clone())))?
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -557,9 +558,9 @@ impl State {
 #[cfg(test)]
 mod tests {
     use super::super::faults::StatementKind;
-    use super::super::store::{Batch, Options, Space, Store, Url};
     use super::*;
     use crate::consistency::Consistency;
+    use crate::storage::{Batch, Options, Space, Store, Url};
 
     fn place(partition: u64) -> Place<'static> {
         Place {
@@ -709,7 +710,7 @@ mod tests {
             (lag(None, Some(2)), 7),
             (lag(Some(100), Some(1)), 8),
         ] {
-            let at = nodes.as_of(id, bound).unwrap();
+            let at = nodes.as_of(id, bound).unwrap().0;
             let found = store.get(Space::Catalog, b"n", &at).await.unwrap();
             assert_eq!(found.as_deref(), Some(&[expected][..]), "{bound:?}");
         }

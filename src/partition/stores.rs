@@ -13,9 +13,11 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use arc_swap::ArcSwap;
 
-use super::map::StoreId;
-use super::store::{Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Result, Store, Url};
+use super::ring::StoreId;
 use crate::clock::Clock;
+use crate::storage::{
+    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Result, Store, Url,
+};
 
 /// Open stores. Clones are the same.
 #[derive(Clone, Debug)]

@@ -190,8 +190,12 @@ impl Batch {
 
     /// Deletes a whole logical partition up to the deletion's timestamp, static row included. Costs the same whatever it covers.
     pub fn put_partition_deletion(&mut self, table: TableId, token: i64, partition_key: &[u8], deletion: Deletion) {
-        let prefix = key::partition_prefix(table, token, partition_key);
-        let key = deletion::partition_deletion_key(&prefix);
+        self.delete_partition(&key::partition_prefix(table, token, partition_key), deletion);
+    }
+
+    /// As [`Batch::put_partition_deletion`], by the prefix of the logical partition's keys ([`key::partition_prefix`]).
+    pub fn delete_partition(&mut self, prefix: &[u8], deletion: Deletion) {
+        let key = deletion::partition_deletion_key(prefix);
         self.merge(Space::Deletions, key, row::encode_deletion(deletion));
     }
 
@@ -203,9 +207,12 @@ impl Batch {
         partition_key: &[u8],
         range: impl Borrow<RangeTombstone>,
     ) {
-        let range = range.borrow();
-        let prefix = key::partition_prefix(table, token, partition_key);
-        let key = deletion::range_tombstone_key(&prefix, &range.start, &range.end);
+        self.delete_rows(&key::partition_prefix(table, token, partition_key), range.borrow());
+    }
+
+    /// As [`Batch::put_range_tombstone`], by the prefix of the logical partition's keys ([`key::partition_prefix`]).
+    pub fn delete_rows(&mut self, prefix: &[u8], range: &RangeTombstone) {
+        let key = deletion::range_tombstone_key(prefix, &range.start, &range.end);
         self.merge(Space::Deletions, key, row::encode_deletion(range.deletion));
     }
 

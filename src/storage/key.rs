@@ -219,6 +219,68 @@ pub fn token_range(table: TableId, lo_inclusive: i64, hi_inclusive: i64) -> KeyR
     }
 }
 
+/// A place between two logical partitions of a table, as it stands among keys: before every key of this token whose partition key is
+/// not below this one. An empty partition key stands before the whole token.
+fn boundary(table: TableId, token: i64, partition_key: &[u8]) -> Vec<u8> {
+    if partition_key.is_empty() {
+        table_and_token(table, token).to_vec()
+    } else {
+        partition_prefix(table, token, partition_key)
+    }
+}
+
+/// All keys of a table from one place between logical partitions to another; each is a token and a partition key, of which an empty
+/// one stands before the whole token. `end`: `None` is the end of the table.
+#[must_use]
+pub fn span_range(table: TableId, start: (i64, &[u8]), end: Option<(i64, &[u8])>) -> KeyRange {
+    KeyRange {
+        start: Bound::Included(boundary(table, start.0, start.1)),
+        end: match end {
+            Some((token, partition_key)) => Bound::Excluded(boundary(table, token, partition_key)),
+            None => table_range(table).end,
+        },
+    }
+}
+
+/// The table and the token with which a row's key begins. `None` when the bytes are no row's key.
+#[must_use]
+pub fn table_and_token_of(key: &[u8]) -> Option<(TableId, i64)> {
+    let (table, place) = key.split_first_chunk::<TABLE_ID_BYTES>()?;
+    Some((u32::from_be_bytes(*table), token_of_place(place)?))
+}
+
+/// The token with which a place begins: what follows the table id in a row's key. `None` when the bytes are no place.
+#[must_use]
+pub fn token_of_place(place: &[u8]) -> Option<i64> {
+    let token = place.first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed())
+}
+
+/// As [`token_of_place`], with the partition key that follows the token.
+#[must_use]
+pub fn parse_place(place: &[u8]) -> Option<(i64, Cow<'_, [u8]>)> {
+    let (_, rest) = place.split_first_chunk::<8>()?;
+    Some((token_of_place(place)?, unescape(rest)?.0))
+}
+
+/// The place at which a boundary between two logical partitions lies; see [`span_range`].
+#[must_use]
+pub fn boundary_place(token: i64, partition_key: &[u8]) -> Vec<u8> {
+    boundary(0, token, partition_key).split_off(TABLE_ID_BYTES)
+}
+
+/// The place of a row's key, or of the prefix of a logical partition: what follows the table id. `None` when the bytes are shorter.
+#[must_use]
+pub fn place_of(key: &[u8]) -> Option<&[u8]> {
+    key.get(TABLE_ID_BYTES..)
+}
+
+/// The row's key, or the prefix of a logical partition, of a place in this table.
+#[must_use]
+pub fn with_table(table: TableId, place: &[u8]) -> Vec<u8> {
+    [&table.to_be_bytes(), place].concat()
+}
+
 /// All keys of a logical partition, static row included.
 #[must_use]
 pub fn partition_range(prefix: &[u8]) -> KeyRange {
@@ -266,7 +328,7 @@ pub(super) fn parse_prefix(key: &[u8]) -> Option<ParsedPrefix<'_>> {
     let (partition_key, escaped_len) = unescape(rest)?;
     Some(ParsedPrefix {
         table: u32::from_be_bytes(*table),
-        token: (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed(),
+        token: token_of_place(token)?,
         partition_key,
         prefix_len: TABLE_AND_TOKEN_BYTES + escaped_len,
         rest: rest.get(escaped_len..)?,
@@ -344,6 +406,8 @@ mod tests {
             prop_assert_eq!((parsed.partition_key.as_ref(), parsed.clustering), (pk.as_slice(), clustering.as_slice()));
             prop_assert_eq!(parsed.prefix_len, prefix.len());
             prop_assert_eq!(partition_place(&key[4..]).unwrap(), &prefix[4..]);
+            prop_assert_eq!(table_and_token_of(&key), Some((table, token)));
+            prop_assert_eq!(with_table(table, place_of(&key).unwrap()), key.as_slice());
             prop_assert_eq!(kind_of(&key), Some(RowKind::Row));
             prop_assert_eq!(kind_of(&static_row_key(&prefix)), Some(RowKind::Static));
             let key = static_row_key(&prefix);
@@ -367,6 +431,19 @@ mod tests {
             let key = row_key(&partition_prefix(at.0, at.1, &pk), b"c");
             prop_assert_eq!(token_range(table, lo, hi).contains(&key), at.0 == table && lo <= at.1 && at.1 <= hi);
             prop_assert_eq!(table_range(table).contains(&key), at.0 == table);
+        }
+
+        #[test]
+        fn spans_hold_the_keys_between_their_bounds(
+            start in (-2_i64..3, key_bytes()),
+            end in prop::option::of((-2_i64..3, key_bytes())),
+            at in (0_u32..3, -2_i64..3, key_bytes()),
+        ) {
+            let range = span_range(1, (start.0, &start.1), end.as_ref().map(|end| (end.0, end.1.as_slice())));
+            let key = row_key(&partition_prefix(at.0, at.1, &at.2), b"c");
+            let place = (at.1, at.2);
+            let is_inside = at.0 == 1 && place >= start && end.is_none_or(|end| place < end);
+            prop_assert_eq!(!range.is_empty() && range.contains(&key), is_inside);
         }
 
         #[test]

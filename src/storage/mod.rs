@@ -246,15 +246,26 @@ impl Store {
         partition_key: &[u8],
         at: &Snapshot,
     ) -> Result<Deletions> {
+        if !at.has_deletions(table) {
+            return Ok(Deletions::default());
+        }
+        let prefix = key::partition_prefix(table, token, partition_key);
+        self.deletions_of(table, &prefix, at).await
+    }
+
+    /// As [`Store::deletions`], by the prefix of the logical partition's keys ([`key::partition_prefix`]).
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    pub async fn deletions_of(&self, table: TableId, prefix: &[u8], at: &Snapshot) -> Result<Deletions> {
         let mut deletions = Deletions::default();
         if !at.has_deletions(table) {
             return Ok(deletions);
         }
-        let prefix = key::partition_prefix(table, token, partition_key);
         let mut outcome = Ok(());
         self.scan(
             Space::Deletions,
-            &key::partition_range(&prefix),
+            &key::partition_range(prefix),
             Order::Forward,
             at,
             |key, value| {

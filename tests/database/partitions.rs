@@ -389,17 +389,11 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     };
     let mut sizes = PartitionSizes::default();
     let nothing = Repartitioned::default();
-    let mut splits = 0;
-    loop {
-        let done = client.database.repartition(limits, &mut sizes).await.unwrap();
-        assert_eq!(done.merges, 0);
-        splits += done.splits;
-        if done == nothing {
-            break;
-        }
-    }
-    // 400 KB and some in halves of halves of halves.
-    assert_eq!((splits, client.parts("t").await.len()), (7, 8));
+    // One look makes all the parts that it takes.
+    let splits = client.database.repartition(limits, &mut sizes).await.unwrap().splits;
+    assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+    // Some 420 KB: five parts, with room left in each.
+    assert_eq!((splits, client.parts("t").await.len()), (4, 5));
     assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
     let mut counts = Vec::new();
     for part in client.parts("t").await {
@@ -410,7 +404,7 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
         counts.push(printed(&client.ok(&text).await)[0].parse::<u32>().unwrap());
     }
     assert_eq!(counts.iter().sum::<u32>(), 400);
-    assert!(counts.iter().all(|count| (45..=55).contains(count)), "{counts:?}");
+    assert!(counts.iter().all(|count| (75..=90).contains(count)), "{counts:?}");
 
     // One key that fills a partition alone is not cut, and not looked at again and again.
     for c in 0..200 {
@@ -421,7 +415,7 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     while client.database.repartition(limits, &mut sizes).await.unwrap() != nothing {}
     let split = client.parts("t").await.len();
     assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
-    assert!((9..=12).contains(&split), "{split}");
+    assert!((6..=9).contains(&split), "{split}");
 
     // Small for one check is not enough.
     client.ok("TRUNCATE t").await;

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::leftovers::{numbers_kept, numbers_taken};
 use super::{Catalog, commit, to_the_end};
 use crate::executor::Error;
-use crate::partition::{StoreId, TablePartitions};
+use crate::partition::{KeyBound, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
@@ -68,7 +68,7 @@ impl Catalog {
                     .put_list_in_force(table, move |_| {
                         let mut list = TablePartitions::whole(StoreId::MAIN, main);
                         for at in splits {
-                            list = list.split(at)?;
+                            list = list.split(&KeyBound::at_token(at))?;
                         }
                         Ok(list)
                     })

@@ -17,6 +17,8 @@
 //! !next_store            u32: no store has had this number or one above it
 //! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
 //! !moved · table u32 · store u32 · lower i64 · upper i64     rows of the table with these tokens may lie in the store, and are elsewhere
+//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )     the same from a key of the token `lower` on, to the
+//!                        end of the ring (0) or before a key (1); written only where a bound lies inside a token
 //! ```
 
 use std::collections::BTreeSet;
@@ -31,10 +33,12 @@ use tokio::sync::watch;
 use super::NEXT_STORAGE_ID;
 use crate::executor::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
+use crate::partition::hosted::range_of;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
-use crate::partition::{StoreId, Stores, TablePartitions};
+use crate::partition::{KeyBound, KeySpan, StoreId, Stores, TablePartitions};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
+use crate::token::Token;
 
 pub(super) const GARBAGE: &[u8] = b"!garbage";
 pub(super) const NEXT_STORE: &[u8] = b"!next_store";
@@ -58,21 +62,40 @@ pub(super) const PAUSE: Duration = Duration::from_millis(500);
 type Lists = OrdMap<StorageId, Arc<TablePartitions>>;
 
 /// Rows that may lie in a store and are elsewhere.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Moved {
     pub(super) table: StorageId,
     pub(super) store: StoreId,
-    pub(super) lower: i64,
-    pub(super) upper: i64,
+    pub(super) span: KeySpan,
 }
+
+/// Where a bound of a span stands in the key of a `!moved` record that needs more than tokens.
+const END_OF_RING: u8 = 0;
+const AT_KEY: u8 = 1;
 
 impl Moved {
     pub(super) fn key(&self) -> Vec<u8> {
         let mut key = MOVED.to_vec();
         key.extend_from_slice(&self.table.to_be_bytes());
         key.extend_from_slice(&self.store.0.to_be_bytes());
-        key.extend_from_slice(&self.lower.to_be_bytes());
-        key.extend_from_slice(&self.upper.to_be_bytes());
+        let (start, end) = (self.span.start(), self.span.end());
+        key.extend_from_slice(&self.span.lower().to_be_bytes());
+        key.extend_from_slice(&self.span.upper().to_be_bytes());
+        if start.is_between_tokens() && end.is_none_or(KeyBound::is_between_tokens) {
+            return key;
+        }
+        // A partition key is shorter than a key of the store.
+        let length = u32::try_from(start.partition_key().len()).unwrap_or(u32::MAX);
+        key.extend_from_slice(&length.to_be_bytes());
+        key.extend_from_slice(start.partition_key());
+        match end {
+            None => key.push(END_OF_RING),
+            Some(end) => {
+                key.push(AT_KEY);
+                key.extend_from_slice(&end.token().to_be_bytes());
+                key.extend_from_slice(end.partition_key());
+            }
+        }
         key
     }
 
@@ -81,16 +104,41 @@ impl Moved {
         let (table, rest) = place.split_first_chunk::<4>()?;
         let (store, rest) = rest.split_first_chunk::<4>()?;
         let (lower, rest) = rest.split_first_chunk::<8>()?;
+        let (upper, rest) = rest.split_first_chunk::<8>()?;
+        let lower = i64::from_be_bytes(*lower);
+        let span = if rest.is_empty() {
+            KeySpan::of_tokens(lower, i64::from_be_bytes(*upper))?
+        } else {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            let (partition_key, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+            let start = KeyBound::at_key(Token::bound(lower), partition_key);
+            let end = match rest.split_first()? {
+                (&END_OF_RING, []) => None,
+                (&AT_KEY, rest) => {
+                    let (token, partition_key) = rest.split_first_chunk::<8>()?;
+                    Some(KeyBound::at_key(
+                        Token::bound(i64::from_be_bytes(*token)),
+                        partition_key,
+                    ))
+                }
+                _ => return None,
+            };
+            KeySpan::new(start, end)?
+        };
         Some(Self {
             table: u32::from_be_bytes(*table),
             store: StoreId(u32::from_be_bytes(*store)),
-            lower: i64::from_be_bytes(*lower),
-            upper: i64::from_be_bytes(rest.try_into().ok()?),
+            span,
         })
     }
 
     fn reaches_into(&self, other: &Self) -> bool {
-        self.table == other.table && self.store == other.store && self.lower <= other.upper && other.lower <= self.upper
+        self.table == other.table && self.store == other.store && self.span.overlaps(&other.span)
+    }
+
+    /// The keys of its rows.
+    fn range(&self) -> KeyRange {
+        range_of(self.table, &self.span)
     }
 }
 
@@ -235,7 +283,7 @@ pub(super) async fn remove_unfinished(stores: &Stores, unfinished: Vec<StoreId>)
 pub(super) struct Leftovers {
     stores: Stores,
     /// What lies in stores from which it was moved.
-    ranges: Arc<watch::Sender<BTreeSet<Moved>>>,
+    ranges: Arc<watch::Sender<Vec<Moved>>>,
     /// Lives as long as this.
     alive: Arc<()>,
     tasks: Tasks,
@@ -264,7 +312,9 @@ impl Leftovers {
     /// Removes what lies in a range of a store that was moved from it, when no request goes by these lists any more; then its record.
     pub(super) fn remove_moved(&self, moved: Moved, old: Vec<Arc<TablePartitions>>) {
         self.ranges.send_modify(|leftovers| {
-            leftovers.insert(moved);
+            if !leftovers.contains(&moved) {
+                leftovers.push(moved.clone());
+            }
         });
         let (stores, leftovers) = (self.stores.clone(), Arc::clone(&self.ranges));
         let (alive, tasks) = (Arc::downgrade(&self.alive), self.tasks.clone());
@@ -286,7 +336,7 @@ impl Leftovers {
                 }
             }
             leftovers.send_modify(|leftovers| {
-                leftovers.remove(&moved);
+                leftovers.retain(|other| *other != moved);
             });
         });
     }
@@ -413,7 +463,6 @@ async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
     stores.record_after_durable(&others, batch).await.map(drop)
 }
 
-/// Whether a range of tokens has any row or deletion in a store.
 /// At start: what lies outside the ranges that the partition map gives to a store, but for what is known to. Looks only for the first key of
 /// each such range.
 ///
@@ -434,12 +483,11 @@ pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> 
             of_table.push((StoreId::MAIN, stores.main().clone()));
         }
         for (id, store) in &of_table {
-            for (lower, upper) in list.ranges_outside(*id) {
+            for span in list.map().spans_outside(*id) {
                 let moved = Moved {
                     table: *table,
                     store: *id,
-                    lower,
-                    upper,
+                    span,
                 };
                 if !known.contains(&moved) && has_any(store, &moved).await? {
                     found.push(moved);
@@ -450,8 +498,9 @@ pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> 
     Ok(found)
 }
 
+/// Whether a range has any row or deletion in a store.
 async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
-    let range = key::token_range(of.table, of.lower, of.upper);
+    let range = of.range();
     let at = store.snapshot();
     let mut has_any = false;
     for space in [Space::Rows, Space::Deletions] {
@@ -473,7 +522,7 @@ pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
     // A commit that failed may have been done, and shows with the next one.
     store.commit(Batch::new()).await?;
     for space in [Space::Rows, Space::Deletions] {
-        let mut rest = Some(key::token_range(range.table, range.lower, range.upper));
+        let mut rest = Some(range.range());
         while let Some(left) = rest.take() {
             let (mut batch, mut last) = (Batch::new(), None);
             let at = store.snapshot();
@@ -501,5 +550,38 @@ pub(super) fn behind(key: Vec<u8>, range: KeyRange) -> KeyRange {
     KeyRange {
         start: Bound::Excluded(key),
         end: range.end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_what_was_moved_are_read_as_they_were_written() {
+        let bound = |token, key: &[u8]| KeyBound::at_key(Token::bound(token), key);
+        let spans = [
+            KeySpan::whole(),
+            KeySpan::of_tokens(-3, 9).unwrap(),
+            KeySpan::new(bound(0, b"m"), None).unwrap(),
+            KeySpan::new(bound(0, b""), Some(bound(0, b"m"))).unwrap(),
+            KeySpan::new(bound(0, b"m"), Some(bound(0, b"t"))).unwrap(),
+            KeySpan::new(bound(0, b"m"), Some(bound(7, b""))).unwrap(),
+        ];
+        for (number, span) in spans.into_iter().enumerate() {
+            let (table, store) = (7, StoreId(3));
+            let moved = Moved { table, store, span };
+            let key = moved.key();
+            let place = key.strip_prefix(MOVED).unwrap();
+            // Tokens alone are written as they always were.
+            assert_eq!(place.len() == 24, number < 2);
+            assert_eq!(Moved::decode(place), Some(moved));
+        }
+        let of_before = b"\0\0\0\x07\0\0\0\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFD\0\0\0\0\0\0\0\x09";
+        assert_eq!(
+            Moved::decode(of_before).unwrap().span,
+            KeySpan::of_tokens(-3, 9).unwrap()
+        );
+        assert_eq!(Moved::decode(&of_before[1..]), None);
     }
 }

@@ -35,8 +35,8 @@ use crate::command::PartitionChange;
 use crate::executor::{Error, storage_read};
 use crate::mutant::{self, Mutant};
 use crate::partition::gate::Hold;
-use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
-use crate::partition::{PhysicalPartition, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
+use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
+use crate::partition::{Hosted, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
 use crate::schema::{StorageId, Table};
 
 /// Noted keys that are few enough to be copied while writers wait.
@@ -51,7 +51,7 @@ struct Move {
     /// As it was when the move began.
     definition: Arc<Table>,
     list: Arc<TablePartitions>,
-    partition: Arc<PhysicalPartition>,
+    partition: Arc<Hosted>,
     to: StoreId,
     range: KeyRange,
 }
@@ -62,8 +62,7 @@ impl Move {
         Moved {
             table: self.table,
             store: self.to,
-            lower: self.partition.lower,
-            upper: self.partition.upper,
+            span: self.partition.span.clone(),
         }
     }
 }
@@ -120,7 +119,7 @@ impl Catalog {
         let Some(partition) = found else {
             return invalid(format!("There is no physical partition {id}"));
         };
-        let shares = |other: &&Arc<PhysicalPartition>| other.store_id == partition.store_id;
+        let shares = |other: &&Arc<Hosted>| other.store_id == partition.store_id;
         match partition.store_id {
             StoreId::MAIN if !lifts => {
                 return invalid(format!("Physical partition {id} is in the main store already"));
@@ -167,7 +166,7 @@ impl Catalog {
             list: Arc::clone(list),
             partition: Arc::clone(partition),
             to,
-            range: key::token_range(table, partition.lower, partition.upper),
+            range: partition.key_range(table),
         })
     }
 
@@ -178,7 +177,7 @@ impl Catalog {
             // What it left there when it was lifted must be gone before it comes back.
             self.leftovers.until_removed(&of.copied()).await?;
         }
-        let source = &of.partition.store;
+        let source = of.partition.store();
         let gate = &of.partition.gate;
         let hold = gate.hold().await;
         source.commit(Batch::new()).await.map_err(failed)?;
@@ -258,7 +257,7 @@ impl Catalog {
             Some(moved) => batch.put(Space::Catalog, moved.key(), Bytes::new()),
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
-        let (table, source) = (of.table, of.partition.store.clone());
+        let (table, source) = (of.table, of.partition.store().clone());
         // Kept where the next one who may change the catalog finds it, until the list is published: the gate stays held so long.
         changing.unsure_move = Some(UnsureMove { of, hold });
         // The source, too: a batch that it holds another part of may have been copied.
@@ -325,8 +324,7 @@ impl Catalog {
         is_used.then_some(Moved {
             table: of.table,
             store,
-            lower: of.partition.lower,
-            upper: of.partition.upper,
+            span: of.partition.span.clone(),
         })
     }
 
@@ -367,7 +365,7 @@ impl Catalog {
     /// Copies what is left. The gate is held.
     async fn copy_last(&self, of: &Move, target: &Store) -> Result<(), Error> {
         let failed = |error: store::Error| Error::Server(error.to_string());
-        let source = &of.partition.store;
+        let source = of.partition.store();
         // Behind whatever was handed over by writers that did not wait for its answer.
         source.commit(Batch::new()).await.map_err(failed)?;
         copy_noted(&of.partition.gate, source, target).await.map(drop)

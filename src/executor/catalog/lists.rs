@@ -8,12 +8,36 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use uuid::Uuid;
 
-use super::{Partitions, Snapshot, partitions_key};
+use super::{Catalog, Partitions, Snapshot, partitions_key, to_the_end};
 use crate::executor::Error;
 use crate::executor::offers::Offers;
 use crate::partition::store::{Batch, Space, Store};
-use crate::partition::{StoreId, Stores, TablePartitions};
+use crate::partition::{KeyBound, StoreId, Stores, TablePartitions};
 use crate::schema::{Schema, StorageId, Table, Throughput, system};
+
+impl Catalog {
+    /// Splits physical partitions of the table of this number at these places, all in one change; how many were split. Places at which
+    /// one begins already are left out.
+    ///
+    /// # Errors
+    /// As [`Catalog::repartition`]; when none can be split.
+    pub(crate) async fn split(self: &Arc<Self>, table: StorageId, places: Vec<KeyBound>) -> Result<usize, Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await?;
+            let mut splits = 0;
+            let next = |before: &TablePartitions| {
+                let (next, count) = before.split_all(&places)?;
+                splits = count;
+                Ok(next)
+            };
+            catalog.put_list_in_force(table, next).await?;
+            Ok(splits)
+        })
+        .await
+    }
+}
 
 /// The lists of all tables and views of a schema, as they are recorded.
 pub(super) fn partitions_at_open(

@@ -117,14 +117,13 @@ impl Engine {
             virtual_rows::run(read, rows, resume, &mut sink)?;
         } else {
             let partitions = request.snapshot.partitions(&read.table)?;
-            let as_of = gates::admit_read(gates, request, read, partitions, resume).await?;
-            let partitions = as_of.as_ref().unwrap_or(partitions);
+            let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
             let indexes = &self.catalog.indexes;
-            let by_index = index::read::run(indexes, partitions, read, resume, &mut sink).await;
+            let by_index = index::read::run(indexes, partitions, read, &mut view, resume, &mut sink).await;
             match by_index? {
                 Some(used) => notes.push(format!("Scanned with index {used}")),
                 None => {
-                    let visited = source::run(partitions, read, resume, &mut sink).await?;
+                    let visited = source::run(partitions, read, &mut view, resume, &mut sink).await?;
                     if request.terms.is_traced {
                         let all = partitions.all().len();
                         notes.push(format!("Read {visited} of {all} physical partitions"));

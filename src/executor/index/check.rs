@@ -1,17 +1,16 @@
 //! Looking whether indexes are what they must be: for tests, and for people who doubt.
 
 use std::collections::BTreeMap;
-use std::ops::{Bound, ControlFlow};
+use std::ops::ControlFlow;
 
 use super::Indexes;
 use super::rows::IndexedRows;
 use crate::executor::catalog::Snapshot as Catalog;
 use crate::executor::{Error, storage_read};
-use crate::partition::store::{
-    Derivation, Entries, KeyRange, Order, RowView, Snapshot, Space, Store, key, split_entry,
-};
+use crate::partition::entries::EntryRange;
+use crate::partition::store::{Derivation, Entries, RowView};
+use crate::partition::{Hosted, Moment, ReadView};
 use crate::schema::{StorageId, Table};
-use crate::token::Token;
 
 /// Rows that are looked at before their entries are looked up.
 const STRIDE_ROWS: usize = 1024;
@@ -60,7 +59,10 @@ pub(in crate::executor) async fn check_indexes(indexes: &Indexes, catalog: &Cata
         let Some(list) = catalog.partitions_of(table.storage_id) else {
             continue;
         };
-        let at: Vec<_> = list.stores().map(|(id, store)| (id, store, store.snapshot())).collect();
+        let mut view = ReadView::default();
+        for partition in list.all() {
+            view.at(partition);
+        }
         check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
         let mut derived = BTreeMap::<StorageId, u64>::new();
         for index in complete {
@@ -70,23 +72,16 @@ pub(in crate::executor) async fn check_indexes(indexes: &Indexes, catalog: &Cata
         }
         check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
         for partition in list.all() {
-            let Some((_, store, at)) = at.iter().find(|(id, ..)| *id == partition.store_id) else {
-                continue;
-            };
-            let range = key::token_range(table.storage_id, partition.lower, partition.upper);
-            missing(store, at, (table, &range), &rows, &mut derived, &mut check).await?;
+            let at = view.at(partition);
+            missing(partition, &at, table, &rows, &mut derived, &mut check).await?;
         }
         for (index, expected) in derived {
             check.entries += expected;
             let mut found = 0_u64;
-            let range = key::table_range(index);
-            for (id, store, at) in &at {
-                let scanned = store.scan(Space::Indexes, &range, Order::Forward, at, |key, value| {
-                    // What was moved may lie where it was for a while.
-                    let token = split_entry(key, value).and_then(|(_, place)| place.first_chunk::<8>());
-                    let token = token.map(|token| (u64::from_be_bytes(*token) ^ (1 << 63)).cast_signed());
-                    let is_elsewhere = token.is_some_and(|token| list.of(Token::bound(token)).store_id != *id);
-                    found += u64::from(!is_elsewhere);
+            let range = EntryRange::all(index);
+            for (store, _) in list.stores() {
+                let scanned = list.entries_in(store, &range, &mut view, |_| {
+                    found += 1;
                     ControlFlow::Continue(())
                 });
                 scanned.await.map_err(|error| storage_read(&error))?;
@@ -106,29 +101,26 @@ pub(in crate::executor) async fn check_indexes(indexes: &Indexes, catalog: &Cata
 
 /// Counts what the rows of part of a table derive for each index, and tells of what is not there.
 async fn missing(
-    store: &Store,
-    at: &Snapshot,
-    (table, whole): (&Table, &KeyRange),
+    partition: &Hosted,
+    at: &Moment,
+    table: &Table,
     rows: &IndexedRows,
     derived: &mut BTreeMap<StorageId, u64>,
     check: &mut IndexCheck,
 ) -> Result<(), Error> {
-    let mut rest = Some(whole.start.clone());
-    while let Some(start) = rest.take() {
-        let range = KeyRange {
-            start,
-            end: whole.end.clone(),
-        };
+    let mut range = partition.rows(table.storage_id);
+    let mut rest = None;
+    loop {
         let (mut entries, mut seen) = (Entries::default(), 0_usize);
-        let scanned = store.scan(Space::Rows, &range, Order::Forward, at, |key, value| {
-            if let Ok(view) = RowView::parse(value) {
-                rows.derive(key, &view, &mut entries);
+        let scanned = partition.scan(&range, at, |row| {
+            if let Ok(view) = RowView::parse(row.value) {
+                rows.derive(row.key(), &view, &mut entries);
             }
             seen += 1;
             if seen < STRIDE_ROWS {
                 return ControlFlow::Continue(());
             }
-            rest = Some(Bound::Excluded(key.to_vec()));
+            rest = Some(row.place());
             ControlFlow::Break(())
         });
         scanned.await.map_err(|error| storage_read(&error))?;
@@ -136,10 +128,8 @@ async fn missing(
             let index = entry.first_chunk().map_or(0, |id| u32::from_be_bytes(*id));
             let Some(count) = derived.get_mut(&index) else { continue };
             *count += 1;
-            let found = store
-                .get(Space::Indexes, &entry, at)
-                .await
-                .map_err(|error| storage_read(&error))?;
+            let found = partition.entry(&entry, at).await;
+            let found = found.map_err(|error| storage_read(&error))?;
             if found.as_ref() != Some(&value) {
                 check.differs(|| {
                     let bytes: String = entry.iter().map(|byte| format!("{byte:02x}")).collect();
@@ -147,6 +137,9 @@ async fn missing(
                 });
             }
         }
+        match rest.take() {
+            Some(place) => range.begin_behind_row(place),
+            None => return Ok(()),
+        }
     }
-    Ok(())
 }

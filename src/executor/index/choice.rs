@@ -1,11 +1,11 @@
 //! Whether a read goes by an index, without reading any row.
 
 use super::Indexes;
-use super::read::IndexRead;
+use super::walk::{Probes, Walk};
 use crate::command::{Clustering, IndexUse, Partitions, Read};
 use crate::executor::Error;
 use crate::executor::read::sink::Sink;
-use crate::partition::TablePartitions;
+use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
 use crate::token::Token;
 
 /// Which index [`super::read::run`] would use first, without bringing any row.
@@ -18,34 +18,53 @@ pub(crate) async fn explain(
     select: &Read,
     sink: &Sink<'_>,
 ) -> Result<IndexUse, Error> {
-    let read = match &select.partitions {
+    let probes = Probes::now(indexes, select);
+    let walk = match &select.partitions {
         Partitions::Keys(keys) => match keys.first() {
             Some(partition_key) if may_seek_in_keys(select) => {
-                let token = Token::of(partition_key);
-                let inside = (token.value(), token.value());
-                let read = IndexRead::new(indexes, partitions.of(token), select, inside, sink).await?;
-                read.filter(|read| !read.by_partition && read.ordered.is_some())
+                let (token, partition) = partitions.place(partition_key);
+                let walk = in_token(&probes, partition, partition.now(), token, sink).await?;
+                walk.filter(Walk::seeks_rows)
             }
             _ => None,
         },
-        Partitions::Ring { lower, upper } => match partitions.overlapping(*lower, *upper).first() {
-            Some(partition) => {
-                let inside = ((*lower).max(partition.lower), partition.upper.min(*upper));
-                IndexRead::new(indexes, partition, select, inside, sink).await?
+        Partitions::Ring { lower, upper } => {
+            let span = KeySpan::of_tokens(*lower, *upper);
+            let first = span.as_ref().and_then(|span| {
+                let first = partitions.touched(span).first()?;
+                Some((first, first.span.and(span)?))
+            });
+            match first {
+                Some((partition, inside)) => probes.walk(partition, partition.now(), &inside, sink).await?,
+                None => None,
             }
-            None => None,
-        },
+        }
     };
-    Ok(read.map_or(IndexUse::Spared, |read| IndexUse::Used {
-        index: read.probe.index.clone(),
-        ordered: read.ordered.is_some(),
+    Ok(walk.map_or(IndexUse::Spared, |walk| IndexUse::Used {
+        index: walk.index().to_owned(),
+        ordered: walk.is_ordered(),
     }))
 }
 
+/// A walk of an index in the physical partition of a token, over what lies under that token.
+pub(super) async fn in_token<'a>(
+    probes: &Probes<'a>,
+    partition: &'a Hosted,
+    at: Moment,
+    token: Token,
+    sink: &Sink<'_>,
+) -> Result<Option<Walk<'a>>, Error> {
+    let of_token = KeySpan::of_tokens(token.value(), token.value());
+    match of_token.and_then(|span| span.and(&partition.span)) {
+        Some(inside) => probes.walk(partition, at, &inside, sink).await,
+        None => Ok(None),
+    }
+}
+
 /// Whether a SELECT asks for partitions of this token.
-pub(super) fn may_be_in(select: &Read, token: Token) -> bool {
+pub(super) fn may_be_in(partitions: &TablePartitions, select: &Read, token: Token) -> bool {
     match &select.partitions {
-        Partitions::Keys(keys) => keys.iter().any(|key| Token::of(key) == token),
+        Partitions::Keys(keys) => keys.iter().any(|key| partitions.token(key) == token),
         Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
     }
 }

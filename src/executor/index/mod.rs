@@ -23,6 +23,7 @@ pub(crate) mod check;
 pub(crate) mod choice;
 pub(crate) mod read;
 pub(crate) mod rows;
+mod walk;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

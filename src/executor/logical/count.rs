@@ -6,8 +6,10 @@ use std::sync::Arc;
 use crate::executor::index::rows::IndexedRows;
 use crate::executor::value::key_components;
 use crate::executor::{Error, storage_read};
-use crate::partition::store::{CellRef, CellStateRef, Derivation, Entries, Order, Row, RowView, Space, Store, key};
+use crate::partition::store::{CellRef, CellStateRef, Derivation, Entries, Row, RowView};
+use crate::partition::{Hosted, RowKey};
 use crate::schema::Table;
+use crate::token::Token;
 
 /// What a partition was found to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -35,28 +37,27 @@ pub(crate) fn printed_key(table: &Table, key: &[u8]) -> String {
 
 /// Bytes of a partition's rows as they are stored, and of the index entries that they derive; and its tombstones.
 pub(super) async fn count(
-    store: &Store,
+    partition: &Hosted,
     table: &Arc<Table>,
     token: i64,
     partition_key: &[u8],
 ) -> Result<Counted, Error> {
-    let prefix = key::partition_prefix(table.storage_id, token, partition_key);
+    let logical = partition.logical(table.storage_id, Token::bound(token), partition_key);
     let indexed = IndexedRows::of(table);
     let mut found = Counted::default();
-    let at = store.snapshot();
-    let range = key::partition_range(&prefix);
-    let walked = store.scan(Space::Rows, &range, Order::Forward, &at, |key, value| {
-        found.bytes += (key.len() + value.len()) as u64;
-        if let Ok(row) = RowView::parse(value) {
+    let at = partition.now();
+    let walked = logical.scan_all(&at, |passed| {
+        found.bytes += passed.bytes() as u64;
+        if let Ok(row) = RowView::parse(passed.value) {
             if let Some(indexed) = &indexed {
-                found.bytes += entries_bytes(indexed, key, &row);
+                found.bytes += entries_bytes(indexed, passed.key(), &row);
             }
             found.tombstones += tombstones(&row);
         }
         ControlFlow::Continue(())
     });
     walked.await.map_err(|error| storage_read(&error))?;
-    let deletions = store.deletions(table.storage_id, token, partition_key, &at).await;
+    let deletions = logical.deletions(&at).await;
     let deletions = deletions.map_err(|error| storage_read(&error))?;
     found.tombstones += u64::from(deletions.partition.is_some()) + 2 * deletions.ranges.len() as u64;
     Ok(found)
@@ -73,12 +74,12 @@ fn tombstones(row: &RowView<'_>) -> u64 {
 }
 
 /// Bytes of the index entries that what is written to a row can derive.
-pub(crate) fn entries_of(table: &Arc<Table>, key: &[u8], row: &Row) -> u64 {
+pub(crate) fn entries_of(table: &Arc<Table>, key: &RowKey, row: &Row) -> u64 {
     let Some(indexed) = IndexedRows::of(table) else {
         return 0;
     };
     let encoded = row.encode();
-    RowView::parse(&encoded).map_or(0, |row| entries_bytes(&indexed, key, &row))
+    RowView::parse(&encoded).map_or(0, |row| entries_bytes(&indexed, key.as_bytes(), &row))
 }
 
 fn entries_bytes(indexed: &IndexedRows, key: &[u8], row: &RowView<'_>) -> u64 {

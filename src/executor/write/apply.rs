@@ -8,14 +8,12 @@ use super::passes::{Passes, by_lists};
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
 use super::size::BatchSize;
-use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
+use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged, given_up};
 use super::{forms, whole_row};
-use crate::executor::{Error, gates, storage_write};
+use crate::executor::{Error, gates};
 use crate::guardrails::Threshold;
-use crate::partition::store::Error as StoreError;
 use crate::partition::{Consistency, Held, TablePartitions};
 use crate::throughput::Charges;
-use crate::token::Token;
 
 impl WriteRoom {
     /// Carries out modifications without conditions, all at one timestamp unless they bring their own. `size` is how large they
@@ -35,7 +33,7 @@ impl WriteRoom {
                 return Ok(warnings);
             }
         }
-        Err(storage_write(&StoreError::OpenedAgain))
+        Err(given_up())
     }
 
     async fn apply_once(
@@ -111,7 +109,7 @@ impl WriteRoom {
             for routed in modifications {
                 let list = snapshot.partitions(routed.table())?;
                 let keys = routed.modification.partition_keys.iter();
-                gates.extend(keys.map(|key| Arc::clone(&list.of(Token::of(key)).gate)));
+                gates.extend(keys.map(|key| Arc::clone(&list.place(key).1.gate)));
                 lists.push(Arc::clone(list));
             }
             Ok((lists, gates))
@@ -152,12 +150,12 @@ impl WriteRoom {
             ttl_seconds: (ttl > 0 && !routed.table().is_counter).then_some(ttl),
         };
         for partition_key in &modification.partition_keys {
-            let token = Token::of(partition_key);
-            let partition = routed.partitions.of(token);
+            let (token, partition) = routed.partitions.place(partition_key);
             let one = OnePartition {
                 room: self,
                 routed,
                 partition,
+                logical: partition.logical(routed.table().storage_id, token, partition_key),
                 partition_key,
                 token,
                 stamp,

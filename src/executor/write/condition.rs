@@ -16,19 +16,18 @@ use crate::command::{Condition, FilterTarget, Predicate, Write, WriteTarget};
 use crate::executor::read::buffer::RowBuffer;
 use crate::executor::read::evaluate::Scope;
 use crate::executor::read::layout::Layout;
-use crate::executor::{Error, gates, storage_read, storage_write};
+use crate::executor::{Error, gates, storage_read};
 use crate::functions::Context;
 use crate::mutant::{self, Mutant};
-use crate::partition::PhysicalPartition;
-use crate::partition::store::{Deletions, Error as StoreError, Order, RowView, Snapshot, Space, key};
+use crate::partition::store::{Deletions, RowView};
+use crate::partition::{LogicalPartition, Moment};
 use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, PartitionRef};
-use crate::token::Token;
 
 use super::passes::by_lists;
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
-use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged};
+use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged, given_up};
 use super::{forms, newest};
 
 /// What became of a write.
@@ -88,7 +87,7 @@ impl WriteRoom {
                 return Ok(answer);
             }
         }
-        Err(storage_write(&StoreError::OpenedAgain))
+        Err(given_up())
     }
 
     /// `None`: nothing was done, and the conditions have to be judged again.
@@ -102,7 +101,6 @@ impl WriteRoom {
     ) -> Result<Option<Written>, Error> {
         let (first, partition_key) = one_partition(modifications)?;
         refuse_mixed(modifications)?;
-        let token = Token::of(partition_key);
         gates::replicas(&self.nodes, modifications, request)?;
         let held = if mutant::is_on(Mutant::SkipStripe) {
             None
@@ -112,7 +110,7 @@ impl WriteRoom {
         let (passes, lists) = self.pass(modifications, request.consistency).await?;
         let by_lists = by_lists(modifications, lists.as_ref());
         let modifications = by_lists.as_deref().unwrap_or(modifications);
-        let partition = modifications.first().unwrap_or(first).partitions.of(token);
+        let (token, partition) = modifications.first().unwrap_or(first).partitions.place(partition_key);
         let judged = Judged::now(modifications);
         let mut stored = Vec::with_capacity(modifications.len());
         for routed in modifications {
@@ -127,18 +125,11 @@ impl WriteRoom {
             })
             .collect();
         let modifications = modifications.as_slice();
+        let logical = partition.logical(first.table().storage_id, token, partition_key);
         // Of one moment with the timestamp to stand above: a plain write that comes between is judged by neither.
-        let at = partition.store.snapshot();
-        let current = Current::read(
-            modifications,
-            partition,
-            token,
-            partition_key,
-            request.now_seconds,
-            context,
-            &at,
-        )
-        .await?;
+        let at = logical.now();
+        let judged_at = (request.now_seconds, &at);
+        let current = Current::read(modifications, &logical, partition_key, judged_at, context).await?;
         charges.enter(
             PartitionRef {
                 table: first.table().storage_id,
@@ -156,7 +147,7 @@ impl WriteRoom {
                 return current.refusal(modifications, is_batch).map(Some);
             }
         }
-        let newest = newest::of(modifications, partition, token, partition_key, &at).await?;
+        let newest = newest::of(modifications, &logical, &at).await?;
         let timestamp = self.clock.above(newest)?;
         let mut staged = Staged {
             judged,
@@ -317,23 +308,17 @@ fn asks_existence(modifications: &[Routed<'_>]) -> bool {
 impl<'a> Current<'a> {
     async fn read(
         modifications: &'a [Routed<'a>],
-        partition: &PhysicalPartition,
-        token: Token,
+        partition: &LogicalPartition<'_>,
         partition_key: &'a [u8],
-        now_seconds: i64,
+        (now_seconds, at): (i64, &Moment),
         context: &'a Context,
-        at: &Snapshot,
     ) -> Result<Self, Error> {
         #[expect(clippy::expect_used, reason = "the caller took its partition from the first one")]
         let table = modifications
             .first()
             .map(Routed::table)
             .expect("there is a modification");
-        let store = &partition.store;
-        let prefix = key::partition_prefix(table.storage_id, token.value(), partition_key);
-        let deletions = store
-            .deletions(table.storage_id, token.value(), partition_key, at)
-            .await;
+        let deletions = partition.deletions(at).await;
         let mut current = Self {
             table,
             layout: Layout::whole(table, false),
@@ -351,50 +336,43 @@ impl<'a> Current<'a> {
         current.layout.regulars.retain(|wanted| !unread.contains(&wanted.place));
         current.unread = unread;
         if table.has_static() {
-            let found = store.get(Space::Rows, &key::static_row_key(&prefix), at).await;
-            current.static_row = found.map_err(|error| storage_read(&error))?;
+            let found = partition.get(&partition.prefix().static_row(), at).await;
+            let found = found.map_err(|error| storage_read(&error))?;
+            current.static_row = found.map(|found| found.value);
         }
         for routed in modifications {
             for clustering in rows_asked(routed.modification).flatten() {
-                let found = store.get(Space::Rows, &key::row_key(&prefix, clustering), at).await;
-                current
-                    .rows
-                    .insert(clustering.to_vec(), found.map_err(|error| storage_read(&error))?);
+                let found = partition.get(&partition.prefix().row(clustering), at).await;
+                let found = found.map_err(|error| storage_read(&error))?;
+                let value = found.map(|found| found.value);
+                current.rows.insert(clustering.to_vec(), value);
             }
         }
         if current.rows.is_empty() {
-            current.read_first_live(partition, at, &prefix).await?;
+            current.read_first_live(partition, at).await?;
         }
         Ok(current)
     }
 
     /// With conditions on static columns alone, a partition with rows is told from one without by its first row.
-    async fn read_first_live(
-        &mut self,
-        partition: &PhysicalPartition,
-        at: &Snapshot,
-        prefix: &[u8],
-    ) -> Result<(), Error> {
+    async fn read_first_live(&mut self, partition: &LogicalPartition<'_>, at: &Moment) -> Result<(), Error> {
         use std::ops::Bound;
-        let range = key::clustering_range(prefix, Bound::Unbounded, Bound::Unbounded);
         let mut outcome = Ok(());
         let mut found = None;
-        let scanned = partition
-            .store
-            .scan(Space::Rows, &range, Order::Forward, at, |key, value| {
-                let clustering = key.get(prefix.len() + 1..).unwrap_or_default();
-                match self.fill(Some((clustering, value))) {
-                    Ok((_, true)) => {
-                        found = Some((clustering.to_vec(), Some(Bytes::copy_from_slice(value))));
-                        ControlFlow::Break(())
-                    }
-                    Ok((_, false)) => ControlFlow::Continue(()),
-                    Err(error) => {
-                        outcome = Err(error);
-                        ControlFlow::Break(())
-                    }
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let scanned = partition.scan(all, false, at, |clustering, row| {
+            match self.fill(Some((clustering, row.value))) {
+                Ok((_, true)) => {
+                    found = Some((clustering.to_vec(), Some(Bytes::copy_from_slice(row.value))));
+                    ControlFlow::Break(())
                 }
-            });
+                Ok((_, false)) => ControlFlow::Continue(()),
+                Err(error) => {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
         scanned.await.map_err(|error| storage_read(&error))?;
         self.rows.extend(found);
         outcome

@@ -10,10 +10,8 @@ use bytes::Bytes;
 
 use crate::command::{Write, WriteTarget};
 use crate::executor::{Error, storage_read};
-use crate::partition::PhysicalPartition;
-use crate::partition::store::{Order, Space, key};
+use crate::partition::LogicalPartition;
 use crate::schema::Table;
-use crate::token::Token;
 use crate::types::{CqlType, Native};
 
 use super::request::Routed;
@@ -43,10 +41,11 @@ pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<Write>, Erro
     let [partition_key] = modification.partition_keys.as_slice() else {
         return Ok(None);
     };
-    let partition = routed.partitions.of(Token::of(partition_key));
+    let (token, partition) = routed.partitions.place(partition_key);
+    let logical = partition.logical(table.storage_id, token, partition_key);
     let mut stored = Vec::with_capacity(rows.len());
     for clustering in rows {
-        let found = find(table, partition, partition_key, clustering).await?;
+        let found = find(table, &logical, clustering).await?;
         stored.push(found.unwrap_or_else(|| clustering.clone()));
     }
     Ok((stored != *rows).then(|| Write {
@@ -64,12 +63,7 @@ fn components(table: &Table, mut clustering: &[u8]) -> Option<Vec<Bytes>> {
 }
 
 /// The key of a stored row that equals this one.
-async fn find(
-    table: &Table,
-    partition: &PhysicalPartition,
-    partition_key: &[u8],
-    clustering: &[u8],
-) -> Result<Option<Vec<u8>>, Error> {
+async fn find(table: &Table, partition: &LogicalPartition<'_>, clustering: &[u8]) -> Result<Option<Vec<u8>>, Error> {
     let Some(wanted) = components(table, clustering) else {
         return Ok(None);
     };
@@ -82,26 +76,30 @@ async fn find(
         }
         column.ty.encode_key(value, column.descending, &mut shared);
     }
-    let prefix = key::partition_prefix(table.storage_id, Token::of(partition_key).value(), partition_key);
-    let end = key::successor(&shared);
+    let end = behind(&shared);
     let end = end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let range = key::clustering_range(&prefix, Bound::Included(&shared), end);
-    let at = partition.store.snapshot();
+    let bounds = (Bound::Included(shared.as_slice()), end);
     let mut found = None;
-    let scanned = partition
-        .store
-        .scan(Space::Rows, &range, Order::Forward, &at, |key, _| {
-            let stored = key.get(prefix.len() + 1..).unwrap_or_default();
-            let is_equal = components(table, stored).is_some_and(|values| {
-                let mut pairs = table.clustering().iter().zip(values.iter().zip(&wanted));
-                pairs.all(|(column, (stored, wanted))| column.ty.compare(stored, wanted).is_eq())
-            });
-            if is_equal {
-                found = Some(stored.to_vec());
-                return ControlFlow::Break(());
-            }
-            ControlFlow::Continue(())
+    let at = partition.now();
+    let scanned = partition.scan(bounds, false, &at, |stored, _| {
+        let is_equal = components(table, stored).is_some_and(|values| {
+            let mut pairs = table.clustering().iter().zip(values.iter().zip(&wanted));
+            pairs.all(|(column, (stored, wanted))| column.ty.compare(stored, wanted).is_eq())
         });
+        if is_equal {
+            found = Some(stored.to_vec());
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
     scanned.await.map_err(|error| storage_read(&error))?;
     Ok(found)
+}
+
+/// The least clustering key behind all that begin with this one; `None`: there is none.
+fn behind(shared: &[u8]) -> Option<Vec<u8>> {
+    let kept = shared.iter().rposition(|byte| *byte != u8::MAX)?;
+    let mut end = shared.get(..=kept)?.to_vec();
+    *end.last_mut()? += 1;
+    Some(end)
 }

@@ -7,9 +7,8 @@ use std::ops::{Bound, ControlFlow};
 
 use crate::command::{ClusteringRange, Write, WriteTarget};
 use crate::executor::{Error, storage_read};
-use crate::partition::PhysicalPartition;
-use crate::partition::store::{Deletions, Order, RangeTombstone, RowView, Snapshot, Space, Store, key};
-use crate::token::Token;
+use crate::partition::store::{Deletions, RangeTombstone, RowView};
+use crate::partition::{LogicalPartition, Moment, RowKey};
 
 use super::condition::rows_asked;
 use super::request::Routed;
@@ -30,35 +29,28 @@ struct Concerned<'a> {
 /// When the store fails.
 pub(super) async fn of(
     modifications: &[Routed<'_>],
-    partition: &PhysicalPartition,
-    token: Token,
-    partition_key: &[u8],
-    at: &Snapshot,
+    partition: &LogicalPartition<'_>,
+    at: &Moment,
 ) -> Result<Option<i64>, Error> {
-    let Some(first) = modifications.first() else {
-        return Ok(None);
-    };
     let mut concerned = Concerned::default();
     for routed in modifications {
         concerned.add(routed.modification);
     }
-    let table = first.table().storage_id;
-    let store = &partition.store;
-    let deletions = store.deletions(table, token.value(), partition_key, at).await;
+    let deletions = partition.deletions(at).await;
     let deletions = deletions.map_err(|error| storage_read(&error))?;
-    let prefix = key::partition_prefix(table, token.value(), partition_key);
+    let prefix = partition.prefix();
     // It covers whatever is concerned.
     let mut newest = deletions.timestamp_covering_static();
     if concerned.of_static {
-        newest = newest.max(in_row(store, &key::static_row_key(&prefix), at).await?);
+        newest = newest.max(in_row(partition, &prefix.static_row(), at).await?);
     }
     for row in &concerned.rows {
         newest = newest.max(deletions.timestamp_covering(row));
-        newest = newest.max(in_row(store, &key::row_key(&prefix, row), at).await?);
+        newest = newest.max(in_row(partition, &prefix.row(row), at).await?);
     }
     for range in &concerned.ranges {
         newest = newest.max(covering(&deletions, range));
-        newest = newest.max(in_range(store, &prefix, range, at).await?);
+        newest = newest.max(in_range(partition, range, at).await?);
     }
     Ok(newest)
 }
@@ -88,22 +80,26 @@ impl<'a> Concerned<'a> {
 }
 
 /// The newest timestamp in the row of a key.
-async fn in_row(store: &Store, key: &[u8], at: &Snapshot) -> Result<Option<i64>, Error> {
-    let found = store.get(Space::Rows, key, at).await;
-    let Some(bytes) = found.map_err(|error| storage_read(&error))? else {
+async fn in_row(partition: &LogicalPartition<'_>, key: &RowKey, at: &Moment) -> Result<Option<i64>, Error> {
+    let found = partition.get(key, at).await;
+    let Some(found) = found.map_err(|error| storage_read(&error))? else {
         return Ok(None);
     };
-    let newest = RowView::parse(&bytes).and_then(|row| row.newest_timestamp());
+    let newest = RowView::parse(&found.value).and_then(|row| row.newest_timestamp());
     newest.map_err(|error| storage_read(&error))
 }
 
 /// The newest timestamp in the rows of a range.
-async fn in_range(store: &Store, prefix: &[u8], range: &ClusteringRange, at: &Snapshot) -> Result<Option<i64>, Error> {
+async fn in_range(
+    partition: &LogicalPartition<'_>,
+    range: &ClusteringRange,
+    at: &Moment,
+) -> Result<Option<i64>, Error> {
     let end = range.end.as_deref().map_or(Bound::Unbounded, Bound::Excluded);
-    let keys = key::clustering_range(prefix, Bound::Included(&range.start), end);
+    let bounds = (Bound::Included(range.start.as_slice()), end);
     let mut newest = Ok(None);
-    let scanned = store.scan(Space::Rows, &keys, Order::Forward, at, |_, value| {
-        let of_row = RowView::parse(value).and_then(|row| row.newest_timestamp());
+    let scanned = partition.scan(bounds, false, at, |_, row| {
+        let of_row = RowView::parse(row.value).and_then(|row| row.newest_timestamp());
         match (&mut newest, of_row) {
             (Ok(newest), Ok(of_row)) => {
                 *newest = (*newest).max(of_row);

@@ -13,8 +13,8 @@ use super::whole_row;
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::executor::{Error, gates, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
-use crate::partition::PhysicalPartition;
-use crate::partition::store::{CellState, RangeTombstone, Row, Space, key};
+use crate::partition::store::{CellState, RangeTombstone, Row};
+use crate::partition::{Hosted, LogicalPartition, RowKey};
 use crate::schema::{Column, ColumnKind};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
@@ -23,7 +23,8 @@ use crate::token::Token;
 pub(super) struct OnePartition<'a> {
     pub(super) room: &'a WriteRoom,
     pub(super) routed: &'a Routed<'a>,
-    pub(super) partition: &'a Arc<PhysicalPartition>,
+    pub(super) partition: &'a Arc<Hosted>,
+    pub(super) logical: LogicalPartition<'a>,
     pub(super) partition_key: &'a Bytes,
     pub(super) token: Token,
     pub(super) stamp: Stamp,
@@ -50,12 +51,7 @@ impl OnePartition<'_> {
             WriteTarget::Partition => {
                 let deletion = self.stamp(staged).deletion();
                 let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
-                staged.batch(self.partition, marked).put_partition_deletion(
-                    table.storage_id,
-                    self.token.value(),
-                    self.partition_key,
-                    deletion,
-                );
+                self.logical.delete(staged.batch(self.partition, marked), deletion);
                 staged.weigh(self, 0, 0);
             }
             WriteTarget::Ranges(ranges) => {
@@ -66,21 +62,16 @@ impl OnePartition<'_> {
                         size.range(table, self.partition_key, range);
                     }
                     let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
-                    staged.batch(self.partition, marked).put_range_tombstone(
-                        table.storage_id,
-                        self.token.value(),
-                        self.partition_key,
-                        tombstone(range, stamp),
-                    );
+                    let batch = staged.batch(self.partition, marked);
+                    self.logical.delete_range(batch, &tombstone(range, stamp));
                 }
             }
             WriteTarget::Static => {
-                self.stage_static(&self.prefix(), request, staged, charges).await?;
+                self.stage_static(request, staged, charges).await?;
             }
             WriteTarget::Rows(rows) => {
-                let prefix = self.prefix();
                 if self.operations(true).next().is_some() {
-                    self.stage_static(&prefix, request, staged, charges).await?;
+                    self.stage_static(request, staged, charges).await?;
                 }
                 for clustering in rows {
                     let mut row = Row::default();
@@ -89,8 +80,15 @@ impl OnePartition<'_> {
                     } else if modification.kind == WriteVerb::Insert && !table.is_counter {
                         row.marker = Some(self.stamp.marker());
                     }
-                    self.stage_row(key::row_key(&prefix, clustering), false, row, request, staged, charges)
-                        .await?;
+                    self.stage_row(
+                        self.logical.prefix().row(clustering),
+                        false,
+                        row,
+                        request,
+                        staged,
+                        charges,
+                    )
+                    .await?;
                 }
             }
         }
@@ -104,10 +102,6 @@ impl OnePartition<'_> {
             timestamp_micros: self.stamp.timestamp_micros.saturating_sub(earlier),
             ..self.stamp
         }
-    }
-
-    fn prefix(&self) -> Vec<u8> {
-        key::partition_prefix(self.routed.table().storage_id, self.token.value(), self.partition_key)
     }
 
     fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &ColumnChange)> {
@@ -139,7 +133,7 @@ impl OnePartition<'_> {
     }
 
     /// How the write of one row is charged.
-    fn marked_row(&self, key: &[u8], of_static: bool, row: &Row) -> Marked {
+    fn marked_row(&self, key: &RowKey, of_static: bool, row: &Row) -> Marked {
         let how = how(self.routed.modification);
         let indexed = indexed(self.routed.table(), how, of_static, |column| {
             self.operations(of_static).any(|(written, _)| written.id == column.id)
@@ -153,19 +147,18 @@ impl OnePartition<'_> {
 
     async fn stage_static(
         &self,
-        prefix: &[u8],
         request: &WriteRequest,
         staged: &mut Staged,
         charges: &mut Charges,
     ) -> Result<(), Error> {
-        let key = key::static_row_key(prefix);
+        let key = self.logical.prefix().static_row();
         self.stage_row(key, true, Row::default(), request, staged, charges)
             .await
     }
 
     async fn stage_row(
         &self,
-        key: Vec<u8>,
+        key: RowKey,
         of_static: bool,
         mut row: Row,
         request: &WriteRequest,
@@ -203,7 +196,7 @@ impl OnePartition<'_> {
             staged.added_to.push((key.clone(), row.clone().canonical()));
         }
         if let Some(size) = &mut staged.size {
-            let clustering = key.get(self.prefix().len() + 1..).filter(|_| !of_static);
+            let clustering = (!of_static).then(|| key.clustering());
             size.row(self.routed.table(), &key, clustering, &row);
         }
         let token = self.token.value();
@@ -218,18 +211,18 @@ impl OnePartition<'_> {
         let marked = self.marked_row(&key, of_static, &row);
         let batch = staged.batch(self.partition, marked);
         let before = batch.bytes();
-        batch.upsert(key, row);
+        self.logical.put_row(batch, key, row);
         let row_bytes = (batch.bytes() - before) as u64;
         staged.weigh(self, row_bytes, entry_bytes);
         Ok(())
     }
 
     /// Bytes of a row that is written, with what is stored of it where that may matter.
-    async fn bytes_together(&self, key: &[u8], row: &Row, bytes_max: u64) -> Result<u64, Error> {
+    async fn bytes_together(&self, key: &RowKey, row: &Row, bytes_max: u64) -> Result<u64, Error> {
         let written = row.encode().len() as u64;
-        let store = &self.partition.store;
-        let stored = store.get(Space::Rows, key, &store.snapshot()).await;
+        let stored = self.logical.get(key, &self.logical.now()).await;
         let stored = stored.map_err(|error| storage_read(&error))?;
+        let stored = stored.map(|found| found.value);
         Ok(match stored {
             // Merged they are no longer than one after the other.
             Some(stored) if written + stored.len() as u64 > bytes_max => {
@@ -243,36 +236,31 @@ impl OnePartition<'_> {
     /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.
     async fn read(
         &self,
-        key: &[u8],
+        key: &RowKey,
         of_static: bool,
         staged: &Staged,
         charges: &mut Charges,
     ) -> Result<Option<Row>, Error> {
-        let store = &self.partition.store;
-        let at = store.snapshot();
-        let table = self.routed.table().storage_id;
-        let found = store
-            .get(Space::Rows, key, &at)
-            .await
-            .map_err(|error| storage_read(&error))?;
+        let at = self.logical.now();
+        let found = self.logical.get(key, &at).await;
+        let found = found.map_err(|error| storage_read(&error))?;
         // The look that an increment takes is in its price, as in that of any change.
         if !self.routed.table().is_counter {
             let partition = self.marked(RowWrite::Update, 0, 0).partition;
             charges.enter(partition, Some((self.token.value(), self.partition_key)));
-            charges.look_before_write(found.as_ref().map_or(0, |row| key.len() + row.len()));
+            charges.look_before_write(found.as_ref().map_or(0, |found| found.bytes));
         }
         let mut row = match found {
-            Some(bytes) => Some(Row::decode(&bytes).map_err(|error| storage_read(&error))?),
+            Some(found) => Some(Row::decode(&found.value).map_err(|error| storage_read(&error))?),
             None => None,
         };
         if let Some(row) = &mut row {
-            let deletions = store.deletions(table, self.token.value(), self.partition_key, &at);
-            let deletions = deletions.await.map_err(|error| storage_read(&error))?;
+            let deletions = self.logical.deletions(&at).await;
+            let deletions = deletions.map_err(|error| storage_read(&error))?;
             let covering = if of_static {
                 deletions.timestamp_covering_static()
             } else {
-                let clustering = key.get(self.prefix().len() + 1..).unwrap_or_default();
-                deletions.timestamp_covering(clustering)
+                deletions.timestamp_covering(key.clustering())
             };
             if let Some(timestamp) = covering {
                 row.shadow(timestamp);

@@ -9,7 +9,6 @@ use super::request::Routed;
 use crate::executor::Error;
 use crate::partition::store::{Batch, Space};
 use crate::partition::{Entry, Pass, TablePartitions, WriteGate};
-use crate::token::Token;
 
 /// Being inside the gates of all partitions that a request writes to.
 #[derive(Debug, Default)]
@@ -47,7 +46,7 @@ impl Passes {
         let mut passes = Self::default();
         for (partitions, keys) in routed {
             for key in keys {
-                passes.add(&partitions.of(Token::of(key)).gate)?;
+                passes.add(&partitions.place(key).1.gate)?;
             }
         }
         Ok(passes)

@@ -5,7 +5,6 @@ use crate::command::Write;
 use crate::consistency::WriteKind;
 use crate::partition::{Consistency, TablePartitions};
 use crate::schema::Table;
-use crate::token::Token;
 
 /// What of a request matters to its writes.
 #[derive(Clone, Copy, Debug)]
@@ -40,10 +39,11 @@ impl Routed<'_> {
     }
 
     pub(super) fn stripes(&self) -> impl Iterator<Item = (u32, i64)> {
-        let table = self.modification.table.storage_id;
-        self.modification
-            .partition_keys
-            .iter()
-            .map(move |key| (table, Token::of(key).value()))
+        let (table, partitions) = (self.modification.table.storage_id, self.partitions);
+        let keys = self.modification.partition_keys.iter();
+        keys.map(move |key| {
+            let spread = partitions.placement().spread(partitions.token(key), key);
+            (table, spread)
+        })
     }
 }

@@ -11,6 +11,7 @@ use crate::command::{ClusteringRange, Write};
 use crate::executor::Error;
 use crate::executor::read::layout::Shape;
 use crate::guardrails::{CELL_BYTES, Level, Threshold};
+use crate::partition::RowKey;
 use crate::partition::store::{CellState, Row};
 use crate::schema::{Column, Table};
 
@@ -47,7 +48,7 @@ pub(crate) struct BatchSize {
     ranged: BTreeSet<(u32, Bytes)>,
     ranges_bytes: usize,
     /// Rows by key, with the bytes of their clustering values and their table's; what is written to one row twice is merged.
-    rows: HashMap<Vec<u8>, (Row, usize)>,
+    rows: HashMap<RowKey, (Row, usize)>,
     /// Bytes besides those of cells' values and paths; the cells are measured last.
     cells_bytes: usize,
 }
@@ -64,7 +65,7 @@ impl BatchSize {
     }
 
     /// Adds what is written to a row; `clustering` is `None` for the static one.
-    pub(super) fn row(&mut self, table: &Table, key: &[u8], clustering: Option<&[u8]>, row: &Row) {
+    pub(super) fn row(&mut self, table: &Table, key: &RowKey, clustering: Option<&[u8]>, row: &Row) {
         // The bytes of a static row stand among those of its partition.
         let own = clustering.map_or(0, |clustering| ROW_BYTES + clustering_bytes(table, clustering));
         let measured = self.rows.remove(key);
@@ -77,7 +78,7 @@ impl BatchSize {
         };
         let row = row.canonical();
         self.cells_bytes += row_bytes(table, &row);
-        self.rows.insert(key.to_vec(), (row, own));
+        self.rows.insert(key.clone(), (row, own));
     }
 
     fn bytes(&self) -> usize {

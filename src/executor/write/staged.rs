@@ -17,9 +17,8 @@ use crate::executor::logical::{Admitted, Weight};
 use crate::executor::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
-use crate::partition::{Held, Nodes, PhysicalPartition, StoreId};
+use crate::partition::{Held, Hosted, Nodes, RowKey, StoreId};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
-use crate::token::Token;
 
 /// What a change of a batch is charged as.
 pub(super) struct Marked {
@@ -55,6 +54,11 @@ pub(crate) enum Outcome {
 /// How often changes are judged again before they are given up: each time the store failed and came back meanwhile.
 pub(crate) const JUDGEMENTS_MAX: usize = 8;
 
+/// Changes were judged [`JUDGEMENTS_MAX`] times, and each time the store was opened again before they were written.
+pub(crate) fn given_up() -> Error {
+    storage_write(&StoreError::OpenedAgain)
+}
+
 /// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before that
 /// failed may have been done nevertheless, which the stores show only when they are opened again.
 #[derive(Default)]
@@ -69,9 +73,9 @@ impl Judged {
         }
         for routed in modifications {
             for partition_key in &routed.modification.partition_keys {
-                let partition = routed.partitions.of(Token::of(partition_key));
+                let partition = routed.partitions.place(partition_key).1;
                 if openings.iter().all(|(id, _)| *id != partition.store_id) {
-                    openings.push((partition.store_id, partition.store.opening()));
+                    openings.push((partition.store_id, partition.store().opening()));
                 }
             }
         }
@@ -91,7 +95,7 @@ pub(crate) struct Staged {
     pub(super) judged: Judged,
     /// Rows of counters, and rows that are rewritten whole, as they are written: what later members of a batch add to. A list's element
     /// is looked for in what was stored before the batch, as in Cassandra.
-    pub(super) added_to: Vec<(Vec<u8>, Row)>,
+    pub(super) added_to: Vec<(RowKey, Row)>,
     /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
     /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
     pub(super) deletes_just_before: bool,
@@ -107,13 +111,13 @@ pub(crate) struct Staged {
 
 impl Staged {
     /// The batch to which one change is to be added, which is charged as marked.
-    pub(super) fn batch(&mut self, partition: &PhysicalPartition, marked: Marked) -> &mut Batch {
+    pub(super) fn batch(&mut self, partition: &Hosted, marked: Marked) -> &mut Batch {
         let mut stores = self.stores.iter();
         let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
         let place = found.unwrap_or_else(|| {
             self.stores.push(StagedStore {
                 id: partition.store_id,
-                store: partition.store.clone(),
+                store: partition.store().clone(),
                 batch: Batch::new(),
                 marked: Vec::with_capacity(1),
             });

@@ -1,0 +1,306 @@
+//! Index entries of a hosted partition, and the places of rows to which they lead.
+//!
+//! A *place* is what follows the table id in the key of a row or of a logical partition: entries end with one ([`crate::storage::derivation`]).
+//! An index lies in a store as a whole, so a walk over it passes entries of other partitions, and for a while those of rows that were
+//! moved elsewhere. Such an [`Entry`] has no place here, so nothing can be read by it.
+
+use std::borrow::Cow;
+use std::ops::{Bound, ControlFlow};
+
+use bytes::Bytes;
+
+use super::hosted::{Hosted, bounds_of};
+use super::map::TablePartitions;
+use super::ring::StoreId;
+use super::rows::{LogicalPartition, Prefix, RowKey};
+use super::span::KeySpan;
+use super::view::{Moment, ReadView};
+use crate::storage::{Error, KeyRange, Order, Result, Space, Store, TableId, key, split_entry};
+use crate::token::Token;
+
+/// The place of a row or of a logical partition among those of its table. Sorts as they lie.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Place(Vec<u8>);
+
+/// A [`Place`] that is borrowed from an entry.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct PlaceRef<'a>(&'a [u8]);
+
+impl<'a> PlaceRef<'a> {
+    /// The place of its logical partition.
+    #[must_use]
+    pub fn partition(self) -> Self {
+        Self(key::partition_place(self.0).unwrap_or(self.0))
+    }
+
+    /// How many bytes it takes.
+    #[must_use]
+    #[expect(clippy::len_without_is_empty, reason = "no place is empty")]
+    pub const fn len(self) -> usize {
+        self.0.len()
+    }
+
+    /// A copy.
+    #[must_use]
+    pub fn to_place(self) -> Place {
+        Place(self.0.to_vec())
+    }
+}
+
+impl Place {
+    /// It, borrowed.
+    #[must_use]
+    pub fn as_ref(&self) -> PlaceRef<'_> {
+        PlaceRef(&self.0)
+    }
+
+    /// The token and the partition key of the logical partition that it is the place of, or lies in.
+    ///
+    /// # Errors
+    /// [`Error::MalformedKey`].
+    pub fn logical(&self) -> Result<(Token, Cow<'_, [u8]>)> {
+        let (token, partition_key) = key::parse_place(&self.0).ok_or(Error::MalformedKey)?;
+        Ok((Token::bound(token), partition_key))
+    }
+
+    /// Whether it is the place of a row of a logical partition, or of that itself.
+    #[must_use]
+    pub fn is_in(&self, prefix: &Prefix) -> bool {
+        key::place_of(prefix.as_bytes()).is_some_and(|place| self.0.starts_with(place))
+    }
+}
+
+impl LogicalPartition<'_> {
+    /// The key of the row at a place in it; `None`: it is the static row.
+    ///
+    /// # Errors
+    /// [`Error::MalformedKey`].
+    pub fn row_at(&self, place: &Place) -> Result<Option<RowKey>> {
+        let key = key::with_table(self.table(), &place.0);
+        let prefix_len = self.prefix().as_bytes().len();
+        match key::split_row(&key, prefix_len).ok_or(Error::MalformedKey)? {
+            (key::RowKind::Static, _) => Ok(None),
+            (key::RowKind::Row, _) => Ok(Some(RowKey::of_bytes(key, prefix_len))),
+        }
+    }
+}
+
+/// The places that are left to be sought.
+#[derive(Clone, Debug)]
+pub struct PlaceRange {
+    next: Bound<Vec<u8>>,
+    /// Behind the last one; `None`: there is no end.
+    end: Option<Vec<u8>>,
+}
+
+impl PlaceRange {
+    /// Those of a span.
+    #[must_use]
+    pub fn of_span(span: &KeySpan) -> Self {
+        let (start, end) = bounds_of(span);
+        Self {
+            next: Bound::Included(start),
+            end,
+        }
+    }
+
+    /// Those of one logical partition.
+    #[must_use]
+    pub fn of_logical(prefix: &Prefix) -> Self {
+        let place = key::place_of(prefix.as_bytes()).unwrap_or_default();
+        Self {
+            next: Bound::Included(place.to_vec()),
+            end: key::successor(place),
+        }
+    }
+
+    /// Has it begin behind a place: that of a row, or with all rows of that of a logical partition.
+    pub fn go_behind(&mut self, place: &Place, is_partition: bool) {
+        self.next = match key::successor(&place.0) {
+            Some(behind) if is_partition => Bound::Included(behind),
+            _ => Bound::Excluded(place.0.clone()),
+        };
+    }
+
+    /// Has it begin behind a logical partition, if it does not already.
+    pub fn skip(&mut self, prefix: &Prefix) {
+        let behind = key::place_of(prefix.as_bytes()).and_then(key::successor);
+        if let Some(behind) = behind
+            && self.begins_before(&behind)
+        {
+            self.next = Bound::Included(behind);
+        }
+    }
+
+    /// Has it begin behind a row.
+    pub fn begin_behind(&mut self, row: &RowKey) {
+        self.next = Bound::Excluded(key::place_of(row.as_bytes()).unwrap_or_default().to_vec());
+    }
+
+    fn begins_before(&self, place: &[u8]) -> bool {
+        match &self.next {
+            Bound::Included(next) | Bound::Excluded(next) => next.as_slice() < place,
+            Bound::Unbounded => true,
+        }
+    }
+
+    /// Whether a logical partition begins in it.
+    #[must_use]
+    pub fn has_logical(&self, prefix: &Prefix) -> bool {
+        let place = key::place_of(prefix.as_bytes()).unwrap_or_default();
+        let is_before = match &self.next {
+            Bound::Included(next) | Bound::Excluded(next) => place < next.as_slice(),
+            Bound::Unbounded => false,
+        };
+        !is_before && self.end.as_ref().is_none_or(|end| place < end.as_slice())
+    }
+
+    /// Whether a place lies in it.
+    #[must_use]
+    pub fn has(&self, place: PlaceRef<'_>) -> bool {
+        let is_before = match &self.next {
+            Bound::Included(next) => place.0 < next.as_slice(),
+            Bound::Excluded(next) => place.0 <= next.as_slice(),
+            Bound::Unbounded => false,
+        };
+        !is_before && self.end.as_ref().is_none_or(|end| place.0 < end.as_slice())
+    }
+}
+
+/// Entries of an index.
+#[derive(Clone, Debug)]
+pub struct EntryRange(KeyRange);
+
+impl EntryRange {
+    /// All of an index.
+    #[must_use]
+    pub fn all(index: TableId) -> Self {
+        Self(key::table_range(index))
+    }
+
+    /// Those between two encoded values; `end`: `None` is the end of the index.
+    #[must_use]
+    pub fn of_values(index: TableId, start: &[u8], end: Option<&[u8]>) -> Self {
+        Self(KeyRange {
+            start: Bound::Included(key::with_table(index, start)),
+            end: end.map_or(key::table_range(index).end, |end| {
+                Bound::Excluded(key::with_table(index, end))
+            }),
+        })
+    }
+
+    /// Those of one encoded value whose rows lie at these places; `None`: none can.
+    #[must_use]
+    pub fn of_value(index: TableId, value: &[u8], places: &PlaceRange) -> Option<Self> {
+        let prefix = key::with_table(index, value);
+        let with_prefix = |place: &Vec<u8>| [prefix.as_slice(), place].concat();
+        let range = KeyRange {
+            start: places.next.as_ref().map(with_prefix),
+            end: match &places.end {
+                Some(end) => Bound::Excluded(with_prefix(end)),
+                None => key::successor(&prefix).map_or(Bound::Unbounded, Bound::Excluded),
+            },
+        };
+        (!range.is_empty()).then_some(Self(range))
+    }
+}
+
+/// An index entry that a walk passes.
+#[derive(Clone, Copy, Debug)]
+pub struct Entry<'a> {
+    /// The encoded value.
+    pub value: &'a [u8],
+    /// Where its row lies; `None`: not in the partition that is read.
+    pub place: Option<PlaceRef<'a>>,
+}
+
+async fn walk(
+    store: &Store,
+    range: &EntryRange,
+    at: &Moment,
+    mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()> + Send,
+) -> Result<()> {
+    let mut is_malformed = false;
+    let visit = |key: &[u8], value: &[u8]| match split_entry(key, value) {
+        Some((encoded, place)) => visit(encoded, place),
+        None => {
+            is_malformed = true;
+            ControlFlow::Break(())
+        }
+    };
+    store
+        .scan(Space::Indexes, &range.0, Order::Forward, &at.0, visit)
+        .await?;
+    if is_malformed {
+        return Err(Error::MalformedKey);
+    }
+    Ok(())
+}
+
+impl Hosted {
+    /// What is stored under the key of an index entry.
+    ///
+    /// # Errors
+    /// As [`Store::get`].
+    pub async fn entry(&self, key: &[u8], at: &Moment) -> Result<Option<Bytes>> {
+        self.store().get(Space::Indexes, key, &at.0).await
+    }
+
+    /// Walks index entries in their order until `visit` breaks. Only those of rows that lie in this partition have a place.
+    ///
+    /// # Errors
+    /// As [`Store::scan`]; [`Error::MalformedKey`].
+    pub async fn entries(
+        &self,
+        range: &EntryRange,
+        at: &Moment,
+        mut visit: impl FnMut(Entry<'_>) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
+        walk(self.store(), range, at, |value, place| {
+            let place = self.has_place(place).then_some(PlaceRef(place));
+            visit(Entry { value, place })
+        })
+        .await
+    }
+}
+
+impl TablePartitions {
+    /// Walks index entries in a store of which the rows lie in that store by this list, until `visit` breaks. `visit` is given the token of
+    /// each row.
+    ///
+    /// # Errors
+    /// As [`Store::scan`]; [`Error::MalformedKey`].
+    pub async fn entries_in(
+        &self,
+        store: StoreId,
+        range: &EntryRange,
+        view: &mut ReadView,
+        mut visit: impl FnMut(Token) -> ControlFlow<()> + Send,
+    ) -> Result<()> {
+        let Some(any) = self.all().iter().find(|partition| partition.store_id == store) else {
+            return Ok(());
+        };
+        let mut is_malformed = false;
+        walk(any.store(), range, &view.at(any), |_, place| {
+            match key::parse_place(place) {
+                Some((token, partition_key)) => {
+                    let token = Token::bound(token);
+                    if self.at(token, &partition_key).store_id == store {
+                        visit(token)
+                    } else {
+                        ControlFlow::Continue(())
+                    }
+                }
+                None => {
+                    is_malformed = true;
+                    ControlFlow::Break(())
+                }
+            }
+        })
+        .await?;
+        if is_malformed {
+            return Err(Error::MalformedKey);
+        }
+        Ok(())
+    }
+}
