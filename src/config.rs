@@ -17,7 +17,7 @@ use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices,
 pub use self::settings::{SECRETS, SETTINGS, Setting};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
-use crate::executor::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
+use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::guardrails::Guardrails;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;

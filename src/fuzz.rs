@@ -13,7 +13,7 @@
 
 use bytes::Bytes;
 
-use crate::executor::paging::{PagingKey, StatementDigest};
+use crate::engine::paging::{PagingKey, StatementDigest};
 use crate::schema::Schema;
 use crate::schema::record::{changes, load};
 use crate::storage::row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView, merge_encoded};
@@ -378,7 +378,7 @@ fn row_seeds() -> Vec<Vec<u8>> {
 }
 
 fn paging_seeds() -> Vec<Vec<u8>> {
-    use crate::executor::paging::Position;
+    use crate::engine::paging::Position;
     let with = |clustering: Option<&'static [u8]>, limit_rows, charge_left_micros| Position {
         partition_key: Bytes::from_static(b"partition"),
         clustering: clustering.map(Bytes::from_static),

@@ -44,7 +44,7 @@ pub mod command;
 pub mod config;
 pub mod consistency;
 pub mod cql;
-pub mod executor;
+pub mod engine;
 pub mod functions;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;

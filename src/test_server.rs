@@ -176,7 +176,7 @@ impl TestServer {
     ///
     /// # Errors
     /// A statement of the reset failed.
-    pub async fn reset(&self, keep: Keep) -> Result<(), crate::executor::Error> {
+    pub async fn reset(&self, keep: Keep) -> Result<(), crate::engine::Error> {
         reset(self.database(), self.running.events(), &self.clock, keep).await
     }
 
@@ -184,7 +184,7 @@ impl TestServer {
     ///
     /// # Errors
     /// The medium fails.
-    pub async fn stop(self) -> Result<(), crate::executor::Error> {
+    pub async fn stop(self) -> Result<(), crate::engine::Error> {
         let Self { running, runtime, .. } = self;
         runtime.run(running.stop()).await
     }

@@ -35,7 +35,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("permissions", &[]),
     ("tasks", &["metrics"]),
     ("backup", &["permissions"]),
-    ("views", &["schema", "types", "executor", "metrics", "throughput"]),
+    ("views", &["schema", "types", "engine", "metrics", "throughput"]),
     ("types", &[]),
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
@@ -87,7 +87,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "command",
             "guardrails",
             "planner",
-            "executor",
+            "engine",
             "schema",
             "types",
             "functions",
@@ -102,7 +102,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
         ],
     ),
     (
-        "executor",
+        "engine",
         &[
             "command",
             "guardrails",
@@ -129,27 +129,27 @@ const NEVER: &[(&str, &str)] = &[("server", "storage")];
 
 /// Room, what of another room it may use besides, and why.
 const MAY_USE_FILES: &[(&str, &[&str], &str)] = &[(
-    "executor",
+    "engine",
     &["storage/row", "storage/deletion"],
-    "what a row holds and what is deleted is the executor's business; where it lies is not",
+    "what a row holds and what is deleted is the engine's business; where it lies is not",
 )];
 
 /// Room, the room that it uses against the rules, in how many files at most, and why still.
 const AGAINST_THE_RULES: &[(&str, &str, usize, &str)] = &[
     (
-        "executor",
+        "engine",
         "views",
         4,
         "the front end shows views: SELECT, the source of what the server knows, the definitions at the opening; until it has a room",
     ),
     (
-        "executor",
+        "engine",
         "storage",
         22,
         "`partition::store` re-exports it: records of the catalog, moves, index builds and sweeps use stores and batches",
     ),
     (
-        "executor",
+        "engine",
         "planner",
         2,
         "the texts of two refusals, until refusals are data",
@@ -178,8 +178,8 @@ const LINES_MAX: usize = 700;
 const LONG_FILES: &[(&str, usize)] = &[
     ("grammar/src/ast.rs", 1270),
     ("grammar/src/print.rs", 1192),
-    ("src/executor/logical.rs", 759),
-    ("src/executor/read/sink.rs", 726),
+    ("src/engine/logical.rs", 759),
+    ("src/engine/read/sink.rs", 726),
     ("src/planner/narrow.rs", 767),
 ];
 
@@ -239,7 +239,7 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "a blocking read of standard input, which nothing can end",
     ),
     (
-        "src/executor/write/staged.rs",
+        "src/engine/write/staged.rs",
         "a seeded fault, in no server: it acknowledges before it commits",
     ),
 ];

@@ -9,7 +9,7 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 use crate::backup::Scope;
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::executor::What;
+use crate::engine::What;
 use crate::permissions;
 use crate::server::operator::text::Form;
 use crate::server::operator::{self, Ask, Came, offline};

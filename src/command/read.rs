@@ -76,7 +76,7 @@ impl Read {
     }
 }
 
-/// What the executor says of the indexes of a SELECT.
+/// What the engine says of the indexes of a SELECT.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum IndexUse {
     /// No probe was planned.

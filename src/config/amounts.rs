@@ -4,7 +4,7 @@ use std::fmt;
 use std::str::FromStr;
 
 use super::{ConfigError, Values};
-use crate::executor::{self, SizeLimits, ThroughputRules};
+use crate::engine::{self, SizeLimits, ThroughputRules};
 use crate::guardrails::Guardrails;
 use crate::guardrails::{Listed, Names, Switches};
 use crate::partition::Consistency;
@@ -79,7 +79,7 @@ pub(super) fn size_limits(values: &Values) -> Result<SizeLimits, ConfigError> {
 
 pub(super) fn page_bytes_max(values: &Values) -> Result<usize, ConfigError> {
     let given = limit(values, "page-bytes-max", SizeLimits::PAGE_BYTES_MAX)?;
-    let bytes = given.unwrap_or(executor::Options::PAGE_BYTES_MAX);
+    let bytes = given.unwrap_or(engine::Options::PAGE_BYTES_MAX);
     Ok(usize::try_from(scale(values)?.of(bytes as u64)).unwrap_or(usize::MAX))
 }
 

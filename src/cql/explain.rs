@@ -17,12 +17,12 @@ use super::plans::PlannedAt;
 use crate::command::{
     Clustering, Comparison, Condition, FilterTarget, IndexUse, Partitions, Read, Value, Write, WriteVerb,
 };
-use crate::executor::index::{self, Indexes};
-use crate::executor::ledger::Ledger;
-use crate::executor::read::room::Room;
-use crate::executor::read::sink::{Limits, Shape, Sink, looks_up};
-use crate::executor::read::source;
-use crate::executor::{Error, Request, storage_read, value, write};
+use crate::engine::index::{self, Indexes};
+use crate::engine::ledger::Ledger;
+use crate::engine::read::room::Room;
+use crate::engine::read::sink::{Limits, Shape, Sink, looks_up};
+use crate::engine::read::source;
+use crate::engine::{Error, Request, storage_read, value, write};
 use crate::guardrails::Threshold;
 use crate::partition::{KeySpan, ReadView, TablePartitions};
 use crate::planner::Plan;

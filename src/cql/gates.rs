@@ -1,5 +1,5 @@
 //! Checks of a CQL request before a command is made of it, in the order in which requests pass them. The checks of commands follow:
-//! `executor::gates` lists them, and the phases of both.
+//! `engine::gates` lists them, and the phases of both.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use grammar::ast;
 
 use super::answer::{QueryParams, SessionState};
 use crate::command::{Partitions, Read};
-use crate::executor::Error;
+use crate::engine::Error;
 use crate::guardrails::Guardrails;
 use crate::partition::Consistency;
 use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};

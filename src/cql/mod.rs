@@ -1,7 +1,7 @@
 //! The `cql` room: the first front end. CQL text or a prepared statement and its values in, an [`Answer`] for a frame out.
 //!
 //! ```text
-//! text ─ plans ─→ PlannedAt ─ gates, bind ─→ command ─→ executor::Engine ─→ rows, outcome, receipt ─→ Answer
+//! text ─ plans ─→ PlannedAt ─ gates, bind ─→ command ─→ engine::Engine ─→ rows, outcome, receipt ─→ Answer
 //! ```
 //! A statement's life: its text is planned once ([`Statement`], or the plan cache) and again when the schema has moved; each execution
 //! binds values, passes the checks (`gates`), and hands a [`command`](crate::command) to the engine. What the engine gives becomes an

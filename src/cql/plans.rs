@@ -10,9 +10,9 @@ use uuid::Uuid;
 use super::answer::ResultMetadata;
 use super::shape::shape;
 use crate::command::{Read, WriteVerb};
-use crate::executor::catalog::Snapshot;
-use crate::executor::read::sink::Shape;
-use crate::executor::{Error, Origin};
+use crate::engine::catalog::Snapshot;
+use crate::engine::read::sink::Shape;
+use crate::engine::{Error, Origin};
 use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 

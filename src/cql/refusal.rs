@@ -1,6 +1,6 @@
 //! What the planner refuses, as the errors that clients are told.
 
-use crate::executor::Error;
+use crate::engine::Error;
 
 impl From<crate::planner::Error> for Error {
     fn from(error: crate::planner::Error) -> Self {

@@ -147,7 +147,7 @@ impl ColumnCondition {
         match self.operator {
             // What is unset is not in the list.
             Operator::In => operands.retain(|operand| *operand != Value::Unset),
-            // No collection contains what is unset: the executor takes it for that.
+            // No collection contains what is unset: the engine takes it for that.
             Operator::Contains | Operator::ContainsKey => {}
             _ if operands.contains(&Value::Unset) => {
                 return Err(Error::invalid("Invalid 'unset' value in condition"));

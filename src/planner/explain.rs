@@ -5,7 +5,7 @@
 //! partitions  which are visited                    filter   a test on each row, one stage for each
 //! rows        which of each                        group, sort, limit, page …
 //! ```
-//! Nothing is read or written; which index is used is the executor's to say, since it counts.
+//! Nothing is read or written; which index is used is the engine's to say, since it counts.
 
 use std::sync::Arc;
 

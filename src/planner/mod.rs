@@ -1,7 +1,7 @@
-//! The `planner` room: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) that the executor carries out.
+//! The `planner` room: statement + schema → [`Plan`]; plan + values → a [`command`](crate::command) that the engine carries out.
 //!
 //! Both steps are pure. [`plan`] resolves names, types markers and judges restrictions once for each prepared statement;
-//! binding puts in the values, and yields keys and byte ranges, so that the executor never sees a term or a marker.
+//! binding puts in the values, and yields keys and byte ranges, so that the engine never sees a term or a marker.
 //! How rows are stored, and anything asynchronous, is deliberately absent.
 //!
 //! ```text

@@ -10,7 +10,7 @@
 //! Where Cosmos's own words are known they stand here as its users have reported them; where only the fact is known, the words are ours
 //! and the code is 0x2200. What its sources contradict each other about, or say nothing of, is allowed unless [`Strict`] says otherwise.
 //!
-//! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the executor).
+//! Deliberately absent: throughput (`ddl::cosmos`), sizes (limits), consistency levels (the engine).
 //!
 //! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens; azure-docs#15767,
 //! jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.

@@ -282,11 +282,7 @@ fn golden_errors() {
             )),
         }
     }
-    println!(
-        "left to the executor or missing, {}:\n{}",
-        later.len(),
-        later.join("\n")
-    );
+    println!("left to the engine or missing, {}:\n{}", later.len(), later.join("\n"));
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
 
@@ -350,7 +346,7 @@ fn marked_as_different(script: &Path) -> HashSet<String> {
     marked
 }
 
-/// Every statement that the oracle was asked: what Cassandra refuses we refuse in its words or leave to the executor, what it
+/// Every statement that the oracle was asked: what Cassandra refuses we refuse in its words or leave to the engine, what it
 /// answers we plan, with its columns.
 #[test]
 fn oracle_scripts() {
@@ -435,6 +431,6 @@ fn oracle_scripts() {
             }
         }
     }
-    println!("{total} statements, {later} errors left to the executor or to values");
+    println!("{total} statements, {later} errors left to the engine or to values");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }

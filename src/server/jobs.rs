@@ -10,7 +10,7 @@ use tokio::sync::Mutex;
 use super::{Certificates, Looked, memory};
 use crate::config::Config;
 use crate::cql::Database;
-use crate::executor::{PartitionLimits, PartitionSizes, Repartitioned};
+use crate::engine::{PartitionLimits, PartitionSizes, Repartitioned};
 use crate::partition::HeatLimits;
 
 /// Time between looks for tables that are due to get more physical partitions.

@@ -2,7 +2,7 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::executor::Error;
+use crate::engine::Error;
 use crate::metrics;
 use crate::wire::response::{ErrorBody, ErrorCode, ErrorDetail, FailureReason};
 

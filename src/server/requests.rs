@@ -103,12 +103,12 @@ impl From<ErrorBody> for Refused {
     }
 }
 
-fn refused(error: &crate::executor::Error) -> Refused {
+fn refused(error: &crate::engine::Error) -> Refused {
     Refused {
         body: Box::new(refusal(error)),
-        is_throttle: matches!(error, crate::executor::Error::Throttled { .. }),
+        is_throttle: matches!(error, crate::engine::Error::Throttled { .. }),
         no_room_bytes: match error {
-            crate::executor::Error::NoRoom { bytes } => Some(*bytes),
+            crate::engine::Error::NoRoom { bytes } => Some(*bytes),
             _ => None,
         },
     }
@@ -336,7 +336,7 @@ impl Requests {
     }
 
     /// Plans a text and keeps it.
-    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Arc<Entry>, crate::executor::Error> {
+    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Arc<Entry>, crate::engine::Error> {
         let statement = self.database.prepare(keyspace.as_deref(), &text)?;
         let keyspace = if statement.is_fully_qualified() { None } else { keyspace };
         let result = statement.result();

@@ -3,7 +3,7 @@ use std::net::{IpAddr, Ipv4Addr};
 use uuid::Uuid;
 
 use super::*;
-use crate::executor::Options;
+use crate::engine::Options;
 use crate::partition::store;
 use crate::schema::node::NodeInfo;
 use crate::server::Events;
@@ -20,11 +20,11 @@ pub(in crate::server) async fn memory() -> Database {
         page_bytes_max: Options::PAGE_BYTES_MAX,
         guardrails: crate::guardrails::Guardrails::default(),
         prices: crate::throughput::Coefficients::default(),
-        limits: crate::executor::SizeLimits::default(),
-        clock_rules: crate::executor::ClockRules::default(),
+        limits: crate::engine::SizeLimits::default(),
+        clock_rules: crate::engine::ClockRules::default(),
         request_log_max: 100,
         profile: crate::profile::Profile::default(),
-        throughput: crate::executor::ThroughputRules::default(),
+        throughput: crate::engine::ThroughputRules::default(),
         account: crate::profile::Account::default(),
     };
     Database::open(options).await.unwrap()

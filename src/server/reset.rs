@@ -13,7 +13,7 @@ use super::Events;
 use super::requests::schema_change;
 use crate::clock::Clock;
 use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
-use crate::executor::Error;
+use crate::engine::Error;
 use crate::schema::system;
 use crate::wire::response::Event;
 

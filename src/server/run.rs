@@ -14,7 +14,7 @@ use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, 
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::Database;
-use crate::executor::{self, IndexCheck};
+use crate::engine::{self, IndexCheck};
 use crate::partition::faults::PlanError;
 use crate::partition::{nodes, store};
 use crate::permissions;
@@ -48,7 +48,7 @@ pub enum RunError {
         /// Where the data is.
         url: String,
         /// Why.
-        source: Box<executor::Error>,
+        source: Box<engine::Error>,
     },
     /// What the profile `cosmos` makes for itself cannot be made or kept.
     #[error(transparent)]
@@ -204,7 +204,7 @@ impl Running {
     ///
     /// # Errors
     /// The medium fails.
-    pub async fn stop(self) -> Result<(), executor::Error> {
+    pub async fn stop(self) -> Result<(), engine::Error> {
         if let Some(admin) = &self.admin {
             admin.is_stopping();
         }
@@ -243,8 +243,8 @@ fn options(
     node: NodeInfo,
     clock: Clock,
     seed: u64,
-) -> executor::Options {
-    executor::Options {
+) -> engine::Options {
+    engine::Options {
         url,
         store: store::Options {
             durability,
@@ -282,7 +282,7 @@ async fn open(
     open_with(config, options(config, url, durability, node, clock, seed)).await
 }
 
-async fn open_with(config: &Config, options: executor::Options) -> Result<Database, RunError> {
+async fn open_with(config: &Config, options: engine::Options) -> Result<Database, RunError> {
     Database::open(options).await.map_err(|source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),
@@ -383,7 +383,7 @@ fn live_source(
     requests: &Arc<Requests>,
     facts: Arc<Facts>,
     clock: Clock,
-) -> executor::LiveSource {
+) -> engine::LiveSource {
     let (sessions, load, started) = (server.sessions(), server.load(), clock.monotonic());
     let (settings, requests) = (Arc::new(config.settings.clone()), Arc::downgrade(requests));
     Box::new(move || {

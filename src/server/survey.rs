@@ -6,7 +6,7 @@ use super::run::{RunError, open_unserved};
 use crate::advice::{LogicalFigures, PhysicalFigures, TableFigures};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::executor::{LogicalSurvey, TableSurvey};
+use crate::engine::{LogicalSurvey, TableSurvey};
 use crate::partition::store;
 
 /// Why there are no figures.

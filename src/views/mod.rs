@@ -1,7 +1,7 @@
 //! The `views` room: virtual tables, `/metrics`, the JSON of the admin port and what `helenus status` prints of it.
 //!
 //! ```text
-//! services ─ executor::Figures ─┐                ┌─ rows          a virtual table: rows × its columns
+//! services ─ engine::Figures ─┐                ┌─ rows          a virtual table: rows × its columns
 //! server ─── Live ──────────────┼─► Sources ─────┼─ prometheus    families of samples
 //! schema, nodes ────────────────┘   (one moment) └─ api ─ JSON ─ print
 //! ```

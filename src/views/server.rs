@@ -3,7 +3,7 @@
 use super::figure::{Figure, Value};
 use super::printed::{Line, Row, counted, duration, size, time};
 use super::view::Sources;
-use crate::executor::{Figures, StoreFigures};
+use crate::engine::{Figures, StoreFigures};
 use crate::metrics::{self, Distribution};
 use crate::schema::system;
 use crate::throughput::RequestUnits;

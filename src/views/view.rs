@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::cells::Cells;
 use super::figure::Column;
 use super::live::Live;
-use crate::executor::Figures;
+use crate::engine::Figures;
 use crate::schema::node::NodeInfo;
 use crate::schema::{Keyspace, Schema, Table};
 

@@ -12,7 +12,7 @@ use crate::support::Client;
 use helenus::backup::{Kind, Reader, Scope, entries};
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::executor::{BackupError, Error, What};
+use helenus::engine::{BackupError, Error, What};
 use helenus::mutant::{self, Mutant};
 use helenus::partition::store::{self, Restoring};
 use helenus::server::operator::copying::{export, import};

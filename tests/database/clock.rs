@@ -11,7 +11,7 @@ use std::time::Duration;
 use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::executor::{ClockRules, Error};
+use helenus::engine::{ClockRules, Error};
 use helenus::storage::{Batch, Options, Space, Store, Url};
 
 const NOW: i64 = 1_700_000_000_000_000;

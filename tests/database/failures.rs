@@ -3,7 +3,7 @@
 use crate::support::Client;
 use helenus::consistency::WriteKind;
 use helenus::cql::QueryParams;
-use helenus::executor::{Error, FailureCause};
+use helenus::engine::{Error, FailureCause};
 use helenus::partition::Consistency;
 
 #[tokio::test]

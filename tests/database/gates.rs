@@ -1,4 +1,4 @@
-//! A request with two faults is refused by the earlier phase of checks (`executor/gates.rs`).
+//! A request with two faults is refused by the earlier phase of checks (`engine/gates.rs`).
 
 #![expect(clippy::unwrap_used, reason = "a test says no better what went wrong")]
 
@@ -7,7 +7,7 @@ use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::command::Value;
 use helenus::cql::{Database, QueryParams, SessionState, Values};
-use helenus::executor::{Error, Options, SizeLimits};
+use helenus::engine::{Error, Options, SizeLimits};
 use helenus::guardrails::Guardrails;
 use helenus::partition::Consistency;
 

@@ -12,7 +12,7 @@ use std::sync::{Arc, Mutex};
 use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::executor::{Error, Options};
+use helenus::engine::{Error, Options};
 use helenus::guardrails::{Guardrails, Threshold};
 use helenus::guardrails::{Listed, Names, Switches};
 use helenus::partition::Consistency;

@@ -7,7 +7,7 @@ use std::time::Duration;
 use crate::support::{Client, printed};
 use helenus::config::{Config, Values};
 use helenus::cql::{QueryParams, SessionState};
-use helenus::executor::{PartitionLimits, PartitionSizes};
+use helenus::engine::{PartitionLimits, PartitionSizes};
 use helenus::partition::HeatLimits;
 use helenus::server::admin::client;
 use helenus::throughput::RequestUnits;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::executor::Error;
+use helenus::engine::Error;
 use helenus::partition::store;
 
 impl Client {

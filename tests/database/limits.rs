@@ -12,7 +12,7 @@ use crate::support::{Client, printed};
 use helenus::budget::{Budget, Share};
 use helenus::clock::Clock;
 use helenus::cql::{Answer, Database, QueryParams, SessionState};
-use helenus::executor::{Error, Options, SizeLimits};
+use helenus::engine::{Error, Options, SizeLimits};
 use helenus::partition::store::Medium;
 
 /// What a logical partition may hold in most of these tests: 20 GB by 10,000.

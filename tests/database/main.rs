@@ -3,7 +3,7 @@
 mod backup;
 mod charges;
 mod clock;
-mod executor;
+mod engine;
 mod failures;
 mod gates;
 mod golden;

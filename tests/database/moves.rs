@@ -16,7 +16,7 @@ use std::time::Duration;
 use crate::support::{Client, printed};
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::executor::Error;
+use helenus::engine::Error;
 use helenus::mutant;
 use helenus::partition::store::{self, Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store, Url};
 

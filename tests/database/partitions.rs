@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::support::parts::Part;
 use crate::support::{Client, printed};
 use helenus::cql::{AnswerKind, QueryParams};
-use helenus::executor::{PartitionLimits, PartitionSizes, Repartitioned};
+use helenus::engine::{PartitionLimits, PartitionSizes, Repartitioned};
 
 impl Client {
     async fn split(&self, table: &str, at: i64) {

@@ -9,7 +9,7 @@ use std::time::Duration;
 use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::cql::{Database, SessionState};
-use helenus::executor::Probe;
+use helenus::engine::Probe;
 use helenus::partition::store::FaultPoint;
 use helenus::server::admin::report::Readiness;
 

@@ -10,7 +10,7 @@ use crate::support::{Client, printed};
 use helenus::clock::Clock;
 use helenus::consistency::WriteKind;
 use helenus::cql::{Answer, AnswerKind, QueryParams};
-use helenus::executor::{Error, ThroughputRules};
+use helenus::engine::{Error, ThroughputRules};
 
 const REPLICATION: &str = "replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 

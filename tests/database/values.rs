@@ -14,7 +14,7 @@
 use bytes::Bytes;
 use helenus::command::Value;
 use helenus::cql::{Answer, AnswerKind, QueryParams, Values};
-use helenus::executor::Error;
+use helenus::engine::Error;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;

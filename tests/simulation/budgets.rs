@@ -8,7 +8,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helenus::command::Value;
 use helenus::cql::{Database, QueryParams, SessionState, Values};
-use helenus::executor::Error;
+use helenus::engine::Error;
 use helenus::partition::store::Medium;
 
 use super::marks::Mark;

@@ -10,7 +10,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use helenus::cql::{QueryParams, SessionState};
-use helenus::executor::PartitionLimits;
+use helenus::engine::PartitionLimits;
 use helenus::partition::Consistency;
 
 use super::marks::Mark;

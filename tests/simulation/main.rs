@@ -1,4 +1,4 @@
-//! The partition layer under simulation: the real executor, catalog, maps, locks and pages on one thread, with a clock that the
+//! The partition layer under simulation: the real engine, catalog, maps, locks and pages on one thread, with a clock that the
 //! simulation moves and a medium that fails by seed. One seed is one history, always the same.
 //!
 //! ```text

@@ -9,7 +9,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::cql::{AnswerKind, Database, QueryParams, SessionState};
-use helenus::executor::{Error, FailureCause, Options, PartitionSizes};
+use helenus::engine::{Error, FailureCause, Options, PartitionSizes};
 use helenus::partition::store::{self, Medium, MediumFaults};
 use helenus::token::Token;
 

@@ -12,7 +12,7 @@ use std::net::{IpAddr, Ipv4Addr};
 
 use helenus::clock::Clock;
 use helenus::cql::{Answer, AnswerKind, Database, QueryParams, SessionState};
-use helenus::executor::{Error, Options, ThroughputRules};
+use helenus::engine::{Error, Options, ThroughputRules};
 use helenus::partition::store;
 use helenus::schema::node::NodeInfo;
 
@@ -46,8 +46,8 @@ impl Client {
             page_bytes_max: Options::PAGE_BYTES_MAX,
             guardrails: helenus::guardrails::Guardrails::default(),
             prices: helenus::throughput::Coefficients::default(),
-            limits: helenus::executor::SizeLimits::default(),
-            clock_rules: helenus::executor::ClockRules::default(),
+            limits: helenus::engine::SizeLimits::default(),
+            clock_rules: helenus::engine::ClockRules::default(),
             request_log_max: 100,
             profile: helenus::profile::Profile::default(),
             throughput: ThroughputRules::default(),

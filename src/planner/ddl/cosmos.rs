@@ -31,7 +31,7 @@ const MERGE: &str = "helenus_merge";
 const LIFT: &str = "helenus_lift";
 const LOWER: &str = "helenus_lower";
 
-/// Most physical partitions a table may begin with; the executor's map takes at least as many.
+/// Most physical partitions a table may begin with; the engine's map takes at least as many.
 const PARTITIONS_MAX: u16 = 1024;
 
 /// The change that an ALTER TABLE asks for; `None`: it is about other options.

@@ -59,7 +59,7 @@ use places::{Places, Stage};
 use super::{Events, StartError};
 use crate::clock::Clock;
 use crate::cql::Database;
-use crate::executor::Probe;
+use crate::engine::Probe;
 use crate::metrics;
 use crate::metrics::exposition;
 use crate::views::{api, prometheus};

@@ -11,7 +11,7 @@ use super::super::inflight::Waited;
 use super::super::refusal::refusal;
 use super::super::{Handled, Postponed, incoming};
 use super::Connection;
-use crate::executor;
+use crate::engine;
 use crate::metrics;
 use crate::wire::frame::Header;
 use crate::wire::response::ErrorBody;
@@ -78,7 +78,7 @@ where
                 drop(self.held.share().take_handed());
             }
             Err(_) => {
-                let error = refusal(&executor::Error::MemoryInUse);
+                let error = refusal(&engine::Error::MemoryInUse);
                 self.answer(context, header.stream, &error.into());
             }
         }

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use super::text::{Form, Record, Records, csv_cells, csv_value, json_value, put_cell, put_csv, put_json};
 use crate::command::value::Value;
 use crate::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
-use crate::executor::Error;
+use crate::engine::Error;
 use crate::permissions;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Json, folded_json_name};

@@ -29,7 +29,7 @@ use self::copying::Imported;
 use self::text::Form;
 use crate::backup::{Manifest, Scope};
 use crate::cql::Database;
-use crate::executor::BackedUp;
+use crate::engine::BackedUp;
 use crate::permissions;
 
 /// The socket's name.

@@ -6,7 +6,7 @@ use super::{Ask, Came};
 use crate::backup::{self, Reader};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::executor::{self, BackupError, Engine, Restored, What};
+use crate::engine::{self, BackupError, Engine, Restored, What};
 use crate::server::run::{self, RunError};
 
 /// Why nothing was done.
@@ -38,7 +38,7 @@ impl From<backup::Error> for OfflineError {
     }
 }
 
-fn closing(config: &Config) -> impl FnOnce(executor::Error) -> RunError {
+fn closing(config: &Config) -> impl FnOnce(engine::Error) -> RunError {
     let url = config.data.clone();
     move |source| RunError::Open {
         url,

@@ -4,7 +4,7 @@ use super::super::figure::{self, Figure, Kind, Value};
 use super::super::printed::{Printed, size};
 use super::super::view::{Own, Rows, Sources, View};
 use super::common::COSMOS;
-use crate::executor::shown::LargePartition;
+use crate::engine::shown::LargePartition;
 
 pub(super) const VIEW: View = View {
     keyspace: COSMOS,

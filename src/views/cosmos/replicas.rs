@@ -3,7 +3,7 @@
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, View};
 use super::common::COSMOS;
-use crate::executor::shown::{Replica, ReplicaLag};
+use crate::engine::shown::{Replica, ReplicaLag};
 
 pub(super) const VIEW: View = View {
     keyspace: COSMOS,

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, Sources, View};
 use super::common::COSMOS;
-use crate::executor::shown::LoggedRequest;
+use crate::engine::shown::LoggedRequest;
 
 pub(super) const VIEW: View = View {
     keyspace: COSMOS,

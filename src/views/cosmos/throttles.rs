@@ -3,7 +3,7 @@
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, Sources, View};
 use super::common::{COSMOS, units};
-use crate::executor::shown::ThrottleShown;
+use crate::engine::shown::ThrottleShown;
 
 pub(super) const VIEW: View = View {
     keyspace: COSMOS,

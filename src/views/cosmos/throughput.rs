@@ -3,7 +3,7 @@
 use super::super::figure::{self, Figure, Kind, Value};
 use super::super::view::{Own, Rows, View};
 use super::common::{COSMOS, units};
-use crate::executor::shown::ThroughputShown;
+use crate::engine::shown::ThroughputShown;
 
 pub(super) const VIEW: View = View {
     keyspace: COSMOS,

@@ -5,7 +5,7 @@
 use super::super::cells::Cells;
 use super::super::view::View;
 use super::numbers::{float, long};
-use crate::executor::StoreFigures;
+use crate::engine::StoreFigures;
 use crate::schema::encode::{double, text};
 
 pub(super) const VIEW: View = View::of("system_views", "caches", |sources| {

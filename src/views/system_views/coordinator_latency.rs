@@ -5,7 +5,7 @@
 use super::super::cells::Cells;
 use super::super::view::View;
 use super::numbers::{float, long, rounded};
-use crate::executor::shown::AccessLatency;
+use crate::engine::shown::AccessLatency;
 use crate::metrics::Access;
 use crate::schema::encode::text;
 

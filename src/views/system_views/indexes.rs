@@ -1,7 +1,7 @@
 //! The indexes of users, for the tables that show them.
 
 use super::super::view::Sources;
-use crate::executor::shown::IndexBuild;
+use crate::engine::shown::IndexBuild;
 use crate::schema::{Index, Table, system};
 
 /// An index and where it belongs.

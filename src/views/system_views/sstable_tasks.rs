@@ -3,7 +3,7 @@
 use super::super::cells::Cells;
 use super::super::view::{Sources, View};
 use super::indexes::{Placed, indexes};
-use crate::executor::shown::IndexBuild;
+use crate::engine::shown::IndexBuild;
 use crate::schema::encode::{bigint, double, int, text, uuid};
 
 pub(super) const VIEW: View = View::of("system_views", "sstable_tasks", sstable_tasks);

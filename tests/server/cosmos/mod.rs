@@ -146,7 +146,7 @@ async fn texts(server: &TestServer, statement: &str) -> Vec<String> {
 }
 
 /// Carries out a statement in the process.
-async fn run(server: &TestServer, statement: &str) -> Result<Answer, helenus::executor::Error> {
+async fn run(server: &TestServer, statement: &str) -> Result<Answer, helenus::engine::Error> {
     let (session, params) = (SessionState::default(), QueryParams::default());
     server.database().query(&session, statement, &params).await
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use helenus::TestServer;
 use helenus::cql::{QueryParams, SessionState};
-use helenus::executor::Error as Failure;
+use helenus::engine::Error as Failure;
 
 use super::Expect::{Error, Ok as Fine};
 use super::{Row, check, check_in_turn, ok, refused, run, with_tables};

@@ -1,0 +1,361 @@
+//! Admission: whether a statement may go on, waits, or is refused; and what it is charged in the end.
+//!
+//! ```text
+//! carry out ─ bind ─→ admit (accounts of all physical partitions concerned) ─→ reads, writes ─→ settle: pay what it really cost
+//!                       └─→ refused: 0x1001 with the time to wait; or, with server-side retry, waits inside and asks again
+//! ```
+//! A statement is admitted as a whole before it does any work: all accounts that it concerns admit it, or none holds anything for it.
+//! A read of the ring that is cut into pages asks those partitions that are still before it. What it really cost is charged where it
+//! was spent, asked or not. Tables without throughput are not asked about, take no lock and are not charged.
+//!
+//! **Server-side retry.** A statement that would be refused waits for as long as the refusal says and asks again, for 60 s at most; then it
+//! has timed out. At most a set number wait at once, those beyond are refused.
+//!
+//! **Metadata.** In the `cosmos` profile DDL and reads of `system_schema` have a budget of their own, 240 RU/s.
+//!
+//! Sources: Azure Cosmos DB's documentation (prevent-rate-limiting-errors, troubleshoot-request-rate-too-large).
+
+pub(super) mod claim;
+pub(super) mod shown;
+
+use std::collections::VecDeque;
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::draws::Draws;
+use super::error::Error;
+use super::offers::ThroughputRules;
+use super::receipt::{Ended, Executed};
+use super::request::Request;
+use crate::clock::Clock;
+use crate::consistency::WriteKind;
+use crate::engine::shown::ThrottleShown;
+use crate::metrics;
+use crate::partition::{Consistency, TablePartitions};
+use crate::schema::Table;
+use crate::throughput::{
+    Account, Charges, PartitionRef, Refusal, RequestUnits, Stage, activity_id, admit_all, retry_after_millis,
+};
+
+use claim::{Claim, Owner, Throttled};
+
+/// How long a statement waits inside the server at most.
+const WAIT_MAX: Duration = Duration::from_secs(60);
+
+/// How long at a time: the clock may be a test's, and budgets may change meanwhile.
+const WAIT_STEP_MAX: Duration = Duration::from_millis(50);
+
+/// Throttles that are remembered.
+const LOG_MAX: usize = 1_000;
+
+/// Admits statements by the budgets of what they use, and pays for them. Accounts of tables belong to the partition map.
+#[derive(Debug)]
+pub(super) struct Admission {
+    rules: ThroughputRules,
+    clock: Clock,
+    /// The ids of refusals.
+    draws: Arc<Draws>,
+    /// The account of DDL and of reads of the schema; `None`: they have no budget.
+    metadata: Option<Arc<Account>>,
+    /// Statements that wait.
+    waiting: AtomicUsize,
+    log: Mutex<VecDeque<ThrottleShown>>,
+}
+
+/// A place among those who wait.
+struct Waiting<'a>(&'a AtomicUsize);
+
+impl<'a> Waiting<'a> {
+    fn take(count: &'a AtomicUsize, max: usize) -> Option<Self> {
+        let taken = count.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |count| {
+            (count < max).then_some(count + 1)
+        });
+        taken.is_ok().then(|| Self(count))
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// What kind of timeout a statement ends with that has waited for too long.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Work {
+    /// SELECT.
+    Read,
+    /// The kind of write.
+    Write(WriteKind),
+}
+
+impl Work {
+    fn timeout(self, consistency: Consistency) -> Error {
+        match self {
+            Self::Read => Error::ReadTimeout {
+                consistency,
+                received: 0,
+                required: 1,
+                data_present: false,
+            },
+            Self::Write(write_kind) => Error::WriteTimeout {
+                consistency,
+                received: 0,
+                required: 1,
+                write_kind,
+            },
+        }
+    }
+}
+
+/// The accounts of a statement, each once. Empty, and nothing is made, where no table concerned has throughput.
+#[derive(Debug, Default)]
+pub(super) struct Concerned {
+    owners: Vec<Owner>,
+    accounts: Vec<Arc<Account>>,
+}
+
+impl Concerned {
+    /// Adds physical partitions of a table; only asks for them if the table has throughput.
+    pub(super) fn add<I: Iterator<Item = u64>>(
+        &mut self,
+        table: &Table,
+        partitions: &TablePartitions,
+        ids: impl FnOnce() -> I,
+    ) {
+        let Some(budget) = partitions.budget() else { return };
+        for partition in ids() {
+            let owner = Owner::Partition(PartitionRef {
+                table: table.storage_id,
+                partition,
+            });
+            // Statements of very many keys are few, and those of few keys are fast enough.
+            if !self.owners.contains(&owner)
+                && let Some(account) = budget.account(partition)
+            {
+                self.owners.push(owner);
+                self.accounts.push(Arc::clone(account));
+            }
+        }
+    }
+}
+
+impl Admission {
+    pub(super) fn new(rules: ThroughputRules, clock: Clock, draws: Arc<Draws>) -> Self {
+        let metadata = rules.metadata_per_second.map(|units| {
+            let per_second = RequestUnits::whole(u64::from(units));
+            Arc::new(Account::new(per_second, false, None, clock.monotonic()))
+        });
+        Self {
+            rules,
+            clock,
+            draws,
+            metadata,
+            waiting: AtomicUsize::new(0),
+            log: Mutex::default(),
+        }
+    }
+
+    fn log(&self) -> MutexGuard<'_, VecDeque<ThrottleShown>> {
+        self.log.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Admits a statement, or makes it wait. Returns at once where nothing that it uses has a budget.
+    ///
+    /// # Errors
+    /// [`Error::Throttled`] in Cosmos's words, or a timeout when it has waited in the server for too long.
+    pub(super) async fn admit(&self, request: &Request<'_>, concerned: Concerned, work: Work) -> Result<(), Error> {
+        if concerned.accounts.is_empty() {
+            return Ok(());
+        }
+        self.ask(request, concerned, work).await
+    }
+
+    /// As [`Admission::admit`], for DDL and reads of the schema.
+    pub(super) async fn admit_metadata(&self, request: &Request<'_>, work: Work) -> Result<(), Error> {
+        let Some(account) = &self.metadata else {
+            return Ok(());
+        };
+        let concerned = Concerned {
+            owners: vec![Owner::Metadata],
+            accounts: vec![Arc::clone(account)],
+        };
+        self.ask(request, concerned, work).await
+    }
+
+    async fn ask(&self, request: &Request<'_>, concerned: Concerned, work: Work) -> Result<(), Error> {
+        let began = self.clock.monotonic();
+        let mut claim = Claim::default();
+        let outcome = match admit_all(&concerned.accounts, began) {
+            Ok(held) => {
+                claim.held = Mutex::new(concerned.owners.iter().copied().zip(held).collect());
+                Ok(())
+            }
+            Err(refusal) => {
+                metrics::THROTTLED.increment();
+                claim.throttled = Some(throttled(&concerned, refusal, false));
+                self.retry(request, &concerned, refusal, work, began, &mut claim).await
+            }
+        };
+        // A request asks once.
+        drop(request.claim.set(claim));
+        outcome
+    }
+
+    /// Waits and asks again, if that is allowed.
+    async fn retry(
+        &self,
+        request: &Request<'_>,
+        concerned: &Concerned,
+        refusal: Refusal,
+        work: Work,
+        began: Duration,
+        claim: &mut Claim,
+    ) -> Result<(), Error> {
+        let clock = &self.clock;
+        let place = if self.rules.server_side_retry {
+            Waiting::take(&self.waiting, self.rules.waiting_max)
+        } else {
+            None
+        };
+        let Some(_place) = place else {
+            return Err(Error::Throttled {
+                activity: activity_id(self.draws.generator().u128(..)),
+                retry_after: refusal.retry_after,
+            });
+        };
+        let mut refusal = refusal;
+        loop {
+            let until = clock.monotonic() + refusal.retry_after;
+            loop {
+                let now = clock.monotonic();
+                claim.waited = now.saturating_sub(began);
+                if claim.waited >= WAIT_MAX {
+                    metrics::THROTTLED_TIMEOUTS.increment();
+                    claim.throttled = Some(throttled(concerned, refusal, true));
+                    return Err(work.timeout(request.consistency()));
+                }
+                if now >= until {
+                    break;
+                }
+                let left = (until - now).min(WAIT_MAX.saturating_sub(claim.waited));
+                tokio::time::sleep(left.clamp(Duration::from_millis(1), WAIT_STEP_MAX)).await;
+            }
+            match admit_all(&concerned.accounts, clock.monotonic()) {
+                Ok(held) => {
+                    claim.waited = clock.monotonic().saturating_sub(began);
+                    claim.held = Mutex::new(concerned.owners.iter().copied().zip(held).collect());
+                    claim.throttled = Some(throttled(concerned, refusal, true));
+                    return Ok(());
+                }
+                Err(again) => refusal = again,
+            }
+        }
+    }
+
+    /// Charges what a statement has cost to those who pay for it, and remembers a throttle. Gives how long the statement waited in the
+    /// server, if it had to.
+    pub(super) fn pay(
+        &self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        charges: &mut Charges,
+        ended: Ended<'_>,
+    ) -> Option<Duration> {
+        let claim = request.claim.get()?;
+        let now = self.clock.monotonic();
+        let mut held = std::mem::take(&mut *claim.held.lock().unwrap_or_else(PoisonError::into_inner));
+        let mut sums: Vec<(PartitionRef, u64)> = Vec::new();
+        for charge in charges.partitions() {
+            match sums
+                .iter_mut()
+                .rev()
+                .find(|(partition, _)| *partition == charge.partition)
+            {
+                Some((_, sum)) => *sum += charge.micros(),
+                None => sums.push((charge.partition, charge.micros())),
+            }
+        }
+        for (partition, micros) in sums {
+            let cost = RequestUnits::hundredths(micros.div_ceil(10_000));
+            let place = held.iter().position(|(owner, _)| *owner == Owner::Partition(partition));
+            if let Some(place) = place {
+                held.swap_remove(place).1.settle(cost, now);
+            } else if let Some(account) = request.account(partition) {
+                account.charge(cost, now);
+            }
+        }
+        if let Some(place) = held.iter().position(|(owner, _)| *owner == Owner::Metadata) {
+            held.swap_remove(place).1.settle(charges.of(Stage::Metadata), now);
+        }
+        drop(held);
+        if let Some(throttled) = claim.throttled {
+            let was_admitted = matches!(ended, Ended::Answered { .. });
+            self.remember(request, executed, throttled, was_admitted);
+        }
+        claim.delay()
+    }
+
+    /// Records a throttle; skips it when another thread holds the log, since a sample is as good under overload.
+    fn remember(&self, request: &Request<'_>, executed: Executed<'_>, throttled: Throttled, was_admitted: bool) {
+        let Ok(mut log) = self.log.try_lock() else {
+            return;
+        };
+        let (keyspace, table, partition) = match throttled.owner {
+            Owner::Metadata => ("system_schema".to_owned(), String::new(), None),
+            Owner::Partition(partition) => {
+                let table = request.table(partition.table);
+                let (keyspace, table) =
+                    table.map_or_else(Default::default, |table| (table.keyspace.clone(), table.name.clone()));
+                (keyspace, table, Some(partition.partition))
+            }
+        };
+        let statement = match executed {
+            Executed::Statement(origin) => (origin.without_values)(&origin.text),
+            Executed::Batch(batch) => format!("BATCH of {}", batch.modifications.len()),
+        };
+        if log.len() >= LOG_MAX {
+            log.pop_front();
+        }
+        log.push_back(ThrottleShown {
+            at_micros: self.clock.wall_micros(),
+            keyspace,
+            table,
+            statement,
+            partition,
+            balance_hundredths: throttled.balance_hundredths,
+            retry_after_millis: retry_after_millis(throttled.retry_after),
+            was_retried: throttled.retried,
+            was_admitted,
+        });
+    }
+
+    /// The last throttles, oldest first.
+    pub(super) fn throttles(&self) -> Vec<ThrottleShown> {
+        self.log().iter().cloned().collect()
+    }
+}
+
+fn throttled(concerned: &Concerned, refusal: Refusal, retried: bool) -> Throttled {
+    Throttled {
+        owner: concerned.owners.get(refusal.place).copied().unwrap_or(Owner::Metadata),
+        retry_after: refusal.retry_after,
+        balance_hundredths: refusal.balance_hundredths,
+        retried,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_so_many_wait() {
+        let count = AtomicUsize::new(0);
+        let first = Waiting::take(&count, 1);
+        assert!(first.is_some() && Waiting::take(&count, 1).is_none());
+        drop(first);
+        assert!(Waiting::take(&count, 1).is_some());
+    }
+}

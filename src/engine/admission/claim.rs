@@ -1,0 +1,48 @@
+//! What the admission of one request holds of the budgets that it uses, until the request is settled.
+
+use std::sync::Mutex;
+use std::time::Duration;
+
+use crate::throughput::{Held, PartitionRef};
+
+/// The owner of an account.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(in crate::engine) enum Owner {
+    /// A physical partition.
+    Partition(PartitionRef),
+    /// DDL and reads of the schema.
+    Metadata,
+}
+
+/// The outcome of the admission of one request.
+#[derive(Debug, Default)]
+pub(in crate::engine) struct Claim {
+    /// What is held of each account.
+    pub(super) held: Mutex<Vec<(Owner, Held)>>,
+    /// Why the request was refused at first; it may have been admitted later.
+    pub(super) throttled: Option<Throttled>,
+    /// How long the request waited in the server.
+    pub(super) waited: Duration,
+}
+
+impl Claim {
+    /// How long the request waited in the server for its units; `None`: its first attempt decided.
+    pub(super) fn delay(&self) -> Option<Duration> {
+        self.throttled
+            .filter(|throttled| throttled.retried)
+            .map(|_| self.waited)
+    }
+}
+
+/// A refusal by a budget.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Throttled {
+    /// The account that refused.
+    pub(super) owner: Owner,
+    /// When the account admits the next request.
+    pub(super) retry_after: Duration,
+    /// The account's balance, hundredths of a request unit.
+    pub(super) balance_hundredths: i64,
+    /// Whether the request was tried again in the server.
+    pub(super) retried: bool,
+}

@@ -1,0 +1,151 @@
+//! Restoring tables of a backup as new tables.
+
+use std::ops::Range;
+use std::path::Path;
+use std::sync::Arc;
+
+use futures::StreamExt;
+use futures::stream::FuturesUnordered;
+
+use super::plan::{Plan, What};
+use super::{BackupError, blocking};
+use crate::backup::{self, Reader, TableEntry};
+use crate::engine::catalog::Catalog;
+use crate::engine::write::clock::WriteClock;
+use crate::engine::{Error, storage_write};
+use crate::partition::backups::{Counts, changes};
+use crate::profile::Profile;
+use crate::schema::StorageId;
+
+/// Commits of a restore that are under way at once; each is about a block.
+const COMMITS_MAX: usize = 4;
+
+/// What was restored.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Restored {
+    /// Tables and materialized views.
+    pub tables: usize,
+    /// Rows, static ones too.
+    pub rows: u64,
+    /// The moment that they show, µs since 1970-01-01 UTC.
+    pub moment_micros: i64,
+    /// Things that a salvage could not read, which are missing.
+    pub lost: usize,
+}
+
+/// Opens a backup and compares all lengths and checksums.
+pub(crate) async fn verify(from: &Path) -> Result<Reader, BackupError> {
+    let directory = from.to_owned();
+    let reader = blocking(move || {
+        let reader = Reader::open(&directory)?;
+        reader.verify()?;
+        Ok(reader)
+    });
+    reader.await
+}
+
+/// Restores backups.
+#[derive(Clone, Copy)]
+pub(crate) struct Restorer<'a> {
+    pub(crate) catalog: &'a Arc<Catalog>,
+    pub(crate) clock: &'a WriteClock,
+    pub(crate) profile: Profile,
+}
+
+impl Restorer<'_> {
+    /// Restores tables of a backup as new ones. What is not complete is never seen, and a kill leaves nothing of it.
+    ///
+    /// # Errors
+    /// The backup does not hold what is asked for; a keyspace or table of the name is there; a store fails. Nothing is restored then.
+    pub(crate) async fn restore(self, reader: &Reader, what: &What) -> Result<Restored, BackupError> {
+        let manifest = reader.manifest();
+        if manifest.profile != self.profile.to_string() {
+            return Err(BackupError::Profile {
+                found: manifest.profile.clone(),
+            });
+        }
+        let plan = Plan::new(manifest, what)?;
+        // Whatever would be refused at the end is refused here.
+        let schema = Arc::clone(&self.catalog.load().schema);
+        plan.next(&schema, &(0..plan.numbers), &mut uuid::Uuid::nil)?;
+        // What is written from now on must stand above what the other server wrote.
+        self.clock.found_ballot(manifest.timestamp_max_micros);
+        let numbers = self.catalog.take_numbers(plan.numbers).await?;
+        let outcome = self.restore_as(reader, &plan, &numbers).await;
+        if outcome.is_err() && !self.catalog.is_unsure() {
+            self.catalog.give_up(numbers);
+        }
+        outcome
+    }
+
+    async fn restore_as(
+        self,
+        reader: &Reader,
+        plan: &Plan,
+        numbers: &Range<StorageId>,
+    ) -> Result<Restored, BackupError> {
+        let manifest = reader.manifest();
+        let mut restored = Restored {
+            moment_micros: manifest.moment_micros,
+            lost: manifest.lost.len(),
+            ..Restored::default()
+        };
+        for (place, id) in &plan.tables {
+            if let Some(table) = manifest.tables.get(*place) {
+                self.copy(reader, table, numbers.start + id).await?;
+                restored.tables += 1;
+                restored.rows += table.rows;
+            }
+        }
+        let (splits, plan, of) = (plan.splits(manifest, numbers.start), plan.clone(), numbers.clone());
+        let adopted = self.catalog.adopt(numbers.clone(), splits, move |before, new_id| {
+            plan.next(before, &of, new_id).map_err(|error| match error {
+                BackupError::Database(error) => error,
+                error => Error::Invalid(error.to_string()),
+            })
+        });
+        adopted.await?;
+        Ok(restored)
+    }
+
+    /// Writes what a backup has of a table into the main store under a number.
+    async fn copy(self, reader: &Reader, table: &TableEntry, id: StorageId) -> Result<(), BackupError> {
+        let store = self.catalog.main();
+        let failed = |error| storage_write(&error);
+        let (mut blocks, mut commits) = (reader.blocks(table), FuturesUnordered::new());
+        let mut counts = Counts::default();
+        loop {
+            let (block, back) = blocking(move || blocks.next_block().map(|block| (block, blocks))).await?;
+            blocks = back;
+            let Some(payload) = block else { break };
+            let batch = changes(&payload, id, &mut counts);
+            let batch = batch.ok_or_else(|| damaged(table, "an entry cannot be read"))?;
+            // What is merged must meet what it is merged with.
+            let in_work_max = if counts.late > 0 { 0 } else { COMMITS_MAX - 1 };
+            while commits.len() > in_work_max {
+                commits.next().await.transpose().map_err(failed)?;
+            }
+            commits.push(store.commit(batch));
+        }
+        while let Some(committed) = commits.next().await {
+            committed.map_err(failed)?;
+        }
+        let counted = Counts {
+            rows: table.rows,
+            deletions: table.deletions,
+            late: table.late,
+        };
+        if counts != counted {
+            return Err(damaged(table, "it has other entries than the manifest counts").into());
+        }
+        Ok(())
+    }
+}
+
+fn damaged(table: &TableEntry, what: &'static str) -> backup::Error {
+    let file = table.files.first().map(|file| file.name.clone()).unwrap_or_default();
+    backup::Error::Damaged {
+        path: file.into(),
+        what,
+    }
+}

@@ -1,0 +1,684 @@
+//! The catalog: what is defined, where its rows are, and what the server must remember of itself. Persisted in the store's
+//! catalog space, read by requests through one immutable [`Snapshot`].
+//!
+//! ```text
+//! k… y… t… v… f… a…   the schema's records (schema::record)
+//! !host_id            16 bytes, drawn at the first start
+//! !paging_key         16 bytes, the secret of paging states
+//! !next_storage_id    u32: no table has had this number or one above it
+//! !last_ballot        i64, µs: no conditional write was given a timestamp above it; of versions without time marks (write::clock)
+//! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
+//! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
+//! !index · u32        how far the index of this number is built (engine::index)
+//! !logical · u32 · i64  the size of a large logical partition (logical.rs)
+//! !next_store  !store · u32  !moved · …  the stores beside the main one (leftovers.rs)
+//! !batch · u64        a logged batch on its way to several stores (batch_log.rs)
+//! !partitions · u32   the physical partitions of the table of this number (partition::map); none: one that was never changed
+//! ```
+//! Changes are made one at a time under a lock, and are durable before anybody sees them. Rows of dropped and truncated tables
+//! are removed behind; a crash on the way leaves their `!garbage` record, and the next start goes on.
+//!
+//! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a snapshot in which
+//! one table has another list. Requests that began before go on with the list they have. Nothing can be lost, doubled or missing:
+//! - A row's key in the store is made of table number, token and keys; no partition's id is in it. Both lists lead it to the same
+//!   store (a merge of two stores' partitions is refused), so whoever writes by the old list writes where readers by the new one look.
+//!   A move to another store (lift.rs) is the one change of which that is not so.
+//! - Each list by itself covers the ring without gap or overlap, and a scan goes by one list from its first token to its last: it
+//!   passes each token once. All of a scan's parts in one store are read as of one moment of that store (read::source).
+//! - Locks are of logical partitions (stripes of table and token), whatever list led there.
+//! - A paging state names the last row's partition key and clustering key. The next page goes on behind them by the list of its own
+//!   time; no id, range or epoch of a list is in it.
+
+mod adopt;
+mod freeze;
+mod leftovers;
+mod lift;
+mod lists;
+mod open;
+mod publication;
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use imbl::OrdMap;
+use tokio::sync::Mutex;
+use uuid::Uuid;
+
+pub(in crate::engine) use self::freeze::Frozen;
+use self::leftovers::{Leftovers, garbage_key};
+use self::lists::{give_budgets, partitions_after, partitions_at_open};
+use self::open::{Found, schema_of};
+use self::publication::Publication;
+use crate::clock::Clock;
+use crate::command::{PartitionChange, SchemaContext, SchemaIntent, SchemaOutcome};
+use crate::consistency::WriteKind;
+use crate::engine::growth::{Growth, needed};
+use crate::engine::index::build::Build;
+use crate::engine::index::change::{Difference, renumbered};
+use crate::engine::index::{self, Indexes, Progress, Record};
+use crate::engine::logical::Recorded;
+use crate::engine::offers::Offers;
+use crate::engine::paging::PagingKey;
+use crate::engine::pending::{self, Pending};
+use crate::engine::write::clock::WriteClock;
+use crate::engine::{Error, FailureCause, storage_write};
+use crate::mutant::{self, Mutant};
+use crate::partition::store::{Batch, Derivations, Space, Store};
+use crate::partition::{Consistency, KeyBound, MapError, PhysicalPartitionId, Stores, TablePartitions};
+use crate::profile::Rules;
+use crate::schema::{Schema, StorageId, Table, record};
+use crate::tasks::Tasks;
+
+const HOST_ID: &[u8] = b"!host_id";
+const PAGING_KEY: &[u8] = b"!paging_key";
+const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
+const PARTITIONS: &[u8] = b"!partitions";
+
+/// Everything that requests read of the catalog, at one moment.
+#[derive(Debug)]
+pub(crate) struct Snapshot {
+    /// What is defined.
+    pub(crate) schema: Arc<Schema>,
+    /// Rises with every change, TRUNCATE included; a plan of another generation is made anew.
+    pub(crate) generation: u64,
+    /// What statements are judged by besides.
+    pub(crate) rules: Rules,
+    /// Shares its structure with the snapshot before, as the schema does.
+    partitions: Partitions,
+}
+
+/// The physical partitions of each table and view. In order, so that a simulation drops lists in one order.
+type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
+
+impl Snapshot {
+    /// The same without knowledge of where rows are.
+    pub(super) fn without_lists(&self) -> Self {
+        Self {
+            schema: Arc::clone(&self.schema),
+            generation: self.generation,
+            rules: self.rules,
+            partitions: Partitions::new(),
+        }
+    }
+
+    /// Where a table's rows are.
+    ///
+    /// # Errors
+    /// When the table is not there any more.
+    pub(crate) fn partitions(&self, table: &Table) -> Result<&Arc<TablePartitions>, Error> {
+        self.partitions
+            .get(&table.storage_id)
+            .ok_or_else(|| gone(&table.keyspace, &table.name))
+    }
+
+    /// The table or view of this number.
+    fn table(&self, id: StorageId) -> Option<&Arc<Table>> {
+        let keyspaces = self.schema.keyspaces.values();
+        let mut tables = keyspaces.flat_map(|keyspace| keyspace.all_tables());
+        tables.find(|table| table.storage_id == id)
+    }
+
+    /// Where the rows of the table of this number are, if there is one.
+    pub(crate) fn partitions_of(&self, table: StorageId) -> Option<&TablePartitions> {
+        self.partitions.get(&table).map(Arc::as_ref)
+    }
+}
+
+/// The catalog of one server.
+pub(crate) struct Catalog {
+    current: ArcSwap<Snapshot>,
+    changing: Mutex<Changing>,
+    stores: Stores,
+    clock: Clock,
+    data_centers: Vec<(String, usize)>,
+    rules: Rules,
+    /// This node's identity, the same over restarts.
+    pub(crate) host_id: Uuid,
+    /// The secret of paging states.
+    pub(crate) paging_key: PagingKey,
+    /// How far each index is.
+    pub(crate) indexes: Arc<Indexes>,
+    /// Whether a change failed that may have been done: what is in force may not be what the store holds.
+    is_unsure: AtomicBool,
+    /// Dates changes of the schema.
+    timestamps: WriteClock,
+    /// The large logical partitions that were there when the catalog was opened.
+    pub(crate) logical: Vec<Recorded>,
+    /// What tables may spend.
+    pub(crate) offers: Offers,
+    /// The tables that wait for physical partitions.
+    growth: Growth,
+    /// Logged batches of which a part may still be written.
+    pub(crate) pending: Arc<Pending>,
+    /// The number of the next record of the batch log: those before are done with, or were when the catalog was opened.
+    next_batch: AtomicU64,
+    /// Held by the move of a physical partition that is at work.
+    moving: Mutex<()>,
+    /// What is removed from stores in the background.
+    leftovers: Leftovers,
+    /// Runs what goes on in the background.
+    pub(crate) tasks: Tasks,
+    /// Adds the system tables that are not Cassandra's.
+    define: fn(&mut Schema),
+}
+
+impl std::fmt::Debug for Catalog {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Catalog").finish_non_exhaustive()
+    }
+}
+
+/// What only changes of the schema touch.
+struct Changing {
+    next_storage_id: StorageId,
+    random: fastrand::Rng,
+    clock_sequence: u16,
+    /// What is registered with the stores.
+    derivations: Derivations,
+    /// The stores beside the main one, as they are recorded.
+    stores: leftovers::Recorded,
+    /// A move that may have been recorded.
+    unsure_move: Option<lift::UnsureMove>,
+}
+
+fn partitions_key(id: StorageId) -> Vec<u8> {
+    [PARTITIONS, &id.to_be_bytes()].concat()
+}
+
+impl Catalog {
+    /// Takes an index into use, or begins or goes on with its build.
+    fn begin_index(
+        &self,
+        changing: &mut Changing,
+        partitions: &Partitions,
+        table: StorageId,
+        index: StorageId,
+        record: Record,
+    ) {
+        if record.is_complete {
+            self.indexes.add_complete(index);
+            return;
+        }
+        let progress = Arc::new(Progress::new(self.table_id(changing), record.rows_passed));
+        self.indexes.add_building(index, &progress);
+        let list = partitions.get(&table);
+        let stores = list.into_iter().flat_map(|list| list.stores());
+        let build = Build {
+            home: self.stores.clone(),
+            stores: stores.map(|(id, store)| (id, store.clone())).collect(),
+            indexes: Arc::clone(&self.indexes),
+            table,
+            index,
+            progress,
+            record,
+        };
+        build.start(&self.tasks);
+    }
+
+    /// What is in force now.
+    pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
+        self.current.load()
+    }
+
+    /// Makes a change of the schema: durable when it returns, and every later request sees it.
+    ///
+    /// # Errors
+    /// When the intent is refused or the store fails; nothing has changed then.
+    pub(crate) async fn change<I: SchemaIntent>(self: &Arc<Self>, intent: I) -> Result<SchemaOutcome, Error>
+    where
+        Error: From<I::Refusal>,
+    {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            let outcome = catalog.change_in_order(&intent).await?;
+            if let Some(of) = outcome
+                .partition_change
+                .as_ref()
+                .filter(|of| lift::moves(of.change).is_some())
+            {
+                let schema = Arc::clone(&catalog.load().schema);
+                let table = schema.table_or_view(&of.keyspace, &of.table);
+                let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?.storage_id;
+                Box::pin(catalog.move_partition(table, of.change)).await?;
+            }
+            Ok(outcome)
+        })
+        .await
+    }
+
+    async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, Error>
+    where
+        Error: From<I::Refusal>,
+    {
+        let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
+        let current = self.current.load_full();
+        let before = Arc::clone(&current.schema);
+        let context = SchemaContext {
+            now_micros: self.timestamps.next_micros(),
+            new_id: self.table_id(&mut changing),
+            storage_id: changing.next_storage_id,
+            data_centers: self.data_centers.clone(),
+            profile: self.rules.profile,
+        };
+        let outcome = intent.apply(&before, &context)?;
+        self.offers.check_metered(&outcome.schema)?;
+        Offers::check_floors(&before, &outcome.schema, |table| {
+            let list = current.partitions.get(&table.storage_id);
+            list.map_or(0, |list| list.bytes(table.storage_id).bytes)
+        })?;
+        self.growth.refuse_second(&before, &outcome.schema)?;
+        if let Some(of) = outcome
+            .partition_change
+            .as_ref()
+            .filter(|of| lift::moves(of.change).is_none())
+        {
+            let table = before.table_or_view(&of.keyspace, &of.table);
+            let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
+            self.put_partitions_in_force(table.storage_id, of.change).await?;
+        }
+        if outcome.change.is_none() {
+            return Ok(outcome);
+        }
+        let mut outcome = outcome;
+        let first = changing.next_storage_id;
+        changing.next_storage_id += u32::from(outcome.storage_id_used);
+        if let Some(schema) = renumbered(&before, &outcome.schema, &mut changing.next_storage_id) {
+            outcome.schema = schema;
+        }
+        let mut batch = Batch::new();
+        if changing.next_storage_id > first {
+            let next = changing.next_storage_id.to_be_bytes();
+            batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
+        }
+        let next = Arc::new(outcome.schema.clone());
+        self.put_in_force(&mut changing, &before, next, &outcome.dropped_storage, false, batch)
+            .await?;
+        Ok(outcome)
+    }
+
+    /// TRUNCATE: the table's rows get a new number in the store, those under the old one are removed behind.
+    ///
+    /// # Errors
+    /// When the table is gone or the store fails.
+    pub(crate) async fn truncate(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
+        to_the_end(
+            &self.tasks,
+            async move { catalog.truncate_in_order(&keyspace, &name).await },
+        )
+        .await
+    }
+
+    async fn truncate_in_order(&self, keyspace: &str, name: &str) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
+        let before = Arc::clone(&self.current.load().schema);
+        let table = before
+            .table_or_view(keyspace, name)
+            .ok_or_else(|| gone(keyspace, name))?;
+        let old: Vec<StorageId> = table.storage_ids().collect();
+        let id = changing.next_storage_id;
+        changing.next_storage_id += u32::try_from(old.len()).unwrap_or(u32::MAX);
+        let next = before.with_storage_id(keyspace, name, id);
+        let next = Arc::new(next.ok_or_else(|| gone(keyspace, name))?);
+        let mut batch = Batch::new();
+        let next_id = changing.next_storage_id.to_be_bytes();
+        batch.put(
+            Space::Catalog,
+            NEXT_STORAGE_ID.to_vec(),
+            Bytes::copy_from_slice(&next_id),
+        );
+        self.put_in_force(&mut changing, &before, next, &old, true, batch).await
+    }
+
+    /// Splits, merges or moves physical partitions of the table of this number: durable when it returns, and every later request goes by it.
+    ///
+    /// # Errors
+    /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
+    pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            if lift::moves(change).is_some() {
+                return Box::pin(catalog.move_partition(table, change)).await;
+            }
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await?;
+            catalog.put_partitions_in_force(table, change).await
+        })
+        .await
+    }
+
+    /// Gives the tables that have waited for it the physical partitions that their throughput asks for; how many tables.
+    ///
+    /// # Errors
+    /// When the store fails; tables that did not get theirs begin to wait again.
+    pub(crate) async fn grow_due(self: &Arc<Self>) -> Result<usize, Error> {
+        let due = self.growth.take_due(self.clock.monotonic());
+        let count = due.len();
+        for id in due {
+            let catalog = Arc::clone(self);
+            let grown = to_the_end(&self.tasks, async move { catalog.grow_in_order(id).await }).await;
+            if let Err(error) = grown {
+                self.growth.begin(id, self.clock.monotonic());
+                return Err(error);
+            }
+        }
+        Ok(count)
+    }
+
+    async fn grow_in_order(&self, id: Uuid) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
+        let current = self.current.load_full();
+        let mut keyspaces = current.schema.keyspaces.values();
+        let found = keyspaces.find_map(|keyspace| {
+            let mut tables = keyspace.all_tables();
+            Some((keyspace, tables.find(|table| table.id == id)?))
+        });
+        // Dropped meanwhile, or made smaller.
+        let Some((keyspace, table)) = found else { return Ok(()) };
+        let count = needed(keyspace, table);
+        if current.partitions(table)?.all().len() >= count {
+            return Ok(());
+        }
+        self.put_list_in_force(table.storage_id, |list| list.grown_to(count))
+            .await
+    }
+
+    /// [`Catalog::repartition`] of somebody who may change the catalog.
+    async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        if lift::moves(change).is_some() {
+            return Err(Error::Invalid("a move is no change of a list alone".to_owned()));
+        }
+        let next = |before: &TablePartitions| match change {
+            PartitionChange::Split { at } => before.split(&KeyBound::at_token(at)),
+            PartitionChange::Merge { left, right } => {
+                before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
+            }
+            PartitionChange::Lift { .. } | PartitionChange::Lower { .. } => Ok(before.clone()),
+        };
+        self.put_list_in_force(table, next).await
+    }
+
+    /// Another list of physical partitions, made from the one in force. The generation stays: plans know nothing of partitions.
+    async fn put_list_in_force(
+        &self,
+        table: StorageId,
+        next: impl FnOnce(&TablePartitions) -> Result<TablePartitions, MapError>,
+    ) -> Result<(), Error> {
+        let current = self.current.load_full();
+        let before = current.partitions.get(&table);
+        let before = before.ok_or(Error::TableGone)?;
+        let next = next(before)?;
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, partitions_key(table), next.encode());
+        if mutant::is_on(Mutant::ChangeNotPersisted) {
+            self.show_list(&current, table, next);
+            return Ok(());
+        }
+        let publication = self.commit_change(&[], batch).await?;
+        self.show_list(&current, table, next);
+        publication.end();
+        Ok(())
+    }
+
+    /// Lets everybody see a table's next list, which is recorded.
+    fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) {
+        let mut keyspaces = current.schema.keyspaces.values();
+        let of = keyspaces.find_map(|keyspace| {
+            let mut tables = keyspace.all_tables();
+            Some((keyspace, tables.find(|known| known.storage_id == table)?))
+        });
+        let next = of
+            .and_then(|(keyspace, table)| self.offers.fit(keyspace, table, &next))
+            .unwrap_or(next);
+        let mut partitions = current.partitions.clone();
+        partitions.insert(table, Arc::new(next));
+        self.current.store(Arc::new(Snapshot {
+            schema: Arc::clone(&current.schema),
+            generation: current.generation,
+            rules: self.rules,
+            partitions,
+        }));
+    }
+
+    /// Makes a change durable that follows from what other stores hold. Where that fails it is in doubt whether it was done, and so it is
+    /// until the change is published.
+    async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
+        let publication = Publication::begin(&self.is_unsure);
+        let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
+        // Numbers that it gives are used in other stores, which must not know them longer than this one does.
+        if recorded.is_ok() && !self.stores.is_one() {
+            recorded = self.stores.make_durable(self.stores.main()).await;
+        }
+        match recorded {
+            Ok(()) => {
+                mutant::panic_if_asked();
+                Ok(publication)
+            }
+            Err(error) => {
+                if mutant::is_on(Mutant::ForgetUnsureChange) {
+                    publication.end();
+                }
+                Err(storage_write(&error))
+            }
+        }
+    }
+
+    /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
+    pub(crate) fn is_unsure(&self) -> bool {
+        self.is_unsure.load(Ordering::Acquire)
+    }
+
+    /// Refuses a write where nobody knows which catalog it is to go by.
+    ///
+    /// # Errors
+    /// [`Error::WriteFailure`] as long as that is so.
+    pub(crate) fn refuse_unsure(&self, consistency: Consistency) -> Result<(), Error> {
+        if !self.is_unsure() {
+            return Ok(());
+        }
+        Err(Error::WriteFailure {
+            consistency,
+            write_kind: WriteKind::Simple,
+            cause: FailureCause::CatalogInDoubt,
+        })
+    }
+
+    /// The store that it is kept in, and those beside it.
+    pub(crate) const fn stores(&self) -> &Stores {
+        &self.stores
+    }
+
+    /// The store that it is kept in.
+    pub(crate) fn main(&self) -> &Store {
+        self.stores.main()
+    }
+
+    /// The key of a new record of the batch log.
+    pub(crate) fn new_batch(&self) -> Vec<u8> {
+        pending::key(self.next_batch.fetch_add(1, Ordering::Relaxed))
+    }
+
+    /// Finds out what became of a change that failed, as soon as the store takes writes again.
+    ///
+    /// # Errors
+    /// When it still does not.
+    pub(crate) async fn find_out(self: &Arc<Self>) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await
+        })
+        .await
+    }
+
+    /// [`Catalog::find_out`] of somebody who may change the catalog; costs nothing where all is sure.
+    async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
+        if !self.is_unsure() {
+            return Ok(());
+        }
+        // Behind this, whatever was handed to the store before has been done or never will be.
+        commit(self.stores.main(), Batch::new()).await?;
+        let durable = self.stores.make_durable(self.stores.main()).await;
+        durable.map_err(|error| Error::Server(error.to_string()))?;
+        let mut found = Found::read(self.stores.main()).await?;
+        let schema = schema_of(found.records, self.rules, self.define)?;
+        let mut partitions = partitions_at_open(&schema, &found.partitions, &self.stores)?;
+        changing.next_storage_id = changing
+            .next_storage_id
+            .max(found.next_storage_id.unwrap_or_default())
+            .max(schema.storage_id_max().saturating_add(1));
+        let current = self.current.load_full();
+        for (id, list) in &current.partitions {
+            // What did not change keeps its accounts.
+            if let Some(read) = partitions.get(id) {
+                let next = if read.epoch() == list.epoch() {
+                    Arc::clone(list)
+                } else {
+                    Arc::new(read.after(list))
+                };
+                partitions.insert(*id, next);
+            }
+        }
+        give_budgets(&self.offers, None, &schema, &mut partitions);
+        let difference = Difference::between(&current.schema, &schema);
+        let (meanwhile, then) = difference.derivations(&changing.derivations);
+        self.stores.set_derivations(meanwhile);
+        for (index, table) in difference.come() {
+            let record = found.indexes.remove(&index).unwrap_or_default();
+            self.begin_index(changing, &partitions, table, index, record);
+        }
+        self.current.store(Arc::new(Snapshot {
+            schema: Arc::new(schema),
+            generation: current.generation + 1,
+            rules: self.rules,
+            partitions,
+        }));
+        for index in difference.gone() {
+            self.indexes.remove(index);
+        }
+        self.stores.set_derivations(then.clone());
+        changing.derivations = then;
+        for id in found.garbage {
+            self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
+        }
+        self.settle_move(changing);
+        self.is_unsure.store(false, Ordering::Release);
+        Ok(())
+    }
+
+    /// Makes the next schema durable and lets everybody see it. `is_emptied`: tables that have other numbers have no rows, so that new
+    /// indexes are complete.
+    async fn put_in_force(
+        &self,
+        changing: &mut Changing,
+        before: &Schema,
+        next: Arc<Schema>,
+        garbage: &[StorageId],
+        is_emptied: bool,
+        mut batch: Batch,
+    ) -> Result<(), Error> {
+        for change in record::changes(before, &next) {
+            match change.value {
+                Some(value) => batch.put(Space::Catalog, change.key, value),
+                None => batch.delete(Space::Catalog, change.key),
+            }
+        }
+        let difference = Difference::between(before, &next);
+        let (come, gone) = (difference.come(), difference.gone());
+        let garbage: BTreeSet<StorageId> = garbage.iter().chain(&gone).copied().collect();
+        for id in &garbage {
+            batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
+        }
+        let begun = if is_emptied {
+            Record::complete()
+        } else {
+            Record::default()
+        };
+        for (index, _) in &come {
+            batch.put(Space::Catalog, index::record_key(*index), begun.encode());
+        }
+        for index in &gone {
+            batch.delete(Space::Catalog, index::record_key(*index));
+        }
+        let current = self.current.load_full();
+        let mut later = (!self.growth.is_at_once()).then(Vec::new);
+        let mut partitions = partitions_after(&current, &next, self.stores.main(), &mut batch, &mut later)?;
+        let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
+        let publication = self.commit_change(&[], batch).await?;
+        for table in later.into_iter().flatten() {
+            self.growth.begin(table, self.clock.monotonic());
+        }
+        give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
+        // What is kept with the rows covers both schemas as long as somebody may go by either.
+        let (meanwhile, then) = difference.derivations(&changing.derivations);
+        if !difference.is_empty() {
+            self.stores.set_derivations(meanwhile);
+        }
+        for (index, table) in come {
+            self.begin_index(changing, &partitions, table, index, begun.clone());
+        }
+        self.current.store(Arc::new(Snapshot {
+            schema: next,
+            generation: current.generation + 1,
+            rules: self.rules,
+            partitions,
+        }));
+        for index in gone {
+            self.indexes.remove(index);
+        }
+        if !difference.is_empty() {
+            self.stores.set_derivations(then.clone());
+            changing.derivations = then;
+        }
+        publication.end();
+        for id in garbage {
+            self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
+        }
+        for (store, lists) in left {
+            changing.stores.in_use.remove(&store);
+            self.leftovers.remove_store(store, lists);
+        }
+        Ok(())
+    }
+
+    /// A version 1 uuid, as Cassandra's table ids are.
+    fn table_id(&self, changing: &mut Changing) -> Uuid {
+        changing.clock_sequence = changing.clock_sequence.wrapping_add(1);
+        let node = changing.random.u64(..).to_be_bytes();
+        let micros = self.clock.wall_micros();
+        let seconds = u64::try_from(micros.div_euclid(1_000_000)).unwrap_or(0);
+        let nanos = u32::try_from(micros.rem_euclid(1_000_000) * 1000).unwrap_or(0);
+        let timestamp = uuid::Timestamp::from_unix_time(seconds, nanos, u128::from(changing.clock_sequence), 14);
+        let node: [u8; 6] = node.first_chunk().copied().unwrap_or_default();
+        Uuid::new_v1(timestamp, &node)
+    }
+}
+
+/// Carries out a change of the catalog to its end, also when whoever asked for it goes away: between the record and the snapshot in
+/// force nobody may stop, or what is written meanwhile goes where the next start does not look.
+async fn to_the_end<T: Send + 'static>(
+    tasks: &Tasks,
+    change: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    if mutant::is_on(Mutant::ChangeStopsAtCancel) {
+        return change.await;
+    }
+    let outcome = tasks.carry("change of the catalog", change).await;
+    outcome.unwrap_or_else(|error| Err(Error::Server(error.to_string())))
+}
+
+async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
+    let committed = store.commit(batch).await;
+    committed.map(|_| ()).map_err(|error| storage_write(&error))
+}
+
+fn gone(keyspace: &str, table: &str) -> Error {
+    Error::Invalid(format!("table {keyspace}.{table} does not exist"))
+}

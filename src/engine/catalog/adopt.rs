@@ -1,0 +1,89 @@
+//! Tables whose rows were written before the tables were there: a restore.
+//!
+//! ```text
+//! numbers taken, each with its !garbage record, durable ─► rows written under them ─► one commit: the schema, and the records go
+//! ```
+//! Until that commit the rows belong to no table, and the next start removes them: an interrupted restore leaves nothing.
+
+use std::ops::Range;
+use std::sync::Arc;
+
+use uuid::Uuid;
+
+use super::leftovers::{numbers_kept, numbers_taken};
+use super::{Catalog, commit, to_the_end};
+use crate::engine::Error;
+use crate::partition::{KeyBound, StoreId, TablePartitions};
+use crate::schema::{Schema, StorageId};
+
+impl Catalog {
+    /// Takes numbers in the stores for tables and indexes to come. What is written under them is removed by the next start, unless
+    /// [`Catalog::adopt`] gives them to tables.
+    ///
+    /// # Errors
+    /// A store fails.
+    pub(in crate::engine) async fn take_numbers(self: &Arc<Self>, count: u32) -> Result<Range<StorageId>, Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await?;
+            let first = changing.next_storage_id;
+            let next = first
+                .checked_add(count)
+                .ok_or_else(|| Error::Server("there are no numbers left for tables".to_owned()))?;
+            changing.next_storage_id = next;
+            commit(catalog.main(), numbers_taken(&(first..next))).await?;
+            let durable = catalog.stores.make_durable(catalog.main()).await;
+            durable.map_err(|error| Error::Server(error.to_string()))?;
+            Ok(first..next)
+        })
+        .await
+    }
+
+    /// Lets tables be seen whose rows lie in the main store under numbers that were taken. `next` makes the schema of the one in force;
+    /// `splits` are the tokens at which the physical partitions of a table begin, but for the first.
+    ///
+    /// # Errors
+    /// What `next` gives; a store fails. Then there are no such tables.
+    pub(in crate::engine) async fn adopt(
+        self: &Arc<Self>,
+        numbers: Range<StorageId>,
+        splits: Vec<(StorageId, Vec<i64>)>,
+        next: impl FnOnce(&Schema, &mut dyn FnMut() -> Uuid) -> Result<Schema, Error> + Send + 'static,
+    ) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await?;
+            let before = Arc::clone(&catalog.current.load().schema);
+            let next = next(&before, &mut || catalog.table_id(&mut changing))?;
+            catalog.offers.check_metered(&next)?;
+            let batch = numbers_kept(numbers);
+            catalog
+                .put_in_force(&mut changing, &before, Arc::new(next), &[], false, batch)
+                .await?;
+            for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {
+                let main = catalog.main().clone();
+                catalog
+                    .put_list_in_force(table, move |_| {
+                        let mut list = TablePartitions::whole(StoreId::MAIN, main);
+                        for at in splits {
+                            list = list.split(&KeyBound::at_token(at))?;
+                        }
+                        Ok(list)
+                    })
+                    .await?;
+            }
+            let durable = catalog.stores.make_durable(catalog.main()).await;
+            durable.map_err(|error| Error::Server(error.to_string()))
+        })
+        .await
+    }
+
+    /// Removes what was written under numbers that were taken.
+    pub(in crate::engine) fn give_up(&self, numbers: Range<StorageId>) {
+        for id in numbers {
+            self.leftovers.remove_number(id, None);
+        }
+    }
+}

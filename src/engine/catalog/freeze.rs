@@ -1,0 +1,89 @@
+//! One moment of all stores, for a backup.
+//!
+//! ```text
+//! changes of the catalog wait ─ all gates held ─ an empty commit to each store ─ a snapshot of each ─ all go on
+//! ```
+//! Who writes rows is inside a gate until every store has its part, so with all gates held no logged batch is half written, but for those
+//! that failed and wait to be written again: their records are in the main store's snapshot (batch_log.rs). The empty commit stands behind
+//! whatever was handed to a store by requests that have gone away.
+//!
+//! What is frozen keeps the partition maps in force at that moment, and with them everything where it lies: rows that are moved, and
+//! tables that are dropped, are removed when no one goes by an older map any more (leftovers.rs).
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use super::leftovers::PAUSE;
+use super::{Catalog, Snapshot};
+use crate::engine::{Error, storage_write};
+use crate::mutant::{self, Mutant};
+use crate::partition::WriteGate;
+use crate::partition::backups::Moments;
+
+/// How long writes may wait at a time for those that are inside a gate.
+const HOLD_WITHIN: Duration = Duration::from_secs(2);
+
+/// How often all gates are held at most. Between two times all writes go on: a store may be slow for a while.
+const HOLDS_MAX: usize = 15;
+
+/// Everything at one moment.
+pub(in crate::engine) struct Frozen {
+    /// What is defined, and where rows are.
+    pub(in crate::engine) catalog: Arc<Snapshot>,
+    /// What each store holds.
+    pub(in crate::engine) moments: Moments,
+    /// The moment by the wall clock, µs since 1970-01-01 UTC.
+    pub(in crate::engine) moment_micros: i64,
+    /// A timestamp above all that were given before, µs.
+    pub(in crate::engine) timestamp_micros: i64,
+    /// How long writes waited.
+    pub(in crate::engine) held: Duration,
+}
+
+impl Catalog {
+    /// Takes a snapshot of each store, all at one moment. Writes wait meanwhile, reads do not.
+    ///
+    /// # Errors
+    /// A store fails, a change of the schema is in doubt, or a write does not end in time; nothing waits then.
+    pub(in crate::engine) async fn freeze(&self) -> Result<Frozen, Error> {
+        for _ in 0..HOLDS_MAX {
+            if let Some(frozen) = self.try_to_freeze().await? {
+                return Ok(frozen);
+            }
+            tracing::warn!("a backup waits: writes that had begun did not end in time, so the others go on first");
+            self.main().pause(PAUSE).await;
+        }
+        Err(Error::Server(format!(
+            "writes that had begun did not end within {} s, {HOLDS_MAX} times, so there is no backup: look at the disk, and try again",
+            HOLD_WITHIN.as_secs()
+        )))
+    }
+
+    /// `None`: a write did not end in time.
+    async fn try_to_freeze(&self) -> Result<Option<Frozen>, Error> {
+        let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
+        let catalog = self.current.load_full();
+        let lists: Vec<_> = catalog.partitions.values().cloned().collect();
+        let began = self.clock.monotonic();
+        let gates = lists
+            .iter()
+            .flat_map(|list| list.all())
+            .map(|partition| &partition.gate)
+            .filter(|_| !mutant::is_on(Mutant::SnapshotWithoutGates));
+        let Ok(hold) = tokio::time::timeout(HOLD_WITHIN, WriteGate::hold_all(gates)).await else {
+            return Ok(None);
+        };
+        let moments = Moments::take(self.main(), lists.iter().map(AsRef::as_ref)).await;
+        let moments = moments.map_err(|error| storage_write(&error))?;
+        let frozen = Frozen {
+            moments,
+            moment_micros: self.clock.wall_micros(),
+            timestamp_micros: self.timestamps.next_micros(),
+            held: self.clock.monotonic().saturating_sub(began),
+            catalog,
+        };
+        drop(hold);
+        Ok(Some(frozen))
+    }
+}

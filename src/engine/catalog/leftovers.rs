@@ -1,0 +1,587 @@
+//! What lies in stores without belonging there: found, removed, and kept from coming back.
+//!
+//! The partition map says which ranges of which tables a store holds. What lies in a store outside these ranges is garbage, whatever left
+//! it there: a move to another store, a move that failed, or a move that a kill ended. It is removed in three places:
+//! - after a move, in the store that the partition left ([`Leftovers::remove_moved`], with a record);
+//! - after a move that failed, in the store that it copied to (the same, without a record);
+//! - at start, wherever a range that the map gives to another store has a key ([`outside`]): two seeks for each range.
+//!
+//! A range is also emptied before rows are copied into it ([`empty`]). So nothing of an older copy mixes with a newer one, even if all of
+//! the above was missed.
+//!
+//! A whole store, and the rows of a dropped table, go only after the record in the main store that gives them up is durable, and after
+//! the last request that goes by an older partition map has ended.
+//!
+//! ```text
+//! !garbage · u32         the rows, or index entries, of this number belong to no table any more and are being removed
+//! !next_store            u32: no store has had this number or one above it
+//! !store · u32           1 being made, 2 in use, 3 being removed; any other value is refused
+//! !moved · table u32 · store u32 · lower i64 · upper i64     rows of the table with these tokens may lie in the store, and are elsewhere
+//!   … · key length u32 · partition key · ( 0 | 1 · token i64 · partition key )     the same from a key of the token `lower` on, to the
+//!                        end of the ring (0) or before a key (1); written only where a bound lies inside a token
+//! ```
+
+use std::collections::BTreeSet;
+use std::ops::{Bound, ControlFlow, Range};
+use std::sync::Arc;
+use std::time::Duration;
+
+use bytes::Bytes;
+use imbl::OrdMap;
+use tokio::sync::watch;
+
+use super::NEXT_STORAGE_ID;
+use crate::engine::{Error, storage_read, storage_write};
+use crate::mutant::{self, Mutant};
+use crate::partition::hosted::range_of;
+use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
+use crate::partition::{KeyBound, KeySpan, StoreId, Stores, TablePartitions};
+use crate::schema::StorageId;
+use crate::tasks::Tasks;
+use crate::token::Token;
+
+pub(super) const GARBAGE: &[u8] = b"!garbage";
+pub(super) const NEXT_STORE: &[u8] = b"!next_store";
+pub(super) const STORE: &[u8] = b"!store";
+pub(super) const MOVED: &[u8] = b"!moved";
+
+pub(super) const BEING_MADE: u8 = 1;
+pub(super) const IN_USE: u8 = 2;
+pub(super) const BEING_REMOVED: u8 = 3;
+
+/// Bytes of one commit of a copy, and of one step of a removal: writers to the same store wait for it.
+pub(super) const STEP_BYTES: usize = 256 << 10;
+
+/// Keys of one step of a removal.
+const STEP_KEYS: usize = 1024;
+
+/// Pause before something that failed is tried again.
+pub(super) const PAUSE: Duration = Duration::from_millis(500);
+
+/// The physical partitions of each table.
+type Lists = OrdMap<StorageId, Arc<TablePartitions>>;
+
+/// Rows that may lie in a store and are elsewhere.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Moved {
+    pub(super) table: StorageId,
+    pub(super) store: StoreId,
+    pub(super) span: KeySpan,
+}
+
+/// Where a bound of a span stands in the key of a `!moved` record that needs more than tokens.
+const END_OF_RING: u8 = 0;
+const AT_KEY: u8 = 1;
+
+impl Moved {
+    pub(super) fn key(&self) -> Vec<u8> {
+        let mut key = MOVED.to_vec();
+        key.extend_from_slice(&self.table.to_be_bytes());
+        key.extend_from_slice(&self.store.0.to_be_bytes());
+        let (start, end) = (self.span.start(), self.span.end());
+        key.extend_from_slice(&self.span.lower().to_be_bytes());
+        key.extend_from_slice(&self.span.upper().to_be_bytes());
+        if start.is_between_tokens() && end.is_none_or(KeyBound::is_between_tokens) {
+            return key;
+        }
+        // A partition key is shorter than a key of the store.
+        let length = u32::try_from(start.partition_key().len()).unwrap_or(u32::MAX);
+        key.extend_from_slice(&length.to_be_bytes());
+        key.extend_from_slice(start.partition_key());
+        match end {
+            None => key.push(END_OF_RING),
+            Some(end) => {
+                key.push(AT_KEY);
+                key.extend_from_slice(&end.token().to_be_bytes());
+                key.extend_from_slice(end.partition_key());
+            }
+        }
+        key
+    }
+
+    /// Reads what follows [`MOVED`] in a key.
+    pub(super) fn decode(place: &[u8]) -> Option<Self> {
+        let (table, rest) = place.split_first_chunk::<4>()?;
+        let (store, rest) = rest.split_first_chunk::<4>()?;
+        let (lower, rest) = rest.split_first_chunk::<8>()?;
+        let (upper, rest) = rest.split_first_chunk::<8>()?;
+        let lower = i64::from_be_bytes(*lower);
+        let span = if rest.is_empty() {
+            KeySpan::of_tokens(lower, i64::from_be_bytes(*upper))?
+        } else {
+            let (length, rest) = rest.split_first_chunk::<4>()?;
+            let (partition_key, rest) = rest.split_at_checked(usize::try_from(u32::from_be_bytes(*length)).ok()?)?;
+            let start = KeyBound::at_key(Token::bound(lower), partition_key);
+            let end = match rest.split_first()? {
+                (&END_OF_RING, []) => None,
+                (&AT_KEY, rest) => {
+                    let (token, partition_key) = rest.split_first_chunk::<8>()?;
+                    Some(KeyBound::at_key(
+                        Token::bound(i64::from_be_bytes(*token)),
+                        partition_key,
+                    ))
+                }
+                _ => return None,
+            };
+            KeySpan::new(start, end)?
+        };
+        Some(Self {
+            table: u32::from_be_bytes(*table),
+            store: StoreId(u32::from_be_bytes(*store)),
+            span,
+        })
+    }
+
+    fn reaches_into(&self, other: &Self) -> bool {
+        self.table == other.table && self.store == other.store && self.span.overlaps(&other.span)
+    }
+
+    /// The keys of its rows.
+    fn range(&self) -> KeyRange {
+        range_of(self.table, &self.span)
+    }
+}
+
+pub(super) fn garbage_key(id: StorageId) -> Vec<u8> {
+    [GARBAGE, &id.to_be_bytes()].concat()
+}
+
+/// What takes these numbers before anything is written under them: no table has one, and the next start removes what is there.
+pub(super) fn numbers_taken(ids: &Range<StorageId>) -> Batch {
+    let mut batch = Batch::new();
+    let next = ids.end.to_be_bytes();
+    batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
+    for id in ids.clone() {
+        batch.put(Space::Catalog, garbage_key(id), Bytes::new());
+    }
+    batch
+}
+
+/// What lets tables keep what was written under these numbers.
+pub(super) fn numbers_kept(ids: Range<StorageId>) -> Batch {
+    let mut batch = Batch::new();
+    for id in ids {
+        batch.delete(Space::Catalog, garbage_key(id));
+    }
+    batch
+}
+
+pub(super) fn store_key(id: StoreId) -> Vec<u8> {
+    [STORE, &id.0.to_be_bytes()].concat()
+}
+
+pub(super) fn record_store(batch: &mut Batch, id: StoreId, state: u8) {
+    batch.put(Space::Catalog, store_key(id), Bytes::copy_from_slice(&[state]));
+}
+
+/// The stores that the catalog of the main one records.
+#[derive(Debug, Default)]
+pub(super) struct Recorded {
+    pub(super) next: u32,
+    pub(super) in_use: BTreeSet<StoreId>,
+}
+
+impl Recorded {
+    /// Refuses a catalog in which a store is in use and no table has a physical partition there: the record of a table's physical
+    /// partitions is missing, and without it the table would be served from the main store, where its rows are not.
+    ///
+    /// # Errors
+    /// [`Error::Server`], which names the store.
+    pub(super) fn check_named(&self, partitions: &Lists) -> Result<(), Error> {
+        let lists = partitions.values();
+        let named: BTreeSet<StoreId> = lists
+            .flat_map(|list| list.stores().map(|(id, _)| id).collect::<Vec<_>>())
+            .collect();
+        match self.in_use.difference(&named).next() {
+            None => Ok(()),
+            Some(store) => damaged(format!(
+                "store {} is in use, and no table's physical partitions lie there: the record of a table's physical partitions \
+                 (!partitions) is missing. Restore the main store from a backup",
+                store.0
+            )),
+        }
+    }
+}
+
+fn damaged<T>(what: String) -> Result<T, Error> {
+    Err(Error::Server(format!("the catalog is damaged: {what}")))
+}
+
+/// Reads the records of stores: what is known of each, in order.
+async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
+    let at = main.snapshot();
+    let next = main.get(Space::Catalog, NEXT_STORE, &at).await;
+    let next = match next.map_err(|error| storage_read(&error))? {
+        None => 1,
+        Some(next) => match next.as_ref().try_into() {
+            Ok(next) => u32::from_be_bytes(next),
+            Err(_) => return damaged("the record !next_store is no number".to_owned()),
+        },
+    };
+    let (mut states, mut wrong) = (Vec::new(), None);
+    let range = KeyRange::prefix(STORE);
+    let scanned = main.scan(Space::Catalog, &range, Order::Forward, &at, |key, value| {
+        let id = key.strip_prefix(STORE).and_then(|id| id.try_into().ok());
+        let id = id.map(|id| StoreId(u32::from_be_bytes(id)));
+        match (id, value) {
+            (Some(id), [state @ (BEING_MADE | IN_USE | BEING_REMOVED)]) => states.push((id, *state)),
+            (id, value) => wrong = wrong.take().or_else(|| Some((id, value.to_vec()))),
+        }
+        ControlFlow::Continue(())
+    });
+    scanned.await.map_err(|error| storage_read(&error))?;
+    match wrong {
+        None => Ok((next, states)),
+        Some((id, value)) => damaged(format!(
+            "store {} is in state {value:02x?}, which this version does not know; nothing of it was changed. Start the version that \
+             wrote it, or a newer one",
+            id.map_or_else(|| "of no number".to_owned(), |id| id.0.to_string())
+        )),
+    }
+}
+
+/// Opens the stores beside the main one that are in use; those that were being made or removed are due to be removed
+/// ([`remove_unfinished`]).
+///
+/// # Errors
+/// When a store cannot be opened; when the state of one is unknown.
+pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreId>), Error> {
+    let (next, states) = states(stores.main()).await?;
+    let mut recorded = Recorded {
+        next,
+        in_use: BTreeSet::new(),
+    };
+    let mut unfinished = Vec::new();
+    for (id, state) in states {
+        if state == IN_USE {
+            let opened = stores.open_beside(id, false).await;
+            opened.map_err(|error| Error::Server(error.to_string()))?;
+            recorded.in_use.insert(id);
+        } else {
+            unfinished.push(id);
+        }
+    }
+    Ok((recorded, unfinished))
+}
+
+/// Removes stores that were being made or removed, then their records.
+///
+/// # Errors
+/// When one cannot be removed.
+pub(super) async fn remove_unfinished(stores: &Stores, unfinished: Vec<StoreId>) -> Result<(), Error> {
+    let failed = |error: store::Error| Error::Server(error.to_string());
+    for id in unfinished {
+        stores.remove(id).await.map_err(failed)?;
+        let mut batch = Batch::new();
+        batch.delete(Space::Catalog, store_key(id));
+        stores.main().commit(batch).await.map_err(failed)?;
+    }
+    Ok(())
+}
+
+/// What is removed in the background. The work ends with this.
+pub(super) struct Leftovers {
+    stores: Stores,
+    /// What lies in stores from which it was moved.
+    ranges: Arc<watch::Sender<Vec<Moved>>>,
+    /// Lives as long as this.
+    alive: Arc<()>,
+    tasks: Tasks,
+}
+
+/// Waits until no request goes by these partition maps any more. False: the stop came first, and the next start goes on.
+async fn all_left(tasks: &Tasks, maps: impl IntoIterator<Item = Arc<TablePartitions>>) -> bool {
+    for map in maps {
+        if tasks.unless_stopped(TablePartitions::when_left(map)).await.is_none() {
+            return false;
+        }
+    }
+    true
+}
+
+impl Leftovers {
+    pub(super) fn new(stores: Stores, tasks: Tasks) -> Self {
+        Self {
+            stores,
+            tasks,
+            ranges: Arc::default(),
+            alive: Arc::default(),
+        }
+    }
+
+    /// Removes what lies in a range of a store that was moved from it, when no request goes by these lists any more; then its record.
+    pub(super) fn remove_moved(&self, moved: Moved, old: Vec<Arc<TablePartitions>>) {
+        self.ranges.send_modify(|leftovers| {
+            if !leftovers.contains(&moved) {
+                leftovers.push(moved.clone());
+            }
+        });
+        let (stores, leftovers) = (self.stores.clone(), Arc::clone(&self.ranges));
+        let (alive, tasks) = (Arc::downgrade(&self.alive), self.tasks.clone());
+        self.tasks.spawn("removal of moved rows", async move {
+            if !all_left(&tasks, old).await {
+                return;
+            }
+            loop {
+                match empty_moved(&stores, &moved).await {
+                    Ok(()) => break,
+                    Err(store::Error::Closed) => return,
+                    Err(_) if alive.strong_count() == 0 => return,
+                    Err(error) => {
+                        tracing::warn!(store = moved.store.0, %error, "rows that were moved stay for a while");
+                        if tasks.unless_stopped(stores.main().pause(PAUSE)).await.is_none() {
+                            return;
+                        }
+                    }
+                }
+            }
+            leftovers.send_modify(|leftovers| {
+                leftovers.retain(|other| *other != moved);
+            });
+        });
+    }
+
+    /// Removes what a move that failed may have copied to its target.
+    pub(super) fn remove_copied(&self, copied: Moved) {
+        if copied.store != StoreId::MAIN {
+            self.remove_store(copied.store, Vec::new());
+        } else if !mutant::is_on(Mutant::TargetNotEmptied) {
+            self.remove_moved(copied, Vec::new());
+        }
+    }
+
+    /// Waits until nothing lies in a range of a store that was moved from it.
+    pub(super) async fn until_removed(&self, range: &Moved) -> Result<(), Error> {
+        let mut leftovers = self.ranges.subscribe();
+        let free = leftovers.wait_for(|leftovers| !leftovers.iter().any(|moved| moved.reaches_into(range)));
+        free.await.map(drop).map_err(|error| Error::Server(error.to_string()))
+    }
+
+    /// Removes a store that no list in force names, when no request goes by these lists any more; then its record. The record that gives
+    /// the store up is durable before.
+    pub(super) fn remove_store(&self, id: StoreId, old: Vec<Arc<TablePartitions>>) {
+        let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
+        self.tasks.spawn("removal of a store", async move {
+            if !all_left(&tasks, old).await {
+                return;
+            }
+            let removed = match stores.make_durable(stores.main()).await {
+                Ok(()) => stores.remove(id).await,
+                failed => failed,
+            };
+            if let Err(error) = removed {
+                tracing::warn!(store = id.0, %error, "a store that is not used stays until the next start");
+                return;
+            }
+            let mut batch = Batch::new();
+            batch.delete(Space::Catalog, store_key(id));
+            if let Err(error) = stores.main().commit(batch).await {
+                tracing::debug!(%error, "a record of a store stays until the next start");
+            }
+        });
+    }
+
+    /// Removes the rows, or index entries, of a number that no table or index has any more, when no request and no move goes by its
+    /// last list (`None`: it had none) any more: what they write or copy after the removal would belong to no table and stay for ever.
+    pub(super) fn remove_number(&self, id: StorageId, old: Option<Arc<TablePartitions>>) {
+        let (stores, tasks) = (self.stores.clone(), self.tasks.clone());
+        self.tasks.spawn("removal of dropped rows", async move {
+            if !all_left(&tasks, old).await {
+                return;
+            }
+            if let Err(error) = remove_garbage(&stores, id).await {
+                tracing::warn!(storage_id = id, %error, "rows of a dropped table stay until the next start");
+            }
+        });
+    }
+}
+
+/// The stores in use that no list names any more under the next lists, each with the lists that did; their records are added to the batch.
+pub(super) fn stores_left(
+    in_use: &BTreeSet<StoreId>,
+    before: &Lists,
+    next: &Lists,
+    batch: &mut Batch,
+) -> Vec<(StoreId, Vec<Arc<TablePartitions>>)> {
+    if in_use.is_empty() {
+        return Vec::new();
+    }
+    let lists = next.values();
+    let used: BTreeSet<StoreId> = lists
+        .flat_map(|list| list.stores().map(|(id, _)| id).collect::<Vec<_>>())
+        .collect();
+    let left = in_use.difference(&used);
+    left.map(|id| {
+        record_store(batch, *id, BEING_REMOVED);
+        let lists = before.values();
+        let lists = lists.filter(|list| list.stores().any(|(store, _)| store == *id));
+        (*id, lists.cloned().collect())
+    })
+    .collect()
+}
+
+/// Removes all of a number from all stores, then its record. The record that gave it up is durable before, and each removal before the
+/// record goes.
+async fn remove_garbage(stores: &Stores, id: StorageId) -> Result<(), Error> {
+    let failed = |error: store::Error| storage_write(&error);
+    stores.make_durable(stores.main()).await.map_err(failed)?;
+    let mut others = Vec::new();
+    for (id_of, store) in stores.all() {
+        let mut batch = Batch::new();
+        for space in [Space::Rows, Space::Deletions, Space::Indexes] {
+            batch.delete_range(space, key::table_range(id));
+        }
+        // One beside the main one that is closed is being removed as a whole, or everything is.
+        match store.commit(batch).await {
+            Ok(_) if id_of != StoreId::MAIN => others.push((id_of, store)),
+            Ok(_) => {}
+            Err(store::Error::Closed) if id_of != StoreId::MAIN => {}
+            Err(error) => return Err(failed(error)),
+        }
+    }
+    let mut batch = Batch::new();
+    batch.delete(Space::Catalog, garbage_key(id));
+    // One that is removed as a whole meanwhile keeps nothing.
+    others.retain(|(id, _)| stores.get(*id).is_some());
+    let others: Vec<Store> = others.into_iter().map(|(_, store)| store).collect();
+    let recorded = stores.record_after_durable(&others, batch).await;
+    recorded.map(drop).map_err(failed)
+}
+
+/// Empties a range, then removes its record, each durable before the next.
+async fn empty_moved(stores: &Stores, moved: &Moved) -> store::Result<()> {
+    // The record of where the rows are now.
+    stores.make_durable(stores.main()).await?;
+    let store = stores.get(moved.store);
+    if let Some(store) = &store {
+        empty(store, moved).await?;
+    }
+    // The record must be gone before the range may come back: the next start would remove what it names.
+    let mut batch = Batch::new();
+    batch.delete(Space::Catalog, moved.key());
+    let others: Vec<Store> = store.into_iter().filter(|_| moved.store != StoreId::MAIN).collect();
+    stores.record_after_durable(&others, batch).await.map(drop)
+}
+
+/// At start: what lies outside the ranges that the partition map gives to a store, but for what is known to. Looks only for the first key of
+/// each such range.
+///
+/// # Errors
+/// When a store cannot be read.
+pub(super) async fn outside(stores: &Stores, lists: &Lists, known: &[Moved]) -> Result<Vec<Moved>, Error> {
+    let mut found = Vec::new();
+    if mutant::is_on(Mutant::TargetNotEmptied) {
+        return Ok(found);
+    }
+    for (table, list) in lists {
+        let mut of_table: Vec<(StoreId, Store)> = list.stores().map(|(id, store)| (id, store.clone())).collect();
+        if of_table.iter().all(|(id, _)| *id == StoreId::MAIN) {
+            // Nothing of the table was ever elsewhere, or a store that is gone was.
+            continue;
+        }
+        if of_table.iter().all(|(id, _)| *id != StoreId::MAIN) {
+            of_table.push((StoreId::MAIN, stores.main().clone()));
+        }
+        for (id, store) in &of_table {
+            for span in list.map().spans_outside(*id) {
+                let moved = Moved {
+                    table: *table,
+                    store: *id,
+                    span,
+                };
+                if !known.contains(&moved) && has_any(store, &moved).await? {
+                    found.push(moved);
+                }
+            }
+        }
+    }
+    Ok(found)
+}
+
+/// Whether a range has any row or deletion in a store.
+async fn has_any(store: &Store, of: &Moved) -> Result<bool, Error> {
+    let range = of.range();
+    let at = store.snapshot();
+    let mut has_any = false;
+    for space in [Space::Rows, Space::Deletions] {
+        let scanned = store.scan(space, &range, Order::Forward, &at, |_, _| {
+            has_any = true;
+            ControlFlow::Break(())
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+    }
+    Ok(has_any)
+}
+
+/// Removes the rows and deletions of a range of tokens, some at a time; their index entries go with the rows. Requests do not write there
+/// any more, so that each step goes on after the last one, and need not pass over what was removed before it.
+///
+/// # Errors
+/// As [`Store::scan`] and [`Store::commit`]; part of it may be removed then.
+pub(super) async fn empty(store: &Store, range: &Moved) -> store::Result<()> {
+    // A commit that failed may have been done, and shows with the next one.
+    store.commit(Batch::new()).await?;
+    for space in [Space::Rows, Space::Deletions] {
+        let mut rest = Some(range.range());
+        while let Some(left) = rest.take() {
+            let (mut batch, mut last) = (Batch::new(), None);
+            let at = store.snapshot();
+            let scanned = store.scan(space, &left, Order::Forward, &at, |key, _| {
+                batch.delete(space, key.to_vec());
+                if batch.len() < STEP_KEYS && batch.bytes() < STEP_BYTES {
+                    return ControlFlow::Continue(());
+                }
+                last = Some(key.to_vec());
+                ControlFlow::Break(())
+            });
+            scanned.await?;
+            if !batch.is_empty() {
+                store.commit(batch).await?;
+            }
+            rest = last.map(|last| behind(last, left));
+            tokio::task::yield_now().await;
+        }
+    }
+    Ok(())
+}
+
+/// What of a range lies after a key of it.
+pub(super) fn behind(key: Vec<u8>, range: KeyRange) -> KeyRange {
+    KeyRange {
+        start: Bound::Excluded(key),
+        end: range.end,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn records_of_what_was_moved_are_read_as_they_were_written() {
+        let bound = |token, key: &[u8]| KeyBound::at_key(Token::bound(token), key);
+        let spans = [
+            KeySpan::whole(),
+            KeySpan::of_tokens(-3, 9).unwrap(),
+            KeySpan::new(bound(0, b"m"), None).unwrap(),
+            KeySpan::new(bound(0, b""), Some(bound(0, b"m"))).unwrap(),
+            KeySpan::new(bound(0, b"m"), Some(bound(0, b"t"))).unwrap(),
+            KeySpan::new(bound(0, b"m"), Some(bound(7, b""))).unwrap(),
+        ];
+        for (number, span) in spans.into_iter().enumerate() {
+            let (table, store) = (7, StoreId(3));
+            let moved = Moved { table, store, span };
+            let key = moved.key();
+            let place = key.strip_prefix(MOVED).unwrap();
+            // Tokens alone are written as they always were.
+            assert_eq!(place.len() == 24, number < 2);
+            assert_eq!(Moved::decode(place), Some(moved));
+        }
+        let of_before = b"\0\0\0\x07\0\0\0\x03\xFF\xFF\xFF\xFF\xFF\xFF\xFF\xFD\0\0\0\0\0\0\0\x09";
+        assert_eq!(
+            Moved::decode(of_before).unwrap().span,
+            KeySpan::of_tokens(-3, 9).unwrap()
+        );
+        assert_eq!(Moved::decode(&of_before[1..]), None);
+    }
+}

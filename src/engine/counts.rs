@@ -1,0 +1,442 @@
+//! What each physical partition holds, by counting.
+//!
+//! A store knows what a table holds in all, not where on the ring it lies, and a few keys may have most of the rows. So who is to show
+//! what partitions hold has them counted before ([`Counts::count_small`]):
+//!
+//! ```text
+//! small tables      at once, whenever their stores were written to since
+//! larger ones       by the next check of partitions' sizes (partitions.rs), when they were never counted, have grown or shrunk by half,
+//!                   or were written to and not counted for ten minutes
+//! ```
+//! Until then a larger table shows what was counted last, grown or shrunk as the table as a whole has, and by its part of the ring
+//! where its partitions are others since. Engines that only estimate (SlateDB) know by their tables where on the ring bytes lie, and
+//! reading them all would cost a bucket's requests: nothing is counted there.
+//!
+//! **Bounds.** An entry for each table of several partitions, of some tens of bytes for each of these.
+
+use std::collections::{BTreeSet, HashMap};
+use std::ops::ControlFlow;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+use super::catalog::Snapshot;
+use super::error::Error;
+use super::failure::storage_read;
+use crate::clock::Clock;
+use crate::partition::store::{CommitSeq, Estimate};
+use crate::partition::{Hosted, KeySpan, Passed, StoreId, TablePartitions};
+use crate::schema::StorageId;
+
+/// Rows that are counted for one who asks, of all tables together.
+const AT_ONCE_ROWS_MAX: u64 = 100_000;
+
+/// How old a count of a large table may be that was written to since.
+const AGAIN: Duration = Duration::from_secs(600);
+
+/// What was counted of all tables.
+#[derive(Debug)]
+pub(super) struct Counts {
+    clock: Clock,
+    at_once_rows_max: u64,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    counted: HashMap<StorageId, Arc<Counted>>,
+    /// Tables that the next check is to count.
+    wanted: BTreeSet<StorageId>,
+}
+
+/// What was counted of a table.
+#[derive(Debug)]
+pub(super) struct Counted {
+    at: Duration,
+    /// In the order of their tokens.
+    places: Vec<Place>,
+}
+
+/// What was counted of a physical partition.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Place {
+    span: KeySpan,
+    store: StoreId,
+    /// The store's last commit that was counted.
+    seq: CommitSeq,
+    bytes: u64,
+    rows: u64,
+}
+
+impl Counts {
+    pub(super) fn new(clock: Clock) -> Self {
+        Self {
+            clock,
+            at_once_rows_max: AT_ONCE_ROWS_MAX,
+            kept: Mutex::default(),
+        }
+    }
+
+    fn kept(&self) -> MutexGuard<'_, Kept> {
+        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn of(&self, table: StorageId) -> Option<Arc<Counted>> {
+        self.kept().counted.get(&table).cloned()
+    }
+
+    fn put(&self, table: StorageId, counted: Arc<Counted>) {
+        let mut kept = self.kept();
+        kept.wanted.remove(&table);
+        kept.counted.insert(table, counted);
+    }
+}
+
+/// A part of what was counted: as large as `of` is of `whole`.
+fn part(counted: u64, of: u128, whole: u128) -> u64 {
+    let part = u128::from(counted).saturating_mul(of) / whole.max(1);
+    u64::try_from(part).unwrap_or(u64::MAX)
+}
+
+impl Place {
+    /// Whether this is what a partition holds at these commits.
+    fn is(&self, partition: &Hosted, seqs: &Seqs) -> bool {
+        let is_place = self.store == partition.store_id && self.span == partition.span;
+        is_place && seqs.0.contains(&(self.store, self.seq))
+    }
+}
+
+/// The last commits of a table's stores.
+struct Seqs(Vec<(StoreId, CommitSeq)>);
+
+impl Seqs {
+    fn now(list: &TablePartitions) -> Self {
+        let stores = list.stores();
+        Self(stores.map(|(id, store)| (id, store.snapshot().seq())).collect())
+    }
+}
+
+impl Counted {
+    /// Bytes and rows of the table then.
+    fn total(&self) -> (u64, u64) {
+        let sum = |of: fn(&Place) -> u64| self.places.iter().map(of).sum();
+        (sum(|place| place.bytes), sum(|place| place.rows))
+    }
+
+    /// Bytes of each partition, in order.
+    pub(super) fn bytes(&self) -> Vec<u64> {
+        self.places.iter().map(|place| place.bytes).collect()
+    }
+
+    /// Whether this is what the partitions of a list hold now.
+    fn is_of(&self, list: &TablePartitions) -> bool {
+        let seqs = Seqs::now(list);
+        let is = |(place, partition): (&Place, &Arc<Hosted>)| place.is(partition, &seqs);
+        self.places.len() == list.all().len() && self.places.iter().zip(list.all()).all(is)
+    }
+
+    /// Whether a table that holds so much now, and was written to since, is to be counted again though it is large.
+    fn is_old(&self, table: Estimate, now: Duration) -> bool {
+        let (bytes, _) = self.total();
+        bytes.abs_diff(table.bytes) > bytes / 2 || now.saturating_sub(self.at) >= AGAIN
+    }
+
+    /// What a partition holds now, of a table that holds so much in all.
+    fn share(&self, partition: &Hosted, seqs: &Seqs, table: Estimate) -> Estimate {
+        if let Some(place) = self.places.iter().find(|place| place.is(partition, seqs)) {
+            return Estimate {
+                bytes: place.bytes,
+                rows: place.rows,
+                is_exact: true,
+            };
+        }
+        let (mut bytes, mut rows) = (0_u64, 0_u64);
+        for place in &self.places {
+            if let Some(both) = place.span.and(&partition.span) {
+                let (of, whole) = (both.tokens(), place.span.tokens());
+                bytes = bytes.saturating_add(part(place.bytes, of, whole));
+                rows = rows.saturating_add(part(place.rows, of, whole));
+            }
+        }
+        let then = self.total();
+        Estimate {
+            bytes: part(bytes, table.bytes.into(), then.0.into()),
+            rows: part(rows, table.rows.into(), then.1.into()),
+            is_exact: false,
+        }
+    }
+}
+
+/// Walks a table's rows and counts what is in each partition.
+///
+/// # Errors
+/// When the medium fails.
+async fn count(list: &TablePartitions, table: StorageId, now: Duration) -> Result<Counted, Error> {
+    let mut places = Vec::with_capacity(list.all().len());
+    for partition in list.all() {
+        let (mut bytes, mut rows) = (0, 0);
+        let seq = walk(partition, table, |row| {
+            bytes += row.bytes() as u64;
+            rows += 1;
+            ControlFlow::Continue(())
+        })
+        .await?;
+        places.push(Place {
+            span: partition.span.clone(),
+            store: partition.store_id,
+            seq,
+            bytes,
+            rows,
+        });
+    }
+    Ok(Counted { at: now, places })
+}
+
+/// Shows each row of a partition, in order. Gives the commit that was looked at.
+///
+/// # Errors
+/// When the medium fails.
+pub(super) async fn walk(
+    partition: &Hosted,
+    table: StorageId,
+    visit: impl FnMut(Passed<'_>) -> ControlFlow<()> + Send,
+) -> Result<CommitSeq, Error> {
+    let at = partition.now();
+    let walked = partition.scan(&partition.rows(table), &at, visit).await;
+    walked.map_err(|error| storage_read(&error))?;
+    Ok(at.seq())
+}
+
+impl Counts {
+    /// Counts small tables now, before they are shown, and asks the next check of sizes to count larger ones. What cannot be counted is
+    /// shown by estimates.
+    pub(super) async fn count_small(&self, snapshot: &Snapshot) {
+        let now = self.clock.monotonic();
+        let mut left = self.at_once_rows_max;
+        for table in snapshot.schema.stored_tables() {
+            let id = table.storage_id;
+            let Ok(list) = snapshot.partitions(table) else {
+                continue;
+            };
+            let total = list.bytes(id);
+            if list.all().len() == 1 || !total.is_exact {
+                continue;
+            }
+            let before = self.of(id);
+            if before.as_ref().is_some_and(|counted| counted.is_of(list)) {
+                continue;
+            }
+            if total.rows <= left {
+                left -= total.rows;
+                if let Err(error) = self.count_table(list, id).await {
+                    tracing::debug!(%error, keyspace = table.keyspace, table = table.name, "sizes are estimated");
+                }
+            } else if before.is_none_or(|counted| counted.is_old(total, now)) {
+                self.kept().wanted.insert(id);
+            }
+        }
+    }
+
+    /// Counts a table's partitions, for itself and for who is to show them.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub(super) async fn count_table(&self, list: &TablePartitions, table: StorageId) -> Result<Arc<Counted>, Error> {
+        let counted = Arc::new(count(list, table, self.clock.monotonic()).await?);
+        self.put(table, Arc::clone(&counted));
+        Ok(counted)
+    }
+
+    /// Counts the larger tables that were shown since the last check, and forgets those that are gone.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub(super) async fn count_wanted(&self, snapshot: Arc<Snapshot>) -> Result<(), Error> {
+        let stored: BTreeSet<StorageId> = snapshot.schema.stored_tables().map(|table| table.storage_id).collect();
+        let wanted = {
+            let mut kept = self.kept();
+            kept.counted.retain(|table, _| stored.contains(table));
+            std::mem::take(&mut kept.wanted)
+        };
+        let tables = snapshot
+            .schema
+            .stored_tables()
+            .filter(|table| wanted.contains(&table.storage_id));
+        let lists: Vec<_> = tables
+            .filter_map(|table| Some((table.storage_id, Arc::clone(snapshot.partitions(table).ok()?))))
+            .collect();
+        // Other tables' lists are not held while these are counted.
+        drop(snapshot);
+        for (table, list) in lists {
+            self.count_table(&list, table).await?;
+            tokio::task::yield_now().await;
+        }
+        Ok(())
+    }
+
+    /// What each physical partition of a table holds, in order, by the last count where there was one.
+    pub(super) fn held(&self, list: &TablePartitions, table: StorageId) -> Vec<Estimate> {
+        let partitions = list.all().iter();
+        match self.of(table) {
+            Some(counted) if list.all().len() > 1 => {
+                let (seqs, total) = (Seqs::now(list), list.bytes(table));
+                partitions
+                    .map(|partition| counted.share(partition, &seqs, total))
+                    .collect()
+            }
+            _ => partitions
+                .map(|partition| list.bytes_in(table, &partition.span))
+                .collect(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::{IpAddr, Ipv4Addr};
+
+    use uuid::Uuid;
+
+    use super::*;
+    use crate::clock::Clock;
+    use crate::cql::{Database, QueryParams, SessionState};
+    use crate::engine::{Options, PartitionLimits, PartitionSizes, SizeLimits, ThroughputRules};
+    use crate::guardrails::Guardrails;
+    use crate::partition::store;
+    use crate::profile::Account;
+    use crate::profile::Profile;
+    use crate::schema::node::NodeInfo;
+    use crate::throughput::Coefficients;
+
+    const LIMITS: PartitionLimits = PartitionLimits {
+        bytes_max: u64::MAX,
+        merges: false,
+    };
+
+    /// A database of four partitions, and how many rows are shown of each.
+    struct Shown {
+        database: Database,
+        clock: Clock,
+        session: SessionState,
+    }
+
+    impl Shown {
+        async fn new(at_once_rows_max: u64) -> Self {
+            let clock = Clock::manual(1_700_000_000_000_000);
+            let database = Database::open(Options {
+                url: "memory:".parse().unwrap(),
+                store: store::Options::default(),
+                clock: clock.clone(),
+                seed: 1,
+                node: NodeInfo::single(Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+                page_bytes_max: Options::PAGE_BYTES_MAX,
+                guardrails: Guardrails::default(),
+                prices: Coefficients::default(),
+                limits: SizeLimits::default(),
+                clock_rules: crate::engine::ClockRules::default(),
+                request_log_max: 0,
+                profile: Profile::default(),
+                throughput: ThroughputRules::default(),
+                account: Account::default(),
+            });
+            let mut database = database.await.unwrap();
+            database.engine_mut().counts_mut().at_once_rows_max = at_once_rows_max;
+            let shown = Self {
+                database,
+                clock,
+                session: SessionState::default(),
+            };
+            let keyspace = "CREATE KEYSPACE k WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
+            shown.run(keyspace).await;
+            shown
+                .run("CREATE TABLE k.t (a int, b int, PRIMARY KEY (a, b)) WITH helenus_partitions = 4")
+                .await;
+            shown
+        }
+
+        async fn run(&self, statement: &str) {
+            let params = QueryParams::default();
+            self.database.query(&self.session, statement, &params).await.unwrap();
+        }
+
+        /// Writes rows of one partition key.
+        async fn write(&self, key: i32, rows: i32) {
+            for row in 0..rows {
+                self.run(&format!("INSERT INTO k.t (a, b) VALUES ({key}, {row})")).await;
+            }
+        }
+
+        /// Rows of each partition, and whether they are exact, as they are shown to who asks now.
+        async fn rows(&self) -> (Vec<u64>, bool) {
+            self.database.count_partitions().await;
+            let all = self.database.partitions().into_iter();
+            let of_table: Vec<_> = all.filter(|partition| partition.keyspace == "k").collect();
+            let rows = of_table.iter().map(|partition| partition.rows).collect();
+            (rows, of_table.iter().all(|partition| partition.is_exact))
+        }
+
+        async fn check(&self) {
+            self.database
+                .repartition(LIMITS, &mut PartitionSizes::default())
+                .await
+                .unwrap();
+        }
+    }
+
+    /// Tokens of int 1: −4069959284402364209, of 2: −3248873570005575792, of 3: 9010454139840013625.
+    #[tokio::test]
+    async fn small_tables_are_counted_when_they_are_shown() {
+        let shown = Shown::new(AT_ONCE_ROWS_MAX).await;
+        assert_eq!(shown.rows().await, (vec![0, 0, 0, 0], true));
+        shown.write(1, 40).await;
+        shown.write(3, 2).await;
+        assert_eq!(shown.rows().await, (vec![0, 40, 0, 2], true));
+        shown
+            .run("ALTER TABLE k.t WITH helenus_split_at = -4000000000000000000")
+            .await;
+        shown.write(2, 3).await;
+        assert_eq!(shown.rows().await, (vec![0, 40, 3, 0, 2], true));
+        shown.run("TRUNCATE k.t").await;
+        assert_eq!(shown.rows().await, (vec![0, 0, 0, 0, 0], true));
+    }
+
+    #[tokio::test]
+    async fn large_tables_are_counted_by_the_next_check() {
+        let shown = Shown::new(20).await;
+        shown.write(1, 40).await;
+        assert_eq!(shown.rows().await, (vec![10, 10, 10, 10], false));
+        shown.check().await;
+        assert_eq!(shown.rows().await, (vec![0, 40, 0, 0], true));
+        // Grown by a quarter: as it was counted, and in all as many as there are.
+        shown.write(3, 10).await;
+        shown.check().await;
+        assert_eq!(shown.rows().await, (vec![0, 50, 0, 0], false));
+        // By half and more.
+        shown.write(2, 20).await;
+        assert_eq!(shown.rows().await, (vec![0, 70, 0, 0], false));
+        shown.check().await;
+        assert_eq!(shown.rows().await, (vec![0, 60, 0, 10], true));
+        // A little, some time ago.
+        shown.write(3, 11).await;
+        shown.rows().await;
+        shown.check().await;
+        assert!(!shown.rows().await.1);
+        shown.clock.advance(AGAIN);
+        shown.rows().await;
+        shown.check().await;
+        assert_eq!(shown.rows().await, (vec![0, 60, 0, 11], true));
+    }
+
+    #[tokio::test]
+    async fn other_partitions_show_their_part_of_what_was_counted() {
+        let shown = Shown::new(0).await;
+        shown.write(1, 64).await;
+        shown.rows().await;
+        shown.check().await;
+        // The upper half of the second quarter of the ring.
+        shown
+            .run("ALTER TABLE k.t WITH helenus_split_at = -2305843009213693952")
+            .await;
+        let (rows, is_exact) = shown.rows().await;
+        assert_eq!((rows, is_exact), (vec![0, 32, 32, 0, 0], false));
+    }
+}

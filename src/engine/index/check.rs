@@ -1,0 +1,145 @@
+//! Looking whether indexes are what they must be: for tests, and for people who doubt.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use super::Indexes;
+use super::rows::IndexedRows;
+use crate::engine::catalog::Snapshot as Catalog;
+use crate::engine::{Error, storage_read};
+use crate::partition::entries::EntryRange;
+use crate::partition::store::{Derivation, Entries, RowView};
+use crate::partition::{Hosted, Moment, ReadView};
+use crate::schema::{StorageId, Table};
+
+/// Rows that are looked at before their entries are looked up.
+const STRIDE_ROWS: usize = 1024;
+
+/// Differences that are told one by one; more are counted.
+const DIFFERENCES_MAX: usize = 20;
+
+/// What [`crate::engine::Engine::check_indexes`] found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct IndexCheck {
+    /// Complete indexes looked at.
+    pub indexes: u64,
+    /// Indexes that are being built, which were not.
+    pub building: u64,
+    /// Entries that the rows of their tables derive.
+    pub entries: u64,
+    /// Entries that are missing or that follow from no row.
+    pub differences: u64,
+    /// The first of them, for people.
+    pub told: Vec<String>,
+}
+
+impl IndexCheck {
+    fn differs(&mut self, what: impl FnOnce() -> String) {
+        self.differences += 1;
+        if self.told.len() < DIFFERENCES_MAX {
+            self.told.push(what());
+        }
+    }
+}
+
+/// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
+///
+/// # Errors
+/// When the medium fails or is damaged.
+pub(in crate::engine) async fn check_indexes(indexes: &Indexes, catalog: &Catalog) -> Result<IndexCheck, Error> {
+    let mut check = IndexCheck::default();
+    let schema = &catalog.schema;
+    for table in schema.keyspaces.values().flat_map(|keyspace| keyspace.tables.values()) {
+        let Some(rows) = IndexedRows::of(table) else { continue };
+        // As with reads: complete before and after the snapshot was taken.
+        let targets = table.indexes.values().filter_map(|index| index.target(table));
+        let (complete, building): (Vec<_>, Vec<_>) = targets
+            .map(|target| target.storage_id)
+            .partition(|index| indexes.is_complete(*index));
+        let Some(list) = catalog.partitions_of(table.storage_id) else {
+            continue;
+        };
+        let mut view = ReadView::default();
+        for partition in list.all() {
+            view.at(partition);
+        }
+        check.building += u64::try_from(building.len()).unwrap_or(u64::MAX);
+        let mut derived = BTreeMap::<StorageId, u64>::new();
+        for index in complete {
+            if indexes.is_complete(index) {
+                derived.insert(index, 0);
+            }
+        }
+        check.indexes += u64::try_from(derived.len()).unwrap_or(u64::MAX);
+        for partition in list.all() {
+            let at = view.at(partition);
+            missing(partition, &at, table, &rows, &mut derived, &mut check).await?;
+        }
+        for (index, expected) in derived {
+            check.entries += expected;
+            let mut found = 0_u64;
+            let range = EntryRange::all(index);
+            for (store, _) in list.stores() {
+                let scanned = list.entries_in(store, &range, &mut view, |_| {
+                    found += 1;
+                    ControlFlow::Continue(())
+                });
+                scanned.await.map_err(|error| storage_read(&error))?;
+            }
+            if found != expected {
+                check.differs(|| {
+                    format!(
+                        "{}.{}: index {index} has {found} entries, its rows derive {expected}",
+                        table.keyspace, table.name
+                    )
+                });
+            }
+        }
+    }
+    Ok(check)
+}
+
+/// Counts what the rows of part of a table derive for each index, and tells of what is not there.
+async fn missing(
+    partition: &Hosted,
+    at: &Moment,
+    table: &Table,
+    rows: &IndexedRows,
+    derived: &mut BTreeMap<StorageId, u64>,
+    check: &mut IndexCheck,
+) -> Result<(), Error> {
+    let mut range = partition.rows(table.storage_id);
+    let mut rest = None;
+    loop {
+        let (mut entries, mut seen) = (Entries::default(), 0_usize);
+        let scanned = partition.scan(&range, at, |row| {
+            if let Ok(view) = RowView::parse(row.value) {
+                rows.derive(row.key(), &view, &mut entries);
+            }
+            seen += 1;
+            if seen < STRIDE_ROWS {
+                return ControlFlow::Continue(());
+            }
+            rest = Some(row.place());
+            ControlFlow::Break(())
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+        for (entry, value) in entries.into_sorted() {
+            let index = entry.first_chunk().map_or(0, |id| u32::from_be_bytes(*id));
+            let Some(count) = derived.get_mut(&index) else { continue };
+            *count += 1;
+            let found = partition.entry(&entry, at).await;
+            let found = found.map_err(|error| storage_read(&error))?;
+            if found.as_ref() != Some(&value) {
+                check.differs(|| {
+                    let bytes: String = entry.iter().map(|byte| format!("{byte:02x}")).collect();
+                    format!("{}.{}: entry {bytes} is missing", table.keyspace, table.name)
+                });
+            }
+        }
+        match rest.take() {
+            Some(place) => range.begin_behind_row(place),
+            None => return Ok(()),
+        }
+    }
+}

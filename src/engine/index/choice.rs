@@ -1,0 +1,75 @@
+//! Whether a read goes by an index, without reading any row.
+
+use super::Indexes;
+use super::walk::{Probes, Walk};
+use crate::command::{Clustering, IndexUse, Partitions, Read};
+use crate::engine::Error;
+use crate::engine::read::sink::Sink;
+use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
+use crate::token::Token;
+
+/// Which index [`super::read::run`] would use first, without bringing any row.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn explain(
+    indexes: &Indexes,
+    partitions: &TablePartitions,
+    select: &Read,
+    sink: &Sink<'_>,
+) -> Result<IndexUse, Error> {
+    let probes = Probes::now(indexes, select);
+    let walk = match &select.partitions {
+        Partitions::Keys(keys) => match keys.first() {
+            Some(partition_key) if may_seek_in_keys(select) => {
+                let (token, partition) = partitions.place(partition_key);
+                let walk = in_token(&probes, partition, partition.now(), token, sink).await?;
+                walk.filter(Walk::seeks_rows)
+            }
+            _ => None,
+        },
+        Partitions::Ring { lower, upper } => {
+            let span = KeySpan::of_tokens(*lower, *upper);
+            let first = span.as_ref().and_then(|span| {
+                let first = partitions.touched(span).first()?;
+                Some((first, first.span.and(span)?))
+            });
+            match first {
+                Some((partition, inside)) => probes.walk(partition, partition.now(), &inside, sink).await?,
+                None => None,
+            }
+        }
+    };
+    Ok(walk.map_or(IndexUse::Spared, |walk| IndexUse::Used {
+        index: walk.index().to_owned(),
+        ordered: walk.is_ordered(),
+    }))
+}
+
+/// A walk of an index in the physical partition of a token, over what lies under that token.
+pub(super) async fn in_token<'a>(
+    probes: &Probes<'a>,
+    partition: &'a Hosted,
+    at: Moment,
+    token: Token,
+    sink: &Sink<'_>,
+) -> Result<Option<Walk<'a>>, Error> {
+    let of_token = KeySpan::of_tokens(token.value(), token.value());
+    match of_token.and_then(|span| span.and(&partition.span)) {
+        Some(inside) => probes.walk(partition, at, &inside, sink).await,
+        None => Ok(None),
+    }
+}
+
+/// Whether a SELECT asks for partitions of this token.
+pub(super) fn may_be_in(partitions: &TablePartitions, select: &Read, token: Token) -> bool {
+    match &select.partitions {
+        Partitions::Keys(keys) => keys.iter().any(|key| partitions.token(key) == token),
+        Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
+    }
+}
+
+/// Whether an index may be asked within partitions.
+pub(super) fn may_seek_in_keys(select: &Read) -> bool {
+    !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
+}

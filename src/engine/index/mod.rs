@@ -1,0 +1,199 @@
+//! Secondary indexes: which entries rows have, how an index is filled behind the writers, how reads use it.
+//!
+//! **Life of an index.** CREATE INDEX makes its definition and a `!index` record durable, then registers the [`rows::IndexedRows`] of
+//! its table with the store: from then on every commit keeps its entries with the rows. A task ([`build`]) passes over the rows that
+//! were there before, puts their entries in steps, each with how far it has come, and notes when it is done; a kill loses at most a
+//! step. Reads use the index from then on ([`read`]), and scan and filter before, with the same answers. DROP, TRUNCATE and DROP TABLE
+//! end its use first, then what is kept with the rows, then remove its entries behind, as those of tables.
+//!
+//! **Invariants.**
+//! - What is registered covers what is in force: a change registers what comes before anybody can write by it, and takes back what
+//!   goes only when nobody reads by it any more ([`Indexes::is_complete`] is asked before and after a snapshot is taken).
+//! - The entries of a complete index are exactly those that its table's rows derive, at every snapshot.
+//! - An entry only says where to look: every row found is judged by the statement's filters, as in a scan.
+//!
+//! ```text
+//! !index · index id u32  →  version u8 = 1 · complete u8 · rows passed u64 · last row's key     (Space::Catalog)
+//! ```
+//! An index of the schema without a record is built from the start.
+
+pub(crate) mod build;
+pub(crate) mod change;
+pub(crate) mod check;
+pub(crate) mod choice;
+pub(crate) mod read;
+pub(crate) mod rows;
+mod walk;
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+
+use arc_swap::ArcSwap;
+use bytes::Bytes;
+use tokio::sync::Semaphore;
+use uuid::Uuid;
+
+use crate::engine::shown::IndexBuild;
+use crate::schema::StorageId;
+
+/// Builds that run at once; more wait.
+const BUILDS_MAX: usize = 2;
+
+/// What the records of indexes begin with, in the catalog space.
+pub(crate) const RECORD: &[u8] = b"!index";
+
+/// The key of an index's record.
+pub(crate) fn record_key(index: StorageId) -> Vec<u8> {
+    [RECORD, &index.to_be_bytes()].concat()
+}
+
+const RECORD_VERSION: u8 = 1;
+
+/// How far an index is, as its record says.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Every row has its entries.
+    pub(crate) is_complete: bool,
+    /// Rows that the build has passed.
+    pub(crate) rows_passed: u64,
+    /// The key of the last one; empty: none yet.
+    pub(crate) last: Vec<u8>,
+}
+
+impl Record {
+    /// The record of an index without anything left to put.
+    pub(crate) fn complete() -> Self {
+        Self {
+            is_complete: true,
+            ..Self::default()
+        }
+    }
+
+    pub(crate) fn encode(&self) -> Bytes {
+        let mut bytes = vec![RECORD_VERSION, u8::from(self.is_complete)];
+        bytes.extend_from_slice(&self.rows_passed.to_be_bytes());
+        bytes.extend_from_slice(&self.last);
+        bytes.into()
+    }
+
+    /// Reads what [`Record::encode`] wrote; anything else is an index to build from the start.
+    pub(crate) fn decode(bytes: &[u8]) -> Self {
+        let read = || {
+            let (version, rest) = bytes.split_first()?;
+            let (is_complete, rest) = rest.split_first()?;
+            let (rows_passed, last) = rest.split_first_chunk::<8>()?;
+            (*version == RECORD_VERSION).then(|| Self {
+                is_complete: *is_complete == 1,
+                rows_passed: u64::from_be_bytes(*rows_passed),
+                last: last.to_vec(),
+            })
+        };
+        read().unwrap_or_default()
+    }
+}
+
+/// A build at work.
+#[derive(Debug)]
+pub(crate) struct Progress {
+    /// Its name among tasks: a version 1 uuid.
+    pub(crate) task: Uuid,
+    /// Rows passed.
+    pub(crate) rows_passed: AtomicU64,
+    /// Rows to pass, as far as the store knows.
+    pub(crate) rows_total: AtomicU64,
+    /// The index is no longer wanted.
+    pub(crate) is_ended: AtomicBool,
+}
+
+impl Progress {
+    pub(crate) const fn new(task: Uuid, rows_passed: u64) -> Self {
+        Self {
+            task,
+            rows_passed: AtomicU64::new(rows_passed),
+            rows_total: AtomicU64::new(0),
+            is_ended: AtomicBool::new(false),
+        }
+    }
+}
+
+#[derive(Clone, Debug)]
+enum State {
+    Complete,
+    Building(Arc<Progress>),
+}
+
+/// The indexes in force, by their numbers in the store, and how far each is.
+#[derive(Debug)]
+pub(crate) struct Indexes {
+    states: ArcSwap<imbl::HashMap<StorageId, State>>,
+    /// Places of builds that run at once.
+    slots: Semaphore,
+}
+
+impl Default for Indexes {
+    fn default() -> Self {
+        Self {
+            states: ArcSwap::default(),
+            slots: Semaphore::new(BUILDS_MAX),
+        }
+    }
+}
+
+impl Indexes {
+    /// Whether an index may be read: at a snapshot, if this holds before and after it is taken.
+    pub(crate) fn is_complete(&self, index: StorageId) -> bool {
+        matches!(self.states.load().get(&index), Some(State::Complete))
+    }
+
+    /// The builds that wait or work.
+    pub(crate) fn builds(&self) -> Vec<IndexBuild> {
+        let states = self.states.load();
+        let mut builds: Vec<IndexBuild> = states
+            .iter()
+            .filter_map(|(index, state)| match state {
+                State::Complete => None,
+                State::Building(progress) => Some(IndexBuild {
+                    index: *index,
+                    task: progress.task,
+                    rows_passed: progress.rows_passed.load(Ordering::Relaxed),
+                    rows_total: progress.rows_total.load(Ordering::Relaxed),
+                }),
+            })
+            .collect();
+        builds.sort_by_key(|build| build.index);
+        builds
+    }
+
+    fn set(&self, index: StorageId, state: &State) {
+        self.states.rcu(|states| states.update(index, state.clone()));
+    }
+
+    /// An index that needs no build.
+    pub(crate) fn add_complete(&self, index: StorageId) {
+        self.set(index, &State::Complete);
+    }
+
+    /// An index whose build begins or goes on.
+    pub(crate) fn add_building(&self, index: StorageId, progress: &Arc<Progress>) {
+        self.set(index, &State::Building(Arc::clone(progress)));
+    }
+
+    /// A build is done; nothing happens to an index that is gone.
+    fn finish(&self, index: StorageId) {
+        self.states.rcu(|states| match states.get(&index) {
+            Some(_) => states.update(index, State::Complete),
+            None => imbl::HashMap::clone(states),
+        });
+    }
+
+    /// Ends the use of an index, and its build.
+    pub(crate) fn remove(&self, index: StorageId) {
+        let before = self.states.rcu(|states| states.without(&index));
+        if let Some(State::Building(progress)) = before.get(&index) {
+            progress.is_ended.store(true, Ordering::Relaxed);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

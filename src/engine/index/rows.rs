@@ -1,0 +1,215 @@
+//! Which entries a stored row has in the indexes of its table.
+//!
+//! Time plays no part: a cell that expires has its entry until it is replaced or cleaned up, a tombstone has none, and what a deletion
+//! from outside hides keeps its entries until then. Indexes on columns of the key have entries of every row that has a marker or a
+//! value; those on columns of the partition key of the static row too, since a partition may show that alone.
+
+use std::sync::Arc;
+
+use crate::engine::read::layout::Shape;
+use crate::engine::value;
+use crate::partition::store::key::{self, RowKind};
+use crate::partition::store::{CellStateRef, ColumnId, Derivation, Entries, RowView};
+use crate::schema::{ColumnKind, IndexPart, IndexTarget, Table};
+use crate::types::{CqlType, list_elements, map_entries};
+
+/// The indexes of one table.
+#[derive(Debug)]
+pub(crate) struct IndexedRows {
+    table: Arc<Table>,
+    /// By the number of the component.
+    of_partition_key: Vec<(usize, IndexTarget)>,
+    /// By the number of the clustering column.
+    of_clustering: Vec<(usize, IndexTarget)>,
+    of_cells: Vec<OfCells>,
+}
+
+/// An index on a static or regular column.
+#[derive(Debug)]
+struct OfCells {
+    id: ColumnId,
+    /// The column was dropped and added again: under its old number what was written after the drop counts (µs).
+    old: Option<(ColumnId, i64)>,
+    kind: RowKind,
+    shape: Shape,
+    target: IndexTarget,
+}
+
+impl OfCells {
+    fn is_of(&self, column: ColumnId, timestamp: i64) -> bool {
+        self.id == column
+            || self
+                .old
+                .is_some_and(|(old, dropped_micros)| old == column && timestamp > dropped_micros)
+    }
+}
+
+impl IndexedRows {
+    /// What follows from a table's rows; `None` where it has no index that keeps anything.
+    pub(crate) fn of(table: &Arc<Table>) -> Option<Self> {
+        let mut rows = Self {
+            table: Arc::clone(table),
+            of_partition_key: Vec::new(),
+            of_clustering: Vec::new(),
+            of_cells: Vec::new(),
+        };
+        for target in table.indexes.values().filter_map(|index| index.target(table)) {
+            let Some(column) = table.columns.get(target.column) else {
+                continue;
+            };
+            let of_kind = |kind| OfCells {
+                id: ColumnId(column.id),
+                // As a read takes it: see `Layout::new`.
+                old: table
+                    .dropped
+                    .get(&column.name)
+                    .filter(|dropped| {
+                        dropped.column.id != column.id
+                            && dropped.column.kind == column.kind
+                            && Shape::of(&column.ty) == Shape::Plain
+                    })
+                    .map(|dropped| (ColumnId(dropped.column.id), dropped.dropped_micros)),
+                kind,
+                shape: Shape::of(&column.ty),
+                target: target.clone(),
+            };
+            match column.kind {
+                ColumnKind::PartitionKey => rows.of_partition_key.push((target.column, target)),
+                ColumnKind::Clustering => {
+                    let number = target.column.saturating_sub(table.partition_key_count);
+                    rows.of_clustering.push((number, target));
+                }
+                ColumnKind::Static => rows.of_cells.push(of_kind(RowKind::Static)),
+                ColumnKind::Regular => rows.of_cells.push(of_kind(RowKind::Row)),
+            }
+        }
+        let is_empty = rows.of_partition_key.is_empty() && rows.of_clustering.is_empty() && rows.of_cells.is_empty();
+        (!is_empty).then_some(rows)
+    }
+
+    fn derive_from_key(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
+        let shows = row.marker().is_some()
+            || row
+                .cells()
+                .any(|cell| cell.is_ok_and(|cell| matches!(cell.state, CellStateRef::Live { .. })));
+        let Some(parsed) = key::parse(key).ok().filter(|_| shows) else {
+            return;
+        };
+        let components: Vec<&[u8]> =
+            value::key_components(&parsed.partition_key, self.table.partition_key_count).collect();
+        for (number, target) in &self.of_partition_key {
+            if let Some(component) = components.get(*number) {
+                put_value(target, component, key, entries);
+            }
+        }
+        if parsed.kind == RowKind::Static {
+            return;
+        }
+        let mut rest = parsed.clustering;
+        for (number, column) in self.table.clustering().iter().enumerate() {
+            if self.of_clustering.iter().all(|(of, _)| *of < number) {
+                return;
+            }
+            let mut bytes = Vec::new();
+            if value::decode_key(&column.ty, &mut rest, column.descending, &mut bytes).is_err() {
+                return;
+            }
+            for (_, target) in self.of_clustering.iter().filter(|(of, _)| *of == number) {
+                put_whole(&self.table, target, &bytes, key, entries);
+            }
+        }
+    }
+}
+
+impl Derivation for IndexedRows {
+    fn derive(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
+        if !self.of_partition_key.is_empty() || !self.of_clustering.is_empty() {
+            self.derive_from_key(key, row, entries);
+        }
+        if self.of_cells.is_empty() {
+            return;
+        }
+        let Some(kind) = key::kind_of(key) else { return };
+        for cell in row.cells() {
+            // A row that is damaged further on is refused by whoever reads it.
+            let Ok(cell) = cell else { return };
+            let CellStateRef::Live { value: bytes, .. } = cell.state else {
+                continue;
+            };
+            let indexes = self.of_cells.iter().filter(|of| of.kind == kind);
+            for of in indexes.filter(|of| of.is_of(cell.column, cell.timestamp)) {
+                let path = cell.path.unwrap_or_default();
+                put_cell(&self.table, of, path, bytes, key, entries);
+            }
+        }
+    }
+}
+
+fn put_value(target: &IndexTarget, value: &[u8], key: &[u8], entries: &mut Entries) {
+    target.encode_value(value, &mut |encoded| {
+        entries.add(target.storage_id, &encoded, key);
+    });
+}
+
+/// A cell of a column, by how the column is kept.
+fn put_cell(table: &Table, of: &OfCells, path: &[u8], bytes: &[u8], key: &[u8], entries: &mut Entries) {
+    let target = &of.target;
+    let element = |ty| {
+        let (mut rest, mut element) = (path, Vec::new());
+        value::decode_key(ty, &mut rest, false, &mut element)
+            .ok()
+            .map(|()| element)
+    };
+    match (&of.shape, target.part) {
+        (Shape::Plain, _) => put_whole(table, target, bytes, key, entries),
+        (Shape::List, _) | (Shape::Map(_), IndexPart::Values | IndexPart::Value) => {
+            put_value(target, bytes, key, entries)
+        }
+        (Shape::Set(ty), _) | (Shape::Map(ty), IndexPart::Keys | IndexPart::Full) => {
+            if let Some(element) = element(ty) {
+                put_value(target, &element, key, entries);
+            }
+        }
+        (Shape::Map(ty), IndexPart::Entries) => {
+            if let Some(encoded) = element(ty).and_then(|element| target.encode_entry(&element, bytes)) {
+                entries.add(target.storage_id, &encoded, key);
+            }
+        }
+        // Cassandra refuses indexes on user-defined types that are not frozen.
+        (Shape::User(_), _) => {}
+    }
+}
+
+/// A value that is kept as one: as it is, or a frozen collection's elements.
+fn put_whole(table: &Table, target: &IndexTarget, bytes: &[u8], key: &[u8], entries: &mut Entries) {
+    match target.part {
+        IndexPart::Value | IndexPart::Full => put_value(target, bytes, key, entries),
+        IndexPart::Keys => {
+            for (map_key, _) in map_entries(bytes).unwrap_or_default() {
+                put_value(target, map_key, key, entries);
+            }
+        }
+        IndexPart::Entries => {
+            for (map_key, value) in map_entries(bytes).unwrap_or_default() {
+                if let Some(encoded) = target.encode_entry(map_key, value) {
+                    entries.add(target.storage_id, &encoded, key);
+                }
+            }
+        }
+        IndexPart::Values if is_map(table, target) => {
+            for (_, value) in map_entries(bytes).unwrap_or_default() {
+                put_value(target, value, key, entries);
+            }
+        }
+        IndexPart::Values => {
+            for element in list_elements(bytes).unwrap_or_default() {
+                put_value(target, element, key, entries);
+            }
+        }
+    }
+}
+
+fn is_map(table: &Table, target: &IndexTarget) -> bool {
+    let column = table.columns.get(target.column);
+    column.is_some_and(|column| matches!(column.ty.unfrozen(), CqlType::Map(..)))
+}

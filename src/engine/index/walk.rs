@@ -1,0 +1,502 @@
+//! A walk of one index in one physical partition: from its entries to the rows to which they lead.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use super::Indexes;
+use crate::command::{IndexProbe, Read};
+use crate::engine::paging::Position;
+use crate::engine::read::logical::{Logical, bring_static, covering};
+use crate::engine::read::sink::{Sink, Step};
+use crate::engine::read::source::covers;
+use crate::engine::{Error, storage_read};
+use crate::partition::entries::{Entry, EntryRange, Place, PlaceRange, PlaceRef};
+use crate::partition::store::{Deletions, RowView};
+use crate::partition::{Hosted, KeySpan, LogicalPartition, Moment};
+use crate::schema::{ColumnKind, Table};
+use crate::token::Token;
+
+/// Places that one pass over unordered entries keeps.
+const PASS_PLACES: usize = 8192;
+
+/// Bytes of places that one pass keeps.
+const PASS_BYTES: usize = 4 * 1024 * 1024;
+
+/// Places that one seek into ordered entries takes: the first, and the most.
+const SEEK_PLACES_MIN: usize = 32;
+const SEEK_PLACES_MAX: usize = 1024;
+
+/// Entries of one partition that a seek passes before it seeks behind the partition.
+const SAME_PARTITION_ENTRIES: usize = 64;
+
+/// Bytes of places behind which a seek takes no more.
+const SEEK_BYTES: usize = 256 * 1024;
+
+/// Memory of a place besides its bytes.
+const PLACE_BYTES: usize = 48;
+
+/// Entries of each probe that are counted to choose among several.
+const COUNTED_ENTRIES: usize = 512;
+
+/// Bytes of a row where a store knows only bytes.
+const ROW_BYTES: u64 = 100;
+
+/// A read of one index of one physical partition.
+pub(super) struct Walk<'a> {
+    partition: &'a Hosted,
+    at: Moment,
+    select: &'a Read,
+    table: &'a Table,
+    probe: &'a IndexProbe,
+    /// Entries lead to partitions rather than to rows.
+    by_partition: bool,
+    /// The encoded value of all entries, where they lie in the order of the ring.
+    ordered: Option<Vec<u8>>,
+    /// The places that are left.
+    places: PlaceRange,
+    /// Places to take at once.
+    places_max: usize,
+    /// Entries that a pass may go over before the scan costs less.
+    pass_entries_max: usize,
+    /// Most bytes that the places of a pass take.
+    pass_bytes: usize,
+}
+
+/// The partition being read.
+struct Current<'a> {
+    partition: LogicalPartition<'a>,
+    deletions: Deletions,
+    /// Nothing more of it is wanted.
+    is_done: bool,
+}
+
+/// The probes of a SELECT that are of use at every moment that is taken from now on.
+pub(super) struct Probes<'a> {
+    indexes: &'a Indexes,
+    select: &'a Read,
+    complete: Vec<&'a IndexProbe>,
+}
+
+impl<'a> Probes<'a> {
+    /// To be asked before a moment is taken: complete before, so that a snapshot has what the build of an index put last.
+    pub(super) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
+        let complete = select
+            .probes
+            .iter()
+            .filter(|probe| indexes.is_complete(probe.storage_id));
+        Self {
+            indexes,
+            select,
+            complete: complete.collect(),
+        }
+    }
+
+    /// Chooses among the probes for part of a physical partition; `None` when none is of use.
+    pub(super) async fn walk(
+        &self,
+        partition: &'a Hosted,
+        at: Moment,
+        inside: &KeySpan,
+        sink: &Sink<'_>,
+    ) -> Result<Option<Walk<'a>>, Error> {
+        let (select, table) = (self.select, self.select.table.as_ref());
+        // Complete after, so that it was still kept up when the moment was taken.
+        let mut usable = self.complete.clone();
+        usable.retain(|probe| self.indexes.is_complete(probe.storage_id));
+        let Some(probe) = best(partition, &at, &usable).await? else {
+            return Ok(None);
+        };
+        let column = table
+            .indexes
+            .get(&probe.index)
+            .and_then(|index| index.target(table))
+            .and_then(|target| table.columns.get(target.column));
+        let Some(column) = column else { return Ok(None) };
+        let wanted = sink.rows_wanted();
+        let mut walk = Walk {
+            partition,
+            at,
+            select,
+            table,
+            probe,
+            by_partition: matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Static),
+            ordered: None,
+            places: PlaceRange::of_span(inside),
+            places_max: wanted
+                .map_or(SEEK_PLACES_MIN, |rows| rows.saturating_add(1))
+                .clamp(SEEK_PLACES_MIN, SEEK_PLACES_MAX),
+            pass_entries_max: usize::MAX,
+            pass_bytes: 0,
+        };
+        if let [range] = probe.ranges.as_slice()
+            && probe.is_equality
+        {
+            // Values that are equal in other bytes lie beside each other, each in an order of its own.
+            match walk.first_value(&range.start, range.end.as_deref()).await? {
+                Some(value) if value == range.start => walk.ordered = Some(value),
+                Some(_) => {}
+                None => walk.ordered = Some(range.start.clone()),
+            }
+        }
+        if walk.ordered.is_none() {
+            let size = partition.bytes_in(table.storage_id, inside);
+            let rows = if size.is_exact {
+                size.rows
+            } else {
+                size.rows.max(size.bytes / ROW_BYTES)
+            };
+            let at_once = wanted.unwrap_or(PASS_PLACES).min(PASS_PLACES);
+            // A scan looks at rows·wanted/found rows, passes look at as many entries as are found, each time.
+            let even = rows.saturating_mul(u64::try_from(at_once).unwrap_or(1)).isqrt();
+            walk.pass_entries_max = usize::try_from(even).unwrap_or(usize::MAX).max(PASS_PLACES);
+            if walk.is_too_much().await? {
+                return Ok(None);
+            }
+        }
+        Ok(Some(walk))
+    }
+}
+
+impl<'a> Walk<'a> {
+    /// The same of other places.
+    pub(super) fn over(self, places: PlaceRange) -> Self {
+        Self { places, ..self }
+    }
+
+    /// The index's name.
+    pub(super) fn index(&self) -> &'a str {
+        &self.probe.index
+    }
+
+    /// Whether the entries lie in the order of the ring.
+    pub(super) const fn is_ordered(&self) -> bool {
+        self.ordered.is_some()
+    }
+
+    /// Whether entries lead to rows and lie in the order of the ring, so that they can be sought within a logical partition.
+    pub(super) fn seeks_rows(&self) -> bool {
+        !self.by_partition && self.is_ordered()
+    }
+
+    /// The encoded value of the first entry of a range.
+    async fn first_value(&self, start: &[u8], end: Option<&[u8]>) -> Result<Option<Vec<u8>>, Error> {
+        let range = EntryRange::of_values(self.probe.storage_id, start, end);
+        let mut first = None;
+        self.entries(&range, |entry| {
+            first = Some(entry.value.to_vec());
+            ControlFlow::Break(())
+        })
+        .await?;
+        Ok(first)
+    }
+
+    /// Whether passes go over more entries than they are worth, those of other partitions among them. Adds up what the places of a pass
+    /// will take.
+    async fn is_too_much(&mut self) -> Result<bool, Error> {
+        let (mut passed, mut bytes) = (0_usize, 0_usize);
+        for range in &self.probe.ranges {
+            let range = EntryRange::of_values(self.probe.storage_id, &range.start, range.end.as_deref());
+            self.entries(&range, |entry| {
+                passed += 1;
+                bytes += entry.place.map_or(0, |place| place.len() + PLACE_BYTES);
+                if passed > self.pass_entries_max {
+                    ControlFlow::Break(())
+                } else {
+                    ControlFlow::Continue(())
+                }
+            })
+            .await?;
+        }
+        self.pass_bytes = bytes.min(PASS_BYTES + PASS_PLACES * PLACE_BYTES);
+        Ok(passed > self.pass_entries_max)
+    }
+
+    async fn entries(
+        &self,
+        range: &EntryRange,
+        visit: impl FnMut(Entry<'_>) -> ControlFlow<()> + Send,
+    ) -> Result<(), Error> {
+        let walked = self.partition.entries(range, &self.at, visit).await;
+        walked.map_err(|error| storage_read(&error))
+    }
+
+    /// The next places, in order, each once. Whether there may be more behind them.
+    async fn places(&mut self, sink: &mut Sink<'_>) -> Result<(Vec<Place>, bool), Error> {
+        let Some(value) = self.ordered.clone() else {
+            sink.hold_places(self.pass_bytes)?;
+            return self.pass().await;
+        };
+        let (places, rest) = self.seek(&value).await?;
+        sink.hold_places(places.iter().map(|place| place.as_ref().len() + PLACE_BYTES).sum())?;
+        Ok((places, rest))
+    }
+
+    /// What of a place is looked for: the row's, or its partition's.
+    fn target<'b>(&self, place: PlaceRef<'b>) -> PlaceRef<'b> {
+        if self.by_partition { place.partition() } else { place }
+    }
+
+    async fn seek(&mut self, value: &[u8]) -> Result<(Vec<Place>, bool), Error> {
+        let mut places: Vec<Place> = Vec::new();
+        let (mut rest, mut bytes) = (true, 0_usize);
+        while rest && places.len() < self.places_max && bytes < SEEK_BYTES {
+            let Some(range) = EntryRange::of_value(self.probe.storage_id, value, &self.places) else {
+                return Ok((places, false));
+            };
+            rest = false;
+            let (places_max, mut same) = (self.places_max, 0_usize);
+            self.entries(&range, |entry| {
+                let Some(place) = entry.place else {
+                    return ControlFlow::Continue(());
+                };
+                let target = self.target(place);
+                if places.last().is_some_and(|last| last.as_ref() == target) {
+                    same += 1;
+                    if same < SAME_PARTITION_ENTRIES {
+                        return ControlFlow::Continue(());
+                    }
+                    rest = true;
+                    return ControlFlow::Break(());
+                }
+                if places.len() == places_max || bytes >= SEEK_BYTES {
+                    rest = true;
+                    return ControlFlow::Break(());
+                }
+                same = 0;
+                bytes += target.len();
+                places.push(target.to_place());
+                ControlFlow::Continue(())
+            })
+            .await?;
+            self.go_behind(places.last());
+        }
+        self.places_max = (self.places_max * 2).min(SEEK_PLACES_MAX);
+        Ok((places, rest))
+    }
+
+    /// The next places lie behind this one.
+    fn go_behind(&mut self, place: Option<&Place>) {
+        if let Some(place) = place {
+            self.places.go_behind(place, self.by_partition);
+        }
+    }
+
+    async fn pass(&mut self) -> Result<(Vec<Place>, bool), Error> {
+        let mut least = BTreeSet::<Place>::new();
+        let (mut bytes, mut rest) = (0_usize, false);
+        for range in &self.probe.ranges {
+            let range = EntryRange::of_values(self.probe.storage_id, &range.start, range.end.as_deref());
+            self.entries(&range, |entry| {
+                let target = entry.place.map(|place| self.target(place));
+                let Some(target) = target.filter(|target| self.places.has(*target)) else {
+                    return ControlFlow::Continue(());
+                };
+                let is_full = least.len() >= PASS_PLACES || bytes >= PASS_BYTES;
+                if is_full && least.last().is_some_and(|last| target > last.as_ref()) {
+                    rest = true;
+                    return ControlFlow::Continue(());
+                }
+                if least.insert(target.to_place()) {
+                    bytes += target.len();
+                    while least.len() > PASS_PLACES || (bytes > PASS_BYTES && least.len() > 1) {
+                        if let Some(last) = least.pop_last() {
+                            bytes -= last.as_ref().len();
+                            rest = true;
+                        }
+                    }
+                }
+                ControlFlow::Continue(())
+            })
+            .await?;
+        }
+        self.go_behind(least.last());
+        Ok((least.into_iter().collect(), rest))
+    }
+
+    pub(super) async fn run(mut self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+        let mut current = None;
+        if let Some(position) = resume {
+            match self.resume(position, sink).await? {
+                Resumed::Inside(partition) => current = partition,
+                Resumed::Stopped => return Ok(Step::Stop),
+            }
+        }
+        let mut rest = true;
+        while rest {
+            let (places, more) = self.places(sink).await?;
+            rest = more;
+            for place in places {
+                let step = if self.by_partition {
+                    self.bring_partition(&place, None, sink).await?
+                } else {
+                    self.bring_row(&place, &mut current, sink).await?
+                };
+                if step == Step::Stop {
+                    return Ok(step);
+                }
+            }
+            // What is wanted no more of a logical partition need not be sought either.
+            if let Some(current) = current.as_ref().filter(|current| rest && current.is_done) {
+                self.places.skip(current.partition.prefix());
+            }
+        }
+        sink.hold_places(0)?;
+        if current.is_some_and(|current| !current.is_done) {
+            return sink.end_partition();
+        }
+        Ok(Step::Continue)
+    }
+
+    async fn resume<'p>(&mut self, position: &'p Position, sink: &mut Sink<'_>) -> Result<Resumed<'a>, Error> {
+        let token = self.partition.token(&position.partition_key);
+        if !self.partition.span.contains(token.value(), &position.partition_key) {
+            return Ok(Resumed::Inside(None));
+        }
+        let partition = self.logical(token, &position.partition_key);
+        if !self.places.has_logical(partition.prefix()) {
+            return Ok(Resumed::Inside(None));
+        }
+        let Some(clustering) = &position.clustering else {
+            self.places.skip(partition.prefix());
+            return Ok(Resumed::Inside(None));
+        };
+        if self.by_partition {
+            self.places.skip(partition.prefix());
+            let step = self
+                .bring_logical(partition, &position.partition_key, Some(position), sink)
+                .await?;
+            return Ok(if step == Step::Stop {
+                Resumed::Stopped
+            } else {
+                Resumed::Inside(None)
+            });
+        }
+        self.places.begin_behind(&partition.prefix().row(clustering));
+        let left = Some(position.partition_limit_rows);
+        let current = self.enter(partition, &position.partition_key, left, sink).await?;
+        Ok(Resumed::Inside(Some(current)))
+    }
+
+    fn logical(&self, token: Token, partition_key: &[u8]) -> LogicalPartition<'a> {
+        self.partition.logical(self.table.storage_id, token, partition_key)
+    }
+
+    /// Begins a partition of which rows are brought.
+    async fn enter(
+        &self,
+        partition: LogicalPartition<'a>,
+        partition_key: &[u8],
+        left: Option<Option<u32>>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Current<'a>, Error> {
+        let deletions = partition.deletions(&self.at).await;
+        let deletions = deletions.map_err(|error| storage_read(&error))?;
+        sink.begin_partition(partition_key, left);
+        if sink.wants_static() {
+            bring_static(&partition, &self.at, &deletions, sink).await?;
+        }
+        Ok(Current {
+            partition,
+            deletions,
+            is_done: false,
+        })
+    }
+
+    async fn bring_row(
+        &self,
+        place: &Place,
+        current: &mut Option<Current<'a>>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Step, Error> {
+        let is_of = |current: &Current<'_>| place.is_in(current.partition.prefix());
+        if !current.as_ref().is_some_and(is_of) {
+            if current.take().is_some_and(|current| !current.is_done) && sink.end_partition()? == Step::Stop {
+                return Ok(Step::Stop);
+            }
+            let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
+            let entered = self.enter(self.logical(token, &partition_key), &partition_key, None, sink);
+            *current = Some(entered.await?);
+        }
+        let Some(current) = current.as_mut().filter(|current| !current.is_done) else {
+            return Ok(Step::Continue);
+        };
+        let key = current.partition.row_at(place).map_err(|error| storage_read(&error))?;
+        let Some(key) = key.filter(|key| covers(&self.select.rows, key.clustering())) else {
+            return Ok(Step::Continue);
+        };
+        let found = current.partition.get(&key, &self.at).await;
+        let Some(found) = found.map_err(|error| storage_read(&error))? else {
+            return Ok(Step::Continue);
+        };
+        let view = RowView::parse(&found.value).map_err(|error| storage_read(&error))?;
+        let clustering = key.clustering();
+        let step = sink.row(clustering, found.bytes, &view, covering(&current.deletions, clustering))?;
+        current.is_done = step == Step::SkipPartition;
+        Ok(step)
+    }
+
+    async fn bring_partition(
+        &self,
+        place: &Place,
+        resume: Option<&Position>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Step, Error> {
+        let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
+        self.bring_logical(self.logical(token, &partition_key), &partition_key, resume, sink)
+            .await
+    }
+
+    async fn bring_logical(
+        &self,
+        partition: LogicalPartition<'_>,
+        partition_key: &[u8],
+        resume: Option<&Position>,
+        sink: &mut Sink<'_>,
+    ) -> Result<Step, Error> {
+        let logical = Logical {
+            partition,
+            at: &self.at,
+            select: self.select,
+            table: self.table,
+            partition_key,
+        };
+        logical.run(resume, sink).await
+    }
+}
+
+/// Where a page before has ended.
+enum Resumed<'a> {
+    /// Inside this partition, or between two.
+    Inside(Option<Current<'a>>),
+    /// The page is full already.
+    Stopped,
+}
+
+/// The probe with the fewest entries, as far as counting goes; of those with many the first that asks for one value.
+async fn best<'a>(partition: &Hosted, at: &Moment, usable: &[&'a IndexProbe]) -> Result<Option<&'a IndexProbe>, Error> {
+    if let [] | [_] = usable {
+        return Ok(usable.first().copied());
+    }
+    let mut counted = Vec::with_capacity(usable.len());
+    for probe in usable {
+        let mut count = 0_usize;
+        for range in &probe.ranges {
+            let range = EntryRange::of_values(probe.storage_id, &range.start, range.end.as_deref());
+            // Those of other partitions too: they are walked over as well.
+            let scanned = partition.entries(&range, at, |_| {
+                count += 1;
+                if count < COUNTED_ENTRIES {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+            scanned.await.map_err(|error| storage_read(&error))?;
+        }
+        counted.push((count.min(COUNTED_ENTRIES), !probe.is_equality, *probe));
+    }
+    let least = counted
+        .into_iter()
+        .min_by_key(|(count, unordered, _)| (*count, *unordered));
+    Ok(least.map(|(_, _, probe)| probe))
+}

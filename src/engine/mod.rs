@@ -1,0 +1,69 @@
+//! The `engine` room: commands → reads and writes of partitions → rows, outcomes and receipts of charges.
+//!
+//! [`Engine`] is what front ends call: it routes a [`command`](crate::command) to stores through [`crate::partition`], and settles
+//! what it was charged. `cql` is the first front end.
+//!
+//! ```text
+//! Read          ─ read/source ─→ read/sink ─→ rows, position
+//!               ─ index/read  ─→
+//! Write, Batch  ─ write/      ─→ batch     ─→ store, durable
+//! SchemaIntent  ─ catalog     ─→ next schema, durable, published
+//! ```
+//! Invariants: a request sees one `catalog` snapshot; what is acknowledged is durable; conditional statements on one partition
+//! happen one after the other. Deliberately absent:
+//! CQL, plans, sessions, frames.
+
+mod admission;
+mod backup;
+mod batch_log;
+pub(crate) mod catalog;
+mod counts;
+mod disturb;
+mod draws;
+pub mod error;
+mod failure;
+mod figures;
+mod gates;
+mod growth;
+mod heat;
+pub(crate) mod index;
+pub(crate) mod ledger;
+mod levels;
+mod limits;
+mod logical;
+mod meter;
+mod offers;
+pub(crate) mod paging;
+mod partitions;
+mod pending;
+mod probe;
+pub(crate) mod read;
+mod receipt;
+mod request;
+mod request_log;
+pub(crate) mod service;
+pub mod shown;
+mod spent;
+mod survey;
+mod sweep;
+pub(crate) mod value;
+pub(crate) mod write;
+
+pub use backup::{BackedUp, BackupError, Restored, What};
+pub use error::Error;
+pub use failure::{Access, FailureCause, StorageFailure};
+pub(crate) use failure::{storage_read, storage_write};
+pub(crate) use figures::Figures;
+pub use figures::{PartitionFigures, StoreFigures};
+pub use index::check::IndexCheck;
+pub use limits::SizeLimits;
+pub use offers::ThroughputRules;
+pub use paging::Position;
+pub use partitions::{PartitionLimits, PartitionSizes, Repartitioned};
+pub use probe::{Probe, StoreProbe, Took};
+pub use read::sink::Shape;
+pub use receipt::{ChargeReceipt, Ended, Executed, Origin};
+pub use request::{Request, Terms};
+pub use service::{ClockRules, Engine, LiveSource, Options, Paging, ReadPage};
+pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};
+pub use write::condition::{Decision, Written};

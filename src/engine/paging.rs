@@ -1,0 +1,200 @@
+//! Paging states: where the next page starts, in a form that outlives restarts and that nobody can forge.
+//!
+//! ```text
+//! version u8 = 1 · digest of statement and values [8] · flags u8 · rows left u32 · rows left in the partition u32
+//! · with 08: charge left u16 · partition key length u32 · partition key · clustering key (to the checksum) · checksum [8]
+//! flags: 01 limit · 02 per-partition limit · 04 inside the partition, behind this clustering key (otherwise: behind the partition)
+//!        08 a part of a hundredth of a request unit is left to be charged
+//! ```
+//! It holds no snapshot: the next page sees what is there then. The checksum is keyed with a secret of this store's catalog.
+
+use bytes::Bytes;
+use md5::{Digest, Md5};
+
+use crate::engine::Error;
+
+const VERSION: u8 = 1;
+const HAS_LIMIT: u8 = 0x01;
+const HAS_PARTITION_LIMIT: u8 = 0x02;
+const INSIDE: u8 = 0x04;
+const HAS_CHARGE: u8 = 0x08;
+
+/// Ties a paging state to its statement and values.
+pub(crate) type StatementDigest = [u8; 8];
+
+/// The secret of the checksum.
+#[derive(Clone, Copy)]
+pub(crate) struct PagingKey(pub(crate) [u8; 16]);
+
+/// Where a page ended.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Position {
+    /// The partition of the last row given.
+    pub partition_key: Bytes,
+    /// The last row's clustering key, when more rows of the partition may follow; `None`: go on behind the partition.
+    pub clustering: Option<Bytes>,
+    /// Rows that LIMIT still allows; `None`: no limit.
+    pub limit_rows: Option<u32>,
+    /// Rows that PER PARTITION LIMIT still allows in this partition.
+    pub partition_limit_rows: Option<u32>,
+    /// What the pages so far have left to be charged, in millionths of a request unit, below a hundredth.
+    pub charge_left_micros: u16,
+}
+
+/// The first half of an MD5 sum.
+pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> StatementDigest {
+    let mut sum = Md5::new();
+    for part in parts {
+        sum.update((part.len() as u64).to_be_bytes());
+        sum.update(part);
+    }
+    let sum: [u8; 16] = sum.finalize().into();
+    sum.first_chunk().copied().unwrap_or_default()
+}
+
+impl PagingKey {
+    // A hash within a hash, as in HMAC, so that nobody can extend a state that was given out.
+    fn checksum(&self, state: &[u8]) -> [u8; 8] {
+        let inner = digest([self.0.as_slice(), state]);
+        digest([self.0.map(|byte| byte ^ 0x5c).as_slice(), inner.as_slice()])
+    }
+
+    /// The state that goes to the client.
+    pub(crate) fn seal(&self, statement: StatementDigest, position: &Position) -> Bytes {
+        let mut state = Vec::with_capacity(40 + position.partition_key.len());
+        state.push(VERSION);
+        state.extend_from_slice(&statement);
+        let mut flags = 0;
+        flags |= if position.limit_rows.is_some() { HAS_LIMIT } else { 0 };
+        flags |= if position.partition_limit_rows.is_some() {
+            HAS_PARTITION_LIMIT
+        } else {
+            0
+        };
+        flags |= if position.clustering.is_some() { INSIDE } else { 0 };
+        flags |= if position.charge_left_micros > 0 { HAS_CHARGE } else { 0 };
+        state.push(flags);
+        state.extend_from_slice(&position.limit_rows.unwrap_or(0).to_be_bytes());
+        state.extend_from_slice(&position.partition_limit_rows.unwrap_or(0).to_be_bytes());
+        if position.charge_left_micros > 0 {
+            state.extend_from_slice(&position.charge_left_micros.to_be_bytes());
+        }
+        let key_bytes = u32::try_from(position.partition_key.len()).unwrap_or(u32::MAX);
+        state.extend_from_slice(&key_bytes.to_be_bytes());
+        state.extend_from_slice(&position.partition_key);
+        state.extend_from_slice(position.clustering.as_deref().unwrap_or_default());
+        let checksum = self.checksum(&state);
+        state.extend_from_slice(&checksum);
+        state.into()
+    }
+
+    /// Any bytes with the checksum of a state: what fuzzing needs to get past it.
+    #[cfg(any(test, feature = "fuzz"))]
+    pub(crate) fn with_checksum(&self, state: &[u8]) -> Bytes {
+        [state, &self.checksum(state)].concat().into()
+    }
+
+    /// Reads what [`PagingKey::seal`] wrote for the same statement and values.
+    ///
+    /// # Errors
+    /// [`Error::Protocol`] in Cassandra's words when somebody else wrote it, or for something else.
+    pub(crate) fn open(&self, statement: StatementDigest, state: &Bytes) -> Result<Position, Error> {
+        self.read(statement, state)
+            .ok_or_else(|| Error::Protocol("Invalid value for the paging state".to_owned()))
+    }
+
+    fn read(&self, statement: StatementDigest, state: &Bytes) -> Option<Position> {
+        let (sealed, checksum) = state.split_last_chunk::<8>()?;
+        if self.checksum(sealed) != *checksum {
+            return None;
+        }
+        let (version, rest) = sealed.split_first()?;
+        let (digest, rest) = rest.split_first_chunk::<8>()?;
+        let (flags, rest) = rest.split_first()?;
+        let (limit, rest) = rest.split_first_chunk::<4>()?;
+        let (partition_limit, rest) = rest.split_first_chunk::<4>()?;
+        let (charge_left, rest) = if flags & HAS_CHARGE == 0 {
+            (0, rest)
+        } else {
+            let (left, rest) = rest.split_first_chunk::<2>()?;
+            (u16::from_be_bytes(*left), rest)
+        };
+        let (key_bytes, rest) = rest.split_first_chunk::<4>()?;
+        let key_bytes = usize::try_from(u32::from_be_bytes(*key_bytes)).ok()?;
+        let (partition_key, clustering) = rest.split_at_checked(key_bytes)?;
+        if *version != VERSION || *digest != statement {
+            return None;
+        }
+        Some(Position {
+            partition_key: state.slice_ref(partition_key),
+            clustering: (flags & INSIDE != 0).then(|| state.slice_ref(clustering)),
+            limit_rows: (flags & HAS_LIMIT != 0).then(|| u32::from_be_bytes(*limit)),
+            partition_limit_rows: (flags & HAS_PARTITION_LIMIT != 0).then(|| u32::from_be_bytes(*partition_limit)),
+            charge_left_micros: charge_left,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn position() -> impl Strategy<Value = Position> {
+        let bytes = || prop::collection::vec(any::<u8>(), 0..20).prop_map(Bytes::from);
+        (
+            bytes(),
+            prop::option::of(bytes()),
+            any::<Option<u32>>(),
+            any::<Option<u32>>(),
+            any::<u16>(),
+        )
+            .prop_map(
+                |(partition_key, clustering, limit_rows, partition_limit_rows, charge_left_micros)| Position {
+                    partition_key,
+                    clustering,
+                    limit_rows,
+                    partition_limit_rows,
+                    charge_left_micros,
+                },
+            )
+    }
+
+    proptest! {
+        #[test]
+        fn opening_gives_back_what_was_sealed(position in position(), key: [u8; 16], statement: [u8; 8]) {
+            let state = PagingKey(key).seal(statement, &position);
+            prop_assert_eq!(PagingKey(key).open(statement, &state).unwrap(), position);
+        }
+
+        #[test]
+        fn a_changed_state_is_refused(position in position(), at: prop::sample::Index, bit in 0_u8..8) {
+            let key = PagingKey([7; 16]);
+            let mut state = key.seal([1; 8], &position).to_vec();
+            let at = at.index(state.len());
+            state[at] ^= 1 << bit;
+            prop_assert!(key.open([1; 8], &state.into()).is_err());
+        }
+
+        #[test]
+        fn any_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
+            prop_assert!(PagingKey([7; 16]).open([1; 8], &bytes.into()).is_err());
+        }
+    }
+
+    #[test]
+    fn another_statements_state_is_refused() {
+        let key = PagingKey([7; 16]);
+        let position = Position {
+            partition_key: Bytes::from_static(b"k"),
+            clustering: None,
+            limit_rows: None,
+            partition_limit_rows: None,
+            charge_left_micros: 0,
+        };
+        let state = key.seal([1; 8], &position);
+        assert!(key.open([2; 8], &state).is_err());
+        assert!(PagingKey([8; 16]).open([1; 8], &state).is_err());
+    }
+}

@@ -1,0 +1,202 @@
+//! The rows nearest to a vector: as many as LIMIT says, the nearest first.
+//!
+//! A heap holds the encoded rows that are nearest so far, with the farthest of them on top; a row that is farther is not even
+//! encoded. So memory is bounded by LIMIT's rows (at most 1,000), whatever is read. Of rows that are equally near those that the ring
+//! has first are kept, and come first.
+//!
+//! What Cassandra refuses only when the statement runs, and warns of, is here too (`SelectStatement.execute`).
+
+use std::cmp::Ordering;
+use std::collections::BinaryHeap;
+
+use crate::command::{Nearest, Read};
+use crate::engine::Error;
+use crate::functions::floats;
+use crate::partition::Consistency;
+use crate::planner::refuse_nearest_limit;
+
+/// A row with how near it is.
+struct Entry {
+    score: f32,
+    /// The how manieth row that was kept.
+    number: u64,
+    row: Vec<u8>,
+}
+
+impl Entry {
+    /// Greater: farther, or as far and later.
+    fn compare(&self, other: &Self) -> Ordering {
+        let by_score = other.score.total_cmp(&self.score);
+        by_score.then(self.number.cmp(&other.number))
+    }
+}
+
+impl PartialEq for Entry {
+    fn eq(&self, other: &Self) -> bool {
+        self.compare(other) == Ordering::Equal
+    }
+}
+
+impl Eq for Entry {}
+
+impl PartialOrd for Entry {
+    fn partial_cmp(&self, other: &Self) -> Option<Ordering> {
+        Some(self.cmp(other))
+    }
+}
+
+impl Ord for Entry {
+    fn cmp(&self, other: &Self) -> Ordering {
+        self.compare(other)
+    }
+}
+
+/// Keeps the nearest rows.
+pub(crate) struct NearestRows<'a> {
+    wanted: &'a Nearest,
+    rows_max: usize,
+    /// The farthest is on top.
+    heap: BinaryHeap<Entry>,
+    kept: u64,
+}
+
+impl<'a> NearestRows<'a> {
+    /// What a SELECT asks for; `None`: not for the nearest.
+    pub(crate) fn of(select: &'a Read) -> Option<Self> {
+        Some(Self {
+            wanted: select.nearest.as_ref()?,
+            rows_max: usize::try_from(select.limit_rows?).unwrap_or(usize::MAX),
+            heap: BinaryHeap::new(),
+            kept: 0,
+        })
+    }
+
+    /// The place of the column that is compared.
+    pub(crate) fn column(&self) -> usize {
+        self.wanted.column
+    }
+
+    /// How near a row is; `None`: it has no vector, or none that could be in an index, or others are nearer.
+    pub(crate) fn score(&self, vector: Option<&[u8]>) -> Option<f32> {
+        let vector = floats(vector?);
+        let score = self.wanted.similarity.score(&vector, &self.wanted.vector)?;
+        let is_full = self.heap.len() >= self.rows_max;
+        let farthest = self.heap.peek().filter(|_| is_full).map(|entry| entry.score);
+        farthest.is_none_or(|farthest| score > farthest).then_some(score)
+    }
+
+    /// Keeps a row that was found near enough. Gives the one that it pushes out.
+    pub(crate) fn keep(&mut self, score: f32, row: Vec<u8>) -> Option<Vec<u8>> {
+        self.kept += 1;
+        self.heap.push(Entry {
+            score,
+            number: self.kept,
+            row,
+        });
+        if self.heap.len() <= self.rows_max {
+            return None;
+        }
+        self.heap.pop().map(|entry| entry.row)
+    }
+
+    /// The rows, the nearest first.
+    pub(crate) fn rows(self) -> impl Iterator<Item = Vec<u8>> {
+        self.heap.into_sorted_vec().into_iter().map(|entry| entry.row)
+    }
+}
+
+/// Refuses what cannot be done with the nearest rows, and says what is done otherwise than asked.
+///
+/// # Errors
+/// Aggregates and groups, a serial level, no LIMIT or one that is too great, PER PARTITION LIMIT.
+pub(crate) fn judge(
+    select: &Read,
+    asked: Consistency,
+    page_rows: Option<u32>,
+    warnings: &mut Vec<String>,
+) -> Result<(), Error> {
+    let refused = |text: String| Err(Error::Invalid(text));
+    if !select.selection.aggregates.is_empty() || select.group_by.is_some() {
+        return refused("Top-K queries can not be run with aggregation".to_owned());
+    }
+    if asked.is_serial() {
+        return refused(format!(
+            "Top-K queries can only be run with consistency level ONE/LOCAL_ONE. Consistency level {} was used.",
+            asked.name()
+        ));
+    }
+    if let Some(level) = downgraded(asked) {
+        warnings.push(format!(
+            "Top-K queries can only be run with consistency level ONE / LOCAL_ONE / NODE_LOCAL. Consistency level {} was \
+             requested. Downgrading the consistency level to {}.",
+            asked.name(),
+            level.name()
+        ));
+    }
+    if select.per_partition_limit_rows.is_some() {
+        return refused("Top-K queries do not support per-partition limits".to_owned());
+    }
+    // The greatest whole number is no limit in Cassandra.
+    let Some(limit) = select.limit_rows.filter(|rows| *rows < i32::MAX.unsigned_abs()) else {
+        return refused(
+            "Top-K queries must have a limit specified and the limit must be less than the query page size".to_owned(),
+        );
+    };
+    if let Some(rows) = page_rows
+        && rows < limit
+    {
+        warnings.push(format!(
+            "Top-K queries do not support paging and the page size is set to {rows}, which is less than LIMIT {limit}. The page \
+             size has been set to {limit} to match the LIMIT."
+        ));
+    }
+    refuse_nearest_limit(Some(limit)).map_err(|error| Error::Invalid(error.to_string()))
+}
+
+/// The level that a read of the nearest rows is carried out at where another one is asked for.
+pub(crate) const fn downgraded(asked: Consistency) -> Option<Consistency> {
+    match asked {
+        Consistency::One | Consistency::LocalOne => None,
+        Consistency::LocalQuorum => Some(Consistency::LocalOne),
+        _ => Some(Consistency::One),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::functions::Similarity;
+
+    #[test]
+    fn the_nearest_are_kept_and_come_first() {
+        let wanted = Nearest {
+            column: 1,
+            index: "i".to_owned(),
+            similarity: Similarity::Euclidean,
+            vector: vec![0.0, 0.0],
+        };
+        let mut nearest = NearestRows {
+            wanted: &wanted,
+            rows_max: 3,
+            heap: BinaryHeap::new(),
+            kept: 0,
+        };
+        let vectors = [
+            [3.0, 0.0],
+            [1.0, 0.0],
+            [0.0, 1.0],
+            [2.0, 0.0],
+            [0.0, -1.0],
+            [0.5, 0.0_f32],
+        ];
+        for (number, vector) in vectors.iter().enumerate() {
+            let bytes: Vec<u8> = vector.iter().flat_map(|value| value.to_be_bytes()).collect();
+            if let Some(score) = nearest.score(Some(&bytes)) {
+                nearest.keep(score, vec![u8::try_from(number).unwrap()]);
+            }
+        }
+        assert_eq!(nearest.score(None), None);
+        let rows: Vec<Vec<u8>> = nearest.rows().collect();
+        assert_eq!(rows, [[5], [1], [2]]);
+    }
+}

@@ -1,0 +1,177 @@
+//! The rows of a physical partition in the order of the ring, from its store to a sink.
+
+use std::ops::ControlFlow;
+
+use super::logical::{bring_static, covering};
+use super::sink::{Sink, Step};
+use super::source::covers;
+use crate::command::Read;
+use crate::engine::paging::Position;
+use crate::engine::{Error, storage_read};
+use crate::mutant::{self, Mutant};
+use crate::partition::rows::KeyPlace;
+use crate::partition::store::{Deletions, RowView};
+use crate::partition::{Ahead, Hosted, KeySpan, Moment, Passed, Prefix, RowRange};
+
+/// How many partitions' deletions a full scan reads ahead.
+const DELETIONS_AHEAD: usize = 256;
+
+/// A scan over part of the ring, in order of token.
+pub(super) struct Ring<'a> {
+    partition: &'a Hosted,
+    at: Moment,
+    select: &'a Read,
+    range: RowRange,
+    has_deletions: bool,
+    ahead: Ahead,
+}
+
+/// The logical partition being read, and what is deleted in it.
+type Current = Option<(Prefix, Deletions)>;
+
+/// Why a scan paused.
+enum Pause {
+    End,
+    Stop,
+    /// Go on behind the partition of this prefix.
+    NextPartition(Prefix),
+    /// Read deletions from this prefix on, then go on at this key.
+    NeedDeletions {
+        prefix: Prefix,
+        place: KeyPlace,
+    },
+    Failed(Error),
+}
+
+impl<'a> Ring<'a> {
+    /// `None`: nothing of the span lies in the partition.
+    pub(super) fn new(partition: &'a Hosted, at: Moment, select: &'a Read, span: &KeySpan) -> Option<Self> {
+        let table = select.table.storage_id;
+        Some(Self {
+            partition,
+            select,
+            range: partition.rows_in(table, span)?,
+            has_deletions: at.has_deletions(table),
+            ahead: Ahead::default(),
+            at,
+        })
+    }
+
+    pub(super) async fn run(mut self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+        // The prefix of the partition being read, and its deletions.
+        let mut current: Current = None;
+        if let Some(position) = resume {
+            current = self.resume(position, sink).await?;
+        }
+        loop {
+            match self.stride(&mut current, sink).await? {
+                Pause::End => {
+                    return if current.is_some() {
+                        sink.end_partition()
+                    } else {
+                        Ok(Step::Continue)
+                    };
+                }
+                Pause::Stop => return Ok(Step::Stop),
+                Pause::NextPartition(prefix) => {
+                    current = None;
+                    if !self.range.begin_behind(&prefix) {
+                        return Ok(Step::Continue);
+                    }
+                }
+                Pause::NeedDeletions { prefix, place } => {
+                    let ahead = self
+                        .partition
+                        .deletions_ahead(&self.range, prefix, DELETIONS_AHEAD, &self.at);
+                    self.ahead = ahead.await.map_err(|error| storage_read(&error))?;
+                    self.range.begin_at(place);
+                }
+                Pause::Failed(error) => return Err(error),
+            }
+            if self.range.is_empty() {
+                return Ok(Step::Continue);
+            }
+        }
+    }
+
+    async fn resume(&mut self, position: &Position, sink: &mut Sink<'_>) -> Result<Current, Error> {
+        let (table, token) = (
+            self.select.table.storage_id,
+            self.partition.token(&position.partition_key),
+        );
+        if !self.partition.span.contains(token.value(), &position.partition_key) {
+            return Ok(None);
+        }
+        let logical = self.partition.logical(table, token, &position.partition_key);
+        if !self.range.has(logical.prefix()) {
+            return Ok(None);
+        }
+        let Some(clustering) = &position.clustering else {
+            self.range.begin_behind(logical.prefix());
+            return Ok(None);
+        };
+        let deletions = logical.deletions(&self.at).await;
+        let deletions = deletions.map_err(|error| storage_read(&error))?;
+        sink.begin_partition(&position.partition_key, Some(position.partition_limit_rows));
+        if sink.wants_static() {
+            bring_static(&logical, &self.at, &deletions, sink).await?;
+        }
+        let is_left_out = !mutant::is_on(Mutant::PageRepeatsRow);
+        self.range.begin_by_row(logical.prefix().row(clustering), is_left_out);
+        Ok(Some((logical.prefix().clone(), deletions)))
+    }
+
+    async fn stride(&self, current: &mut Current, sink: &mut Sink<'_>) -> Result<Pause, Error> {
+        let mut pause = Pause::End;
+        let visit = |row: Passed<'_>| match self.visit(row, current, sink) {
+            Ok(None) => ControlFlow::Continue(()),
+            Ok(Some(why)) => {
+                pause = why;
+                ControlFlow::Break(())
+            }
+            Err(error) => {
+                pause = Pause::Failed(error);
+                ControlFlow::Break(())
+            }
+        };
+        let scanned = self.partition.scan(&self.range, &self.at, visit).await;
+        scanned.map_err(|error| storage_read(&error))?;
+        Ok(pause)
+    }
+
+    fn visit(&self, row: Passed<'_>, current: &mut Current, sink: &mut Sink<'_>) -> Result<Option<Pause>, Error> {
+        if !current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix)) {
+            if current.take().is_some() && sink.end_partition()? == Step::Stop {
+                return Ok(Some(Pause::Stop));
+            }
+            let (prefix, _, partition_key) = row.partition().map_err(|error| storage_read(&error))?;
+            if self.has_deletions && !self.ahead.knows(&prefix) {
+                let place = row.place();
+                return Ok(Some(Pause::NeedDeletions { prefix, place }));
+            }
+            let deletions = self.ahead.of(&prefix);
+            sink.begin_partition(&partition_key, None);
+            *current = Some((prefix, deletions));
+        }
+        let Some((prefix, deletions)) = current else {
+            return Ok(None);
+        };
+        let view = RowView::parse(row.value).map_err(|error| storage_read(&error))?;
+        let Some(clustering) = row.clustering(prefix).map_err(|error| storage_read(&error))? else {
+            if sink.wants_static() {
+                sink.set_static(row.bytes(), &view, deletions.timestamp_covering_static())?;
+            }
+            return Ok(None);
+        };
+        if !covers(&self.select.rows, clustering) {
+            return Ok(None);
+        }
+        Ok(
+            match sink.row(clustering, row.bytes(), &view, covering(deletions, clustering))? {
+                Step::Continue => None,
+                Step::SkipPartition => Some(Pause::NextPartition(prefix.clone())),
+                Step::Stop => Some(Pause::Stop),
+            },
+        )
+    }
+}

@@ -1,0 +1,110 @@
+//! What an answer may take in memory while it is built.
+//!
+//! A connection's read begins with what is free for each, and asks its connection's share for more whenever what it holds has outgrown
+//! that. Where there is no more it ends with [`Error::NoRoom`]: the connection drops the request, waits, and begins it again with what
+//! it was granted ([`Share::hand`]).
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use crate::budget::{Reservation, SMALL_ANSWER_BYTES, Share};
+use crate::engine::Error;
+
+/// What an answer may take.
+#[derive(Debug)]
+pub(crate) struct Room<'a> {
+    /// `None`: no connection asks, and nothing is bounded.
+    share: Option<&'a Arc<Share>>,
+    reservations: Vec<Reservation>,
+    /// Bytes that it may take now.
+    bytes: usize,
+    /// Bytes that a page may have: less is not waited for.
+    page_bytes: usize,
+}
+
+/// What is encoded, with the bytes that are reserved for it as long as it lives.
+struct Held {
+    content: Vec<u8>,
+    _reservations: Vec<Reservation>,
+}
+
+impl AsRef<[u8]> for Held {
+    fn as_ref(&self) -> &[u8] {
+        &self.content
+    }
+}
+
+impl<'a> Room<'a> {
+    /// What is free for an answer of this connection, and what its request waited for. `page_bytes`: what a page may have.
+    pub(crate) fn of(share: Option<&'a Arc<Share>>, page_bytes: usize) -> Self {
+        let mut room = Self {
+            bytes: if share.is_some() {
+                SMALL_ANSWER_BYTES
+            } else {
+                usize::MAX
+            },
+            share,
+            reservations: Vec::new(),
+            page_bytes,
+        };
+        if let Some(granted) = share.and_then(|share| share.take_handed()) {
+            room.bytes += granted.bytes();
+            room.reservations.push(granted);
+        }
+        room
+    }
+
+    /// Sees to it that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for growing.
+    ///
+    /// # Errors
+    /// [`Error::NoRoom`]; [`Error::Invalid`] where no answer may be so large.
+    pub(crate) fn need(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
+        if capacity <= self.bytes {
+            Ok(())
+        } else {
+            self.grow(capacity, bytes)
+        }
+    }
+
+    #[cold]
+    fn grow(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
+        let Some(share) = self.share else { return Ok(()) };
+        let bytes_max = share.answer_bytes_max();
+        if bytes > bytes_max {
+            return Err(Error::Invalid(format!(
+                "The answer is larger than {bytes_max} bytes, the most that one may take in memory: ask for pages of fewer rows, or \
+                 raise connections-memory-bytes-max"
+            )));
+        }
+        // By a quarter at least, so that many rows ask seldom.
+        let wanted = capacity.max(self.bytes + self.bytes / 4).min(bytes_max);
+        if wanted <= self.bytes {
+            return Ok(());
+        }
+        let reserved = share.try_reserve(wanted - self.bytes).ok_or_else(|| Error::NoRoom {
+            bytes: (2 * wanted.max(self.page_bytes)).min(bytes_max),
+        })?;
+        self.reservations.push(reserved);
+        self.bytes = wanted;
+        Ok(())
+    }
+
+    /// The encoded rows, which keep what is reserved for them until they are dropped.
+    pub(crate) fn hold(self, content: Vec<u8>) -> Bytes {
+        let mut reservations = self.reservations;
+        if reservations.is_empty() {
+            return content.into();
+        }
+        let mut left = content.capacity();
+        reservations.retain_mut(|reservation| {
+            reservation.shrink_to(left);
+            left -= reservation.bytes();
+            reservation.bytes() > 0
+        });
+        Bytes::from_owner(Held {
+            content,
+            _reservations: reservations,
+        })
+    }
+}

@@ -1,0 +1,166 @@
+//! What a read has walked over without showing it, and what is said of that.
+//!
+//! Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without
+//! such cells, and two for each deleted range; by partition where partitions are named, else over the page.
+
+use crate::command::{Clustering, FilterTarget, Partitions, Read, Value};
+use crate::engine::value;
+use crate::partition::store::RowView;
+use crate::schema::Column;
+use crate::token::Token;
+use crate::types::quoted;
+
+/// Longest text of a query in a warning, in characters.
+const QUERY_CHARACTERS_MAX: usize = 512;
+
+/// What one command of a read has walked over.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walked {
+    /// Rows that are there, whether filters let them through or not.
+    pub(crate) rows: u64,
+    /// Tombstones.
+    pub(crate) tombstones: u64,
+}
+
+impl Walked {
+    /// Counts a row: whether it is there, and how many of its cells are not.
+    pub(crate) fn row(
+        &mut self,
+        is_there: bool,
+        dead_cells: u64,
+        view: &RowView<'_>,
+        shadowed_to: Option<i64>,
+        now_seconds: i64,
+    ) {
+        self.tombstones += dead_cells;
+        if is_there {
+            self.rows += 1;
+            return;
+        }
+        let counts = |timestamp: i64| shadowed_to.is_none_or(|to| timestamp > to);
+        let is_deleted = view.deletion().is_some_and(|deletion| counts(deletion.timestamp));
+        let has_expired = || {
+            view.marker()
+                .is_some_and(|marker| counts(marker.timestamp) && !marker.is_live(now_seconds))
+        };
+        if dead_cells == 0 && (is_deleted || has_expired()) {
+            self.tombstones += 1;
+        }
+    }
+}
+
+/// Cassandra's warning. `partition_key` is the last one that was read; `page_rows` the size of the page, if there are pages.
+pub(crate) fn warning(select: &Read, page_rows: Option<u32>, partition_key: &[u8], walked: Walked) -> String {
+    let query: String = query_text(select, page_rows, partition_key)
+        .chars()
+        .take(QUERY_CHARACTERS_MAX)
+        .collect();
+    format!(
+        "Read {} live rows and {} tombstone cells for query {query}; token {} (see tombstone_warn_threshold)",
+        walked.rows,
+        walked.tombstones,
+        Token::of(partition_key).value()
+    )
+}
+
+/// The read as Cassandra's `toCQLString` has it. Ranges of clustering columns are left out: of those only encoded keys are known here.
+fn query_text(select: &Read, page_rows: Option<u32>, partition_key: &[u8]) -> String {
+    let table = select.table.as_ref();
+    let keys = table.partition_key_count + table.clustering_count;
+    let needed: Vec<usize> = select
+        .selection
+        .needed
+        .iter()
+        .copied()
+        .filter(|place| *place >= keys)
+        .collect();
+    let names = |places: &[usize]| {
+        let names = places.iter().filter_map(|place| table.columns.get(*place));
+        names.map(|column| quoted(&column.name)).collect::<Vec<_>>().join(", ")
+    };
+    let columns = if needed.is_empty() || needed.len() == table.columns.len() - keys {
+        "*".to_owned()
+    } else {
+        names(&needed)
+    };
+    let mut text = format!(
+        "SELECT {columns} FROM {}.{}",
+        quoted(&table.keyspace),
+        quoted(&table.name)
+    );
+    let restrictions = restrictions(select, partition_key);
+    if !restrictions.is_empty() {
+        text = format!("{text} WHERE {}", restrictions.join(" AND "));
+    }
+    if select.reversed {
+        let orders = table.clustering().iter().map(|column| {
+            let order = if column.descending { "ASC" } else { "DESC" };
+            format!("{} {order}", quoted(&column.name))
+        });
+        text = format!("{text} ORDER BY {}", orders.collect::<Vec<_>>().join(", "));
+    }
+    if select.distinct {
+        text.push_str(" PER PARTITION LIMIT 1");
+    } else if let Some(limit) = select.per_partition_limit_rows {
+        text = format!("{text} PER PARTITION LIMIT {limit}");
+    }
+    if !select.selection.aggregates.is_empty() && select.group_by.is_none() {
+        // Cassandra's limits of an aggregation print as nothing between two blanks.
+        text.push(' ');
+    } else if let Some(limit) = select.limit_rows.into_iter().chain(page_rows).min() {
+        text = format!("{text} LIMIT {limit}");
+    }
+    text.push_str(" ALLOW FILTERING");
+    text
+}
+
+fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
+    let table = select.table.as_ref();
+    let mut found = Vec::new();
+    let equal = |column: &Column, value: &[u8]| format!("{} = {}", quoted(&column.name), column.ty.to_literal(value));
+    if let Partitions::Keys(_) = &select.partitions {
+        let components = value::key_components(partition_key, table.partition_key_count);
+        found.extend(
+            table
+                .columns
+                .iter()
+                .zip(components)
+                .map(|(column, value)| equal(column, value)),
+        );
+    }
+    if let Clustering::Keys(keys) = &select.rows {
+        match (keys.as_slice(), table.clustering()) {
+            ([key], columns) => {
+                let mut rest = key.as_slice();
+                for column in columns {
+                    let Ok(value) = column.ty.decode_key(&mut rest, column.descending) else {
+                        break;
+                    };
+                    found.push(equal(column, &value));
+                }
+            }
+            (keys, [column]) => {
+                let values = keys.iter().filter_map(|key| {
+                    let value = column.ty.decode_key(&mut key.as_slice(), column.descending).ok()?;
+                    Some(column.ty.to_literal(&value))
+                });
+                let values = values.collect::<Vec<_>>().join(", ");
+                found.push(format!("{} IN ({values})", quoted(&column.name)));
+            }
+            _ => {}
+        }
+    }
+    for filter in &select.filters {
+        if let (FilterTarget::Column(place), [Value::Bytes(value)]) = (&filter.target, filter.operands.as_slice())
+            && let Some(column) = table.columns.get(*place)
+        {
+            let sign = filter.comparison.sign();
+            found.push(format!(
+                "{} {sign} {}",
+                quoted(&column.name),
+                filter.ty.to_literal(value)
+            ));
+        }
+    }
+    found
+}

@@ -1,0 +1,143 @@
+//! Reads of tables whose rows the server makes: the same sink, another source.
+
+use bytes::Bytes;
+
+use crate::command::{Partitions, Read};
+use crate::engine::paging::Position;
+use crate::engine::{Error, value};
+use crate::schema::Table;
+use crate::token::Token;
+
+use super::sink::{Sink, Step};
+use super::source::covers;
+
+/// A row as a view makes it: values by place in `table.columns`.
+pub(crate) type ViewRow = Vec<Option<Bytes>>;
+
+struct Made {
+    partition_key: Vec<u8>,
+    clustering: Vec<u8>,
+    values: ViewRow,
+}
+
+/// The serialised partition key of a row.
+fn partition_key(table: &Table, row: &ViewRow) -> Vec<u8> {
+    let components = row
+        .iter()
+        .take(table.partition_key_count)
+        .map(|value| value.as_deref().unwrap_or_default());
+    value::join_key(components)
+}
+
+fn clustering_key(table: &Table, row: &ViewRow) -> Vec<u8> {
+    let mut key = Vec::new();
+    for (column, value) in table
+        .clustering()
+        .iter()
+        .zip(row.iter().skip(table.partition_key_count))
+    {
+        column
+            .ty
+            .encode_key(value.as_deref().unwrap_or_default(), column.descending, &mut key);
+    }
+    key
+}
+
+/// Brings rows that a view made, in token order, to a sink.
+///
+/// # Errors
+/// As the sink.
+pub(crate) fn run(
+    select: &Read,
+    rows: Vec<ViewRow>,
+    resume: Option<&Position>,
+    sink: &mut Sink<'_>,
+) -> Result<(), Error> {
+    if sink.is_exhausted() {
+        return Ok(());
+    }
+    let table = select.table.as_ref();
+    let made: Vec<Made> = rows
+        .into_iter()
+        .map(|values| Made {
+            partition_key: partition_key(table, &values),
+            clustering: clustering_key(table, &values),
+            values,
+        })
+        .collect();
+    let partitions: Vec<&[Made]> = made.chunk_by(|a, b| a.partition_key == b.partition_key).collect();
+    let key_of = |partition: &[Made]| {
+        partition
+            .first()
+            .map(|row| row.partition_key.clone())
+            .unwrap_or_default()
+    };
+    let wanted: Vec<&[Made]> = match &select.partitions {
+        Partitions::Keys(keys) => {
+            let of_key = |key: &Bytes| partitions.iter().copied().find(|partition| key_of(partition) == *key);
+            keys.iter().filter_map(of_key).collect()
+        }
+        Partitions::Ring { lower, upper } => {
+            let inside = |partition: &&[Made]| (*lower..=*upper).contains(&Token::of(&key_of(partition)).value());
+            partitions.into_iter().filter(inside).collect()
+        }
+    };
+    let mut wanted = wanted.as_slice();
+    let mut after: Option<&[u8]> = None;
+    if let Some(position) = resume {
+        // Where the partition has gone since, the scan goes on behind the place where it was.
+        let place = wanted.iter().position(|partition| match &select.partitions {
+            Partitions::Keys(_) => key_of(partition) == position.partition_key,
+            Partitions::Ring { .. } => {
+                let (key, last) = (key_of(partition), &position.partition_key);
+                (Token::of(&key), key.as_slice()) >= (Token::of(last), last.as_ref())
+            }
+        });
+        wanted = place.and_then(|place| wanted.get(place..)).unwrap_or_default();
+        if wanted
+            .first()
+            .is_some_and(|partition| key_of(partition) == position.partition_key)
+        {
+            match &position.clustering {
+                Some(clustering) => after = Some(clustering),
+                None => wanted = wanted.get(1..).unwrap_or_default(),
+            }
+        }
+    }
+    for partition in wanted {
+        let left = resume
+            .filter(|_| after.is_some())
+            .map(|position| position.partition_limit_rows);
+        sink.begin_partition(&key_of(partition), left);
+        let step = one(select, partition, after.take(), sink)?;
+        if step == Step::Stop || sink.end_partition()? == Step::Stop {
+            break;
+        }
+    }
+    Ok(())
+}
+
+fn one(select: &Read, partition: &[Made], after: Option<&[u8]>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+    let mut order: Vec<&Made> = partition.iter().collect();
+    order.sort_by(|a, b| a.clustering.cmp(&b.clustering));
+    if select.reversed {
+        order.reverse();
+    }
+    for row in order {
+        let is_before = after.is_some_and(|after| {
+            if select.reversed {
+                row.clustering.as_slice() >= after
+            } else {
+                row.clustering.as_slice() <= after
+            }
+        });
+        if is_before || !covers(&select.rows, &row.clustering) {
+            continue;
+        }
+        let step = sink.virtual_row(&row.clustering, &row.values)?;
+        if step != Step::Continue {
+            return Ok(step);
+        }
+    }
+    Ok(Step::Continue)
+}

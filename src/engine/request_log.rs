@@ -1,0 +1,502 @@
+//! The request log: what the last statements of users were charged, under the names of Cosmos's `CDBCassandraRequests`.
+//!
+//! ```text
+//! meter ── Page::add ─→ page of a turn ── put ─→ entries and headings, one lock a turn        number rises by one for each
+//! ```
+//! **Bound.** As many entries as the setting says. Those of one turn of a connection ([`crate::metrics::turn`]) stand below one heading,
+//! which keeps the origins of texts of at most 2 KiB, or the beginnings of longer ones.
+//! Values are not shown: a text's constants are taken out when the log is read ([`Origin::without_values`]), and bound ones are not kept.
+//! Deliberately absent: statements on system keyspaces, which drivers send all the time, and texts that could not be planned.
+//!
+//! Source: Azure Monitor's table reference, CDBCassandraRequests.
+
+use std::collections::VecDeque;
+use std::net::SocketAddr;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use md5::{Digest, Md5};
+use uuid::Uuid;
+
+use super::receipt::{ChargeReceipt, Ended, Executed, Origin};
+use super::request::Request;
+use crate::engine::shown::LoggedRequest;
+use crate::metrics::StatementKind;
+use crate::schema::{Table, system};
+use crate::throughput::RequestUnits;
+
+/// Longer texts are cut.
+const TEXT_BYTES_MAX: usize = 2048;
+
+/// What was asked for.
+#[derive(Debug)]
+enum Asked {
+    Statement(Arc<Origin>),
+    /// The beginning of a long text.
+    Beginning(Arc<Origin>),
+    /// Statements in a batch that came as a message.
+    Batch(Option<Arc<Table>>, usize),
+}
+
+/// A statement. Small, since every statement writes one and throws another out.
+#[derive(Clone, Copy, Debug)]
+struct Entry {
+    /// Hundredths of a unit; a charge that does not fit stands with what is [`Rare`].
+    charge: u32,
+    request_bytes: u32,
+    response_bytes: u32,
+    /// [`NO_ERROR`]: none.
+    error_code: u16,
+    /// Which of its heading's.
+    asked: u8,
+}
+
+/// What few statements have.
+#[derive(Debug)]
+struct Rare {
+    /// The statement's place on its page.
+    place: usize,
+    receipt: ChargeReceipt,
+}
+
+/// In place of an error's code: no error has this one.
+const NO_ERROR: u16 = u16::MAX;
+
+/// What the statements of a turn have in common: they came together, and so began together.
+#[derive(Debug, Default)]
+struct Heading {
+    client: Option<SocketAddr>,
+    user: Option<Arc<str>>,
+    /// By the calendar, µs since 1970-01-01 UTC: when the first of them was looked at.
+    at_micros: i64,
+    /// By the monotonic clock.
+    began: Duration,
+    /// What they asked for; most turns ask for one thing, which takes no list.
+    asked: Option<Asked>,
+    asked_more: Vec<Asked>,
+    /// In the order of their places.
+    rare: Vec<Rare>,
+}
+
+/// Different things asked for below one heading.
+const ASKED_MAX: usize = 16;
+
+/// How many of those are looked for without looking at the heading: a connection mostly asks for few things.
+const ORIGINS_MAX: usize = 4;
+
+/// Statements below one heading.
+const ENTRIES_MAX: usize = 256;
+
+/// What a turn adds to the log.
+#[derive(Debug, Default)]
+pub(super) struct Page {
+    heading: Heading,
+    entries: Vec<Entry>,
+    /// The numbers of the origins at the first places of what was asked for; 0: there is none.
+    origins: [u64; ORIGINS_MAX],
+}
+
+#[derive(Debug)]
+struct Turn {
+    heading: Heading,
+    ended: Duration,
+    /// The numbers of its entries, also of those that are forgotten.
+    numbers: Range<u64>,
+}
+
+/// The last statements.
+#[derive(Debug)]
+pub(super) struct RequestLog {
+    entries_max: usize,
+    kept: Mutex<Kept>,
+}
+
+#[derive(Debug, Default)]
+struct Kept {
+    turns: VecDeque<Turn>,
+    /// Theirs, in the same order.
+    entries: VecDeque<Entry>,
+    next: u64,
+}
+
+impl RequestLog {
+    /// Keeps so many; 0: none.
+    pub(super) fn new(entries_max: usize) -> Self {
+        Self {
+            entries_max,
+            kept: Mutex::default(),
+        }
+    }
+
+    /// Whether anything is kept.
+    pub(super) const fn is_on(&self) -> bool {
+        self.entries_max > 0
+    }
+
+    /// Takes what is on a page, which is empty then.
+    pub(super) fn put(&self, page: &mut Page, ended: Duration) {
+        if page.entries.is_empty() {
+            return;
+        }
+        let heading = std::mem::take(&mut page.heading);
+        page.origins = [0; ORIGINS_MAX];
+        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let first = kept.next;
+        kept.next += page.entries.len() as u64;
+        let numbers = first..kept.next;
+        kept.turns.push_back(Turn {
+            heading,
+            ended,
+            numbers,
+        });
+        kept.entries.extend(&page.entries);
+        let old = kept.forget(self.entries_max);
+        drop(kept);
+        page.entries.clear();
+        // Freed without the lock.
+        drop(old);
+    }
+}
+
+impl Turn {
+    /// The receipt of one of its entries.
+    fn receipt(&self, number: u64, entry: &Entry) -> ChargeReceipt {
+        let plain = ChargeReceipt {
+            charge: RequestUnits::hundredths(entry.charge.into()),
+            waited: None,
+        };
+        self.heading
+            .rare(number - self.numbers.start)
+            .map_or(plain, |rare| rare.receipt)
+    }
+}
+
+impl Kept {
+    /// The number of the oldest entry.
+    fn first(&self) -> u64 {
+        self.next - self.entries.len() as u64
+    }
+
+    /// The entries with their numbers, oldest first.
+    fn numbered(&self) -> impl Iterator<Item = (&Turn, u64, &Entry)> {
+        let first = self.first();
+        let numbers = move |turn: &Turn| turn.numbers.start.max(first)..turn.numbers.end;
+        let turns = self.turns.iter();
+        let numbered = turns.flat_map(move |turn| numbers(turn).map(move |number| (turn, number)));
+        numbered
+            .zip(&self.entries)
+            .map(|((turn, number), entry)| (turn, number, entry))
+    }
+
+    /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
+    fn forget(&mut self, entries_max: usize) -> Option<Turn> {
+        let beyond = self.entries.len().saturating_sub(entries_max);
+        self.entries.drain(..beyond);
+        let first = self.first();
+        let mut old = None;
+        while self.turns.front().is_some_and(|turn| turn.numbers.end <= first) {
+            old = self.turns.pop_front();
+        }
+        old
+    }
+}
+
+impl Page {
+    /// Makes room, so that no statement has to.
+    pub(super) fn reserve(&mut self) {
+        self.entries.reserve_exact(ENTRIES_MAX);
+    }
+
+    /// Writes a statement that began with the others, asks for what one of the first of them asked for, as nearly every one of a turn
+    /// does, and has nothing rare about it; false: it has not. Its client is theirs: a turn has one.
+    #[inline(always)]
+    pub(super) fn goes_on_with(
+        &mut self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        receipt: ChargeReceipt,
+        ended: Ended<'_>,
+    ) -> bool {
+        let (Executed::Statement(origin), Ended::Answered { .. }) = (executed, ended) else {
+            return false;
+        };
+        let Ok(charge) = u32::try_from(receipt.charge.in_hundredths()) else {
+            return false;
+        };
+        let number = origin.number();
+        let Some(asked) = (0..).zip(&self.origins).find(|(_, known)| **known == number) else {
+            return false;
+        };
+        let goes_on = self.heading.began == request.began
+            && receipt.waited.is_none()
+            && self.entries.len() < self.entries.capacity();
+        if goes_on {
+            self.entries.push(Entry {
+                charge,
+                request_bytes: request.terms.request_bytes,
+                response_bytes: ended.row_bytes(),
+                error_code: NO_ERROR,
+                asked: asked.0,
+            });
+        }
+        goes_on
+    }
+
+    /// Whether this statement must go onto another page.
+    fn is_full_for(&self, request: &Request<'_>) -> bool {
+        if self.entries.is_empty() {
+            return false;
+        }
+        if self.entries.len() >= ENTRIES_MAX
+            || self.heading.asked_more.len() + 1 >= ASKED_MAX
+            || self.heading.began != request.began
+        {
+            return true;
+        }
+        self.heading.client.as_ref() != request.terms.client || self.heading.user.as_ref() != request.terms.user
+    }
+
+    /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
+    fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended<'_>) {
+        let charge = u32::try_from(receipt.charge.in_hundredths());
+        if receipt.waited.is_some() || charge.is_err() {
+            let place = self.entries.len();
+            self.heading.rare.push(Rare { place, receipt });
+        }
+        self.entries.push(Entry {
+            charge: charge.unwrap_or(u32::MAX),
+            request_bytes,
+            response_bytes: ended.row_bytes(),
+            error_code: match ended {
+                Ended::Answered { .. } => NO_ERROR,
+                Ended::Failed(error) => error.code(),
+            },
+            asked,
+        });
+    }
+
+    /// Begins a page with this statement.
+    fn begin(&mut self, request: &Request<'_>) {
+        self.heading.client = request.terms.client.copied();
+        self.heading.user = request.terms.user.cloned();
+        self.heading.at_micros = request.at_micros;
+        self.heading.began = request.began;
+    }
+
+    /// The place of what was asked for; `None`: nothing that the log is for.
+    fn asked(&mut self, executed: Executed<'_>) -> Option<u8> {
+        let heading = &mut self.heading;
+        if let Executed::Statement(origin) = executed {
+            let is_it = |asked: &Asked| matches!(asked, Asked::Statement(known) if known.number() == origin.number());
+            let mut all = heading.asked.iter().chain(&heading.asked_more);
+            if let Some(place) = all.position(is_it) {
+                return u8::try_from(place).ok();
+            }
+        }
+        let asked = asked(executed)?;
+        let place = heading.asked.iter().len() + heading.asked_more.len();
+        if let (Asked::Statement(origin), Some(known)) = (&asked, self.origins.get_mut(place)) {
+            *known = origin.number();
+        }
+        match &mut heading.asked {
+            none @ None => *none = Some(asked),
+            Some(_) => heading.asked_more.push(asked),
+        }
+        u8::try_from(place).ok()
+    }
+}
+
+impl Heading {
+    fn asked(&self, place: u8) -> Option<&Asked> {
+        match place.checked_sub(1) {
+            None => self.asked.as_ref(),
+            Some(place) => self.asked_more.get(usize::from(place)),
+        }
+    }
+
+    /// What is rare about the statement at a place.
+    fn rare(&self, place: u64) -> Option<&Rare> {
+        let place = usize::try_from(place).ok()?;
+        let found = self.rare.binary_search_by_key(&place, |rare| rare.place).ok()?;
+        self.rare.get(found)
+    }
+}
+
+/// What was asked for; `None`: nothing that the log is for.
+fn asked(executed: Executed<'_>) -> Option<Asked> {
+    match executed {
+        Executed::Statement(origin) => {
+            if !origin.is_logged {
+                return None;
+            }
+            let text = &origin.text;
+            if text.len() <= TEXT_BYTES_MAX {
+                return Some(Asked::Statement(Arc::clone(origin)));
+            }
+            // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in bytes.
+            let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
+            let beginning = text.get(..cut.unwrap_or(0)).unwrap_or_default();
+            let table = origin.table.as_slice();
+            Some(Asked::Beginning(Origin::new(
+                origin.kind,
+                table,
+                beginning.into(),
+                origin.without_values,
+            )))
+        }
+        Executed::Batch(batch) => {
+            let table = batch.modifications.first().map(|first| Arc::clone(&first.table));
+            if table.as_ref().is_some_and(|table| system::is_name(&table.keyspace)) {
+                return None;
+            }
+            Some(Asked::Batch(table, batch.modifications.len()))
+        }
+    }
+}
+
+impl Asked {
+    fn table(&self) -> Option<&Arc<Table>> {
+        match self {
+            Self::Statement(origin) | Self::Beginning(origin) => origin.table.as_ref(),
+            Self::Batch(table, _) => table.as_ref(),
+        }
+    }
+
+    fn kind(&self) -> StatementKind {
+        match self {
+            Self::Statement(origin) | Self::Beginning(origin) => origin.kind,
+            Self::Batch(..) => StatementKind::Batch,
+        }
+    }
+
+    fn shape(&self) -> String {
+        match self {
+            Self::Statement(origin) => (origin.without_values)(&origin.text),
+            Self::Beginning(origin) => format!("{} …", (origin.without_values)(&origin.text)),
+            Self::Batch(_, count) => format!("BATCH of {count}"),
+        }
+    }
+}
+
+impl RequestLog {
+    /// Writes a statement onto a page, which goes into the log before if it is full.
+    #[inline(always)]
+    pub(super) fn note(
+        &self,
+        page: &mut Page,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        receipt: ChargeReceipt,
+        ended: Ended<'_>,
+        now: impl FnOnce() -> Duration,
+    ) {
+        if !page.goes_on_with(request, executed, receipt, ended) {
+            self.turn_over(page, request, executed, receipt, ended, now);
+        }
+    }
+
+    /// Writes a statement unlike the one before.
+    #[inline(never)]
+    fn turn_over(
+        &self,
+        page: &mut Page,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        receipt: ChargeReceipt,
+        ended: Ended<'_>,
+        now: impl FnOnce() -> Duration,
+    ) {
+        if page.is_full_for(request) {
+            self.put(page, now());
+        }
+        let Some(asked) = page.asked(executed) else { return };
+        if page.entries.is_empty() {
+            page.begin(request);
+        }
+        page.add(asked, receipt, request.terms.request_bytes, ended);
+    }
+}
+
+impl RequestLog {
+    /// The log of the node with this host id, oldest first.
+    pub(super) fn shown(&self, host: Uuid) -> Vec<LoggedRequest> {
+        let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let shown = |(turn, number, entry): (&Turn, u64, &Entry)| {
+            let (heading, asked) = (&turn.heading, turn.heading.asked(entry.asked)?);
+            let ChargeReceipt { charge, waited } = turn.receipt(number, entry);
+            Some(LoggedRequest {
+                number,
+                activity_id: activity_id(host, number),
+                address: heading.client,
+                table: asked.table().map(|table| (table.keyspace.clone(), table.name.clone())),
+                operation: asked.kind().name(),
+                command: asked.shape(),
+                duration_ms: turn.ended.saturating_sub(heading.began).as_secs_f64() * 1000.0,
+                error_code: match entry.error_code {
+                    NO_ERROR => -1,
+                    code => i32::from(code),
+                },
+                request_charge: charge.as_f64(),
+                request_bytes: u64::from(entry.request_bytes),
+                response_bytes: u64::from(entry.response_bytes),
+                user: heading.user.as_deref().map(str::to_owned),
+                at_millis: heading.at_micros.div_euclid(1000),
+                delay_ms: waited.map(|waited| waited.as_secs_f64() * 1000.0),
+            })
+        };
+        kept.numbered().filter_map(shown).collect()
+    }
+}
+
+/// A uuid of an entry, the same whenever it is asked for.
+fn activity_id(host: Uuid, number: u64) -> Uuid {
+    let mut digest = Md5::new();
+    digest.update(host.as_bytes());
+    digest.update(number.to_be_bytes());
+    uuid::Builder::from_md5_bytes(digest.finalize().into()).into_uuid()
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Hundredths above which a charge is rare, and the charge of a statement: every fifth is above it.
+    fn receipt(number: u64) -> ChargeReceipt {
+        let rare = u64::from(u32::MAX) + number;
+        ChargeReceipt {
+            charge: RequestUnits::hundredths(if number.is_multiple_of(5) { rare } else { number }),
+            waited: number.is_multiple_of(7).then(|| Duration::from_millis(number)),
+        }
+    }
+
+    fn page(numbers: Range<u64>) -> Page {
+        let mut page = Page::default();
+        for number in numbers {
+            page.add(0, receipt(number), 0, Ended::Answered { row_bytes: 0 });
+        }
+        page
+    }
+
+    proptest! {
+        #[test]
+        fn the_last_entries_are_kept_with_what_is_rare(pages in prop::collection::vec(0_u64..40, 0..30), max in 1_usize..60) {
+            let log = RequestLog::new(max);
+            let mut next = 0;
+            for count in pages {
+                log.put(&mut page(next..next + count), Duration::ZERO);
+                next += count;
+                let kept = log.kept.lock().unwrap();
+                let first = next.saturating_sub(max as u64);
+                let numbers: Vec<u64> = kept.numbered().map(|(_, number, _)| number).collect();
+                prop_assert_eq!(numbers, (first..next).collect::<Vec<_>>());
+                for (turn, number, entry) in kept.numbered() {
+                    prop_assert_eq!(turn.receipt(number, entry), receipt(number));
+                }
+                prop_assert!(kept.turns.len() <= max.min(kept.entries.len()));
+            }
+        }
+    }
+}

@@ -1,0 +1,309 @@
+//! The engine behind one facade: commands in, rows and receipts out. What front ends call.
+//!
+//! ```text
+//! begin(Terms) ─→ Request ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
+//! ```
+
+mod backups;
+mod options;
+mod reads;
+mod shown;
+mod upkeep;
+mod writes;
+
+use std::collections::BTreeSet;
+use std::sync::{Arc, OnceLock};
+use std::time::Duration;
+
+use uuid::Uuid;
+
+use super::catalog::{Catalog, Snapshot};
+use super::counts::Counts;
+use super::draws::Draws;
+use super::error::Error;
+use super::gates::{self, Gates};
+use super::ledger::Ledger;
+use super::logical::LogicalPartitions;
+use super::probe::Prober;
+use super::receipt::{ChargeReceipt, Ended, Executed};
+use super::request::{Request, Terms};
+use super::write::WriteRoom;
+use crate::clock::Clock;
+use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
+use crate::consistency::WriteKind;
+use crate::functions::{Context, Timeuuids};
+use crate::guardrails::Guardrails;
+use crate::metrics::{Statements, turn};
+use crate::partition::{Consistency, Nodes, Stores};
+use crate::profile::Profile;
+use crate::profile::Rules;
+use crate::schema::node::NodeInfo;
+use crate::schema::{Schema, StorageId, Table};
+use crate::tasks::Tasks;
+use crate::throughput::Charges;
+use crate::views::live::Live;
+
+pub use self::options::{ClockRules, Options};
+pub use self::reads::{Paging, ReadPage};
+
+/// How long background work may take to end after the stores are closed, unless the caller says so.
+const CLOSE_WITHIN: Duration = Duration::from_secs(10);
+
+/// What only the server knows, asked for when a view shows it.
+pub type LiveSource = Box<dyn Fn() -> Live + Send + Sync>;
+
+/// The engine: the services that carry commands out.
+pub struct Engine {
+    pub(crate) catalog: Arc<Catalog>,
+    stores: Stores,
+    writes: WriteRoom,
+    pub(crate) clock: Clock,
+    /// The virtual nodes, each as its clients see it in the system tables.
+    seen: Vec<NodeInfo>,
+    nodes: Arc<Nodes>,
+    live: OnceLock<LiveSource>,
+    pub(crate) page_bytes_max: usize,
+    row_cache_bytes_max: usize,
+    pub(crate) statements: Arc<Statements>,
+    prober: Prober,
+    pub(crate) guardrails: Guardrails,
+    pub(crate) ledger: Ledger,
+    counts: Counts,
+    pub(crate) rules: Rules,
+    timeuuids: Arc<Timeuuids>,
+    draws: Arc<Draws>,
+}
+
+impl std::fmt::Debug for Engine {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter
+            .debug_struct("Engine")
+            .field("node", self.node())
+            .finish_non_exhaustive()
+    }
+}
+
+impl Engine {
+    /// Opens the database at a URL; makes one where there is none.
+    ///
+    /// # Errors
+    /// When the store cannot be opened or its catalog cannot be read.
+    pub async fn open(options: Options) -> Result<Self, Error> {
+        options.open().await
+    }
+
+    /// Makes everything durable, closes the stores and ends all background work. Requests after it fail.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close(&self) -> Result<(), Error> {
+        self.close_within(CLOSE_WITHIN).await
+    }
+
+    /// As [`Engine::close`]. Background work that has not ended when the time has passed since the stores were closed is aborted.
+    ///
+    /// # Errors
+    /// When the medium fails.
+    pub async fn close_within(&self, within: Duration) -> Result<(), Error> {
+        self.tasks().begin_stop();
+        let closed = self.stores.close().await;
+        // Joined last: most of it ends because its store is closed.
+        self.tasks().join(within).await;
+        closed.map_err(|error| Error::Server(error.to_string()))
+    }
+
+    /// Runs background work, and joins it when the database is closed.
+    #[must_use]
+    pub fn tasks(&self) -> &Tasks {
+        &self.catalog.tasks
+    }
+
+    /// Sets the source of what only the server knows, such as connected clients. The first call counts.
+    pub fn set_live_source(&self, source: LiveSource) {
+        // A second source would be a second server on one database, which does not happen.
+        drop(self.live.set(source));
+    }
+
+    /// What only the server knows, now.
+    fn ask_server(&self) -> Live {
+        self.live.get().map(|live| live()).unwrap_or_default()
+    }
+
+    /// What is defined now.
+    #[must_use]
+    pub fn schema(&self) -> Arc<Schema> {
+        Arc::clone(&self.catalog.load().schema)
+    }
+
+    /// The version of what is defined now: changes with every change of it, and with nothing else.
+    #[must_use]
+    pub fn schema_version(&self) -> Uuid {
+        self.catalog.load().schema.version
+    }
+
+    /// The compatibility profile.
+    #[must_use]
+    pub const fn profile(&self) -> Profile {
+        self.rules.profile
+    }
+
+    /// The virtual nodes, and the fault plan in force.
+    #[must_use]
+    pub const fn nodes(&self) -> &Arc<Nodes> {
+        &self.nodes
+    }
+
+    /// The catalog at this moment.
+    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
+        Arc::clone(&self.catalog.load())
+    }
+
+    #[cfg(test)]
+    pub(in crate::engine) const fn counts_mut(&mut self) -> &mut Counts {
+        &mut self.counts
+    }
+
+    fn gates(&self) -> Gates<'_> {
+        Gates {
+            catalog: &self.catalog,
+            limits: &self.writes.limits,
+            guardrails: &self.guardrails,
+            rules: &self.rules,
+            nodes: &self.nodes,
+            admission: &self.ledger.admission,
+        }
+    }
+
+    /// This node; of several virtual ones the first.
+    #[must_use]
+    pub fn node(&self) -> &NodeInfo {
+        self.seen_by(0)
+    }
+
+    /// A virtual node, from 0, as its clients see it.
+    #[expect(clippy::expect_used, reason = "there is at least one")]
+    pub(crate) fn seen_by(&self, node: usize) -> &NodeInfo {
+        let seen = self.seen.get(node).or_else(|| self.seen.first());
+        seen.expect("a database has a node")
+    }
+
+    /// Where a change of the catalog failed and may have been done, asks the store first which.
+    pub(crate) async fn find_out(&self) {
+        if self.catalog.is_unsure() {
+            // Boxed, since it is rare and would make every request's future larger. What is read is right by either catalog.
+            let found_out = Box::pin(self.catalog.find_out()).await;
+            drop(found_out);
+        }
+    }
+
+    /// Begins a request. Everything that it sees of the catalog is of this moment.
+    #[must_use]
+    pub fn begin<'a>(&self, terms: Terms<'a>) -> Request<'a> {
+        // One reading of the clock for all that the request needs of it.
+        let now_micros = self.writes.clock.now_micros();
+        Request {
+            snapshot: Arc::clone(&self.catalog.load()),
+            now_seconds: terms
+                .now_seconds
+                .map_or_else(|| now_micros.div_euclid(1_000_000), i64::from),
+            at_micros: now_micros,
+            began: turn::begin(|| self.clock.monotonic()),
+            context: self.context(now_micros),
+            claim: OnceLock::new(),
+            terms,
+        }
+    }
+
+    /// Empty charges for a request.
+    #[inline]
+    #[must_use]
+    pub fn charges(&self, request: &Request<'_>) -> Charges {
+        self.ledger.charges(request.consistency())
+    }
+
+    /// Ends a request: pays and records what it was charged, whether it was carried out or failed. `notes`: what a trace tells of
+    /// the charges, where the request is traced.
+    #[inline]
+    pub fn settle(
+        &self,
+        request: &Request<'_>,
+        executed: Executed<'_>,
+        charges: &mut Charges,
+        ended: Ended<'_>,
+        notes: &mut Vec<String>,
+    ) -> ChargeReceipt {
+        self.ledger.settle(request, executed, charges, ended, notes)
+    }
+
+    /// Time and chance for the functions of one request.
+    fn context(&self, now_micros: i64) -> Context {
+        Context::new(now_micros, Arc::clone(&self.timeuuids), self.draws.generator().u64(..))
+    }
+
+    // The schema.
+
+    /// Empties a table.
+    ///
+    /// # Errors
+    /// It is refused, replicas are missing, or a store fails.
+    pub async fn truncate(&self, request: &Request<'_>, table: &Table, charges: &mut Charges) -> Result<(), Error> {
+        let gates = self.gates();
+        gates::truncate(gates)?;
+        gates::admit_truncate(gates, request, table).await?;
+        charges.metadata();
+        let truncated = self.catalog.truncate(&table.keyspace, &table.name).await;
+        truncated.map_err(catalog_edge)?;
+        self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
+        Ok(())
+    }
+
+    /// Changes the schema as an intent says.
+    ///
+    /// # Errors
+    /// The intent is refused, or a store fails; nothing has changed then.
+    pub async fn change_schema<I: SchemaIntent>(
+        &self,
+        request: &mut Request<'_>,
+        intent: I,
+        charges: &mut Charges,
+    ) -> Result<SchemaOutcome, Error>
+    where
+        Error: From<I::Refusal>,
+    {
+        request.drop_partition_map();
+        charges.metadata();
+        gates::admit_change(self.gates(), request).await?;
+        let outcome = self.catalog.change(intent).await.map_err(catalog_edge)?;
+        // What is kept for each table is gone through only when one may have gone.
+        if outcome
+            .change
+            .as_ref()
+            .is_some_and(|change| change.kind == ChangeKind::Dropped)
+        {
+            self.forget_dropped_figures();
+            self.logical().forget_dropped(&self.schema(), self.stores.main()).await;
+        }
+        Ok(outcome)
+    }
+
+    /// Forgets the figures of dropped tables, once there are more of these than of tables.
+    fn forget_dropped_figures(&self) {
+        let schema = self.schema();
+        let stored: BTreeSet<StorageId> = schema.stored_tables().map(|table| table.storage_id).collect();
+        self.ledger.meter.spent().keep(|id| stored.contains(&id));
+        let statements = &self.statements;
+        if statements.tables_known() > stored.len() {
+            let there: BTreeSet<u128> = schema.stored_tables().map(|table| table.id.as_u128()).collect();
+            statements.keep(|id| there.contains(&id));
+        }
+    }
+
+    fn logical(&self) -> &Arc<LogicalPartitions> {
+        &self.writes.logical
+    }
+}
+
+/// The error of a change of the catalog as its client sees it: as Cassandra does them, on every replica.
+fn catalog_edge(error: Error) -> Error {
+    error.at_edge(Consistency::All, WriteKind::Simple)
+}

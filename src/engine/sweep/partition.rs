@@ -1,0 +1,25 @@
+//! The sweep of one physical partition, through its gate.
+
+use crate::partition::Hosted;
+use crate::partition::store::{self, Sweep, Swept};
+
+/// Sweeps a range of a physical partition, as far as it is not moved meanwhile.
+///
+/// # Errors
+/// When its store fails; what was swept before stays so.
+pub(in crate::engine) async fn sweep_partition(partition: &Hosted, mut sweep: Sweep) -> store::Result<Swept> {
+    while let Some(pass) = partition.gate.enter_to_sweep() {
+        let is_done = match partition.store().sweep_stride(&mut sweep).await {
+            Ok(stride) => stride.is_break(),
+            // What was judged before need not be so any more; the next sweep begins anew.
+            Err(store::Error::OpenedAgain) => true,
+            Err(error) => return Err(error),
+        };
+        drop(pass);
+        if is_done {
+            break;
+        }
+        tokio::task::yield_now().await;
+    }
+    Ok(sweep.swept())
+}

@@ -1,0 +1,289 @@
+//! One modification of one logical partition: what it adds to the batch of its store.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::fragment::{FragmentWriter, Stamp, reads_before};
+use super::prices::{all_indexes, how, indexed};
+use super::request::{Routed, WriteRequest};
+use super::room::WriteRoom;
+use super::staged::{Marked, Staged};
+use super::whole_row;
+use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
+use crate::engine::{Error, gates, logical, storage_read};
+use crate::guardrails::CELL_BYTES;
+use crate::partition::store::{CellState, RangeTombstone, Row};
+use crate::partition::{Hosted, LogicalPartition, RowKey};
+use crate::schema::{Column, ColumnKind};
+use crate::throughput::{Charges, PartitionRef, RowWrite};
+use crate::token::Token;
+
+/// One modification of one logical partition.
+pub(super) struct OnePartition<'a> {
+    pub(super) room: &'a WriteRoom,
+    pub(super) routed: &'a Routed<'a>,
+    pub(super) partition: &'a Arc<Hosted>,
+    pub(super) logical: LogicalPartition<'a>,
+    pub(super) partition_key: &'a Bytes,
+    pub(super) token: Token,
+    pub(super) stamp: Stamp,
+}
+
+impl OnePartition<'_> {
+    /// Adds what it writes.
+    ///
+    /// # Errors
+    /// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+    pub(super) async fn stage(
+        &self,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let modification = self.routed.modification;
+        let table = self.routed.table();
+        let deletes_rows = modification.kind == WriteVerb::Delete && modification.operations.is_empty();
+        if let Some(size) = &mut staged.size {
+            size.partition(table, self.partition_key);
+        }
+        match &modification.target {
+            WriteTarget::Partition => {
+                let deletion = self.stamp(staged).deletion();
+                let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
+                self.logical.delete(staged.batch(self.partition, marked), deletion);
+                staged.weigh(self, 0, 0);
+            }
+            WriteTarget::Ranges(ranges) => {
+                let stamp = self.stamp(staged);
+                staged.weigh(self, 0, 0);
+                for range in ranges {
+                    if let Some(size) = &mut staged.size {
+                        size.range(table, self.partition_key, range);
+                    }
+                    let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
+                    let batch = staged.batch(self.partition, marked);
+                    self.logical.delete_range(batch, &tombstone(range, stamp));
+                }
+            }
+            WriteTarget::Static => {
+                self.stage_static(request, staged, charges).await?;
+            }
+            WriteTarget::Rows(rows) => {
+                if self.operations(true).next().is_some() {
+                    self.stage_static(request, staged, charges).await?;
+                }
+                for clustering in rows {
+                    let mut row = Row::default();
+                    if deletes_rows {
+                        row.deletion = Some(self.stamp.deletion());
+                    } else if modification.kind == WriteVerb::Insert && !table.is_counter {
+                        row.marker = Some(self.stamp.marker());
+                    }
+                    self.stage_row(
+                        self.logical.prefix().row(clustering),
+                        false,
+                        row,
+                        request,
+                        staged,
+                        charges,
+                    )
+                    .await?;
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// The stamp of deletions of more than a row.
+    fn stamp(&self, staged: &Staged) -> Stamp {
+        let earlier = i64::from(staged.deletes_just_before);
+        Stamp {
+            timestamp_micros: self.stamp.timestamp_micros.saturating_sub(earlier),
+            ..self.stamp
+        }
+    }
+
+    fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &ColumnChange)> {
+        let table = self.routed.table();
+        self.routed
+            .modification
+            .operations
+            .iter()
+            .filter_map(move |(place, operation)| {
+                let column = table.columns.get(*place)?;
+                ((column.kind == ColumnKind::Static) == of_static).then_some((column.as_ref(), operation))
+            })
+    }
+
+    /// How a change of this modification is charged.
+    fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> Marked {
+        Marked {
+            partition: PartitionRef {
+                table: self.routed.table().storage_id,
+                partition: self.partition.id.0,
+            },
+            token: self.token.value(),
+            partition_key: self.partition_key.clone(),
+            how,
+            fragment_bytes,
+            indexed,
+            is_done: false,
+        }
+    }
+
+    /// How the write of one row is charged.
+    fn marked_row(&self, key: &RowKey, of_static: bool, row: &Row) -> Marked {
+        let how = how(self.routed.modification);
+        let indexed = indexed(self.routed.table(), how, of_static, |column| {
+            self.operations(of_static).any(|(written, _)| written.id == column.id)
+        });
+        let values = row.cells.iter().map(|cell| match &cell.state {
+            CellState::Live { value, .. } => CELL_BYTES + value.len(),
+            CellState::Tombstone { .. } => CELL_BYTES,
+        });
+        self.marked(how, key.len() + values.sum::<usize>(), indexed)
+    }
+
+    async fn stage_static(
+        &self,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let key = self.logical.prefix().static_row();
+        self.stage_row(key, true, Row::default(), request, staged, charges)
+            .await
+    }
+
+    async fn stage_row(
+        &self,
+        key: RowKey,
+        of_static: bool,
+        mut row: Row,
+        request: &WriteRequest,
+        staged: &mut Staged,
+        charges: &mut Charges,
+    ) -> Result<(), Error> {
+        let rewrites = !of_static && self.room.rewrites(self.routed);
+        let must_read = rewrites || self.operations(of_static).any(|(_, operation)| reads_before(operation));
+        let stored = if must_read {
+            self.read(&key, of_static, staged, charges).await?
+        } else {
+            None
+        };
+        let mut stored = stored;
+        for (column, operation) in self.operations(of_static) {
+            // A list's element is looked for in what the operations of the same statement before it have left.
+            if reads_before(operation) && !row.is_empty() {
+                stored = Some(Row::merge(stored.unwrap_or_default(), row.clone().canonical()));
+            }
+            let writer = FragmentWriter {
+                stamp: self.stamp,
+                list_keys: &self.room.list_keys,
+                stored: stored.as_ref(),
+                deletes: self.routed.modification.kind == WriteVerb::Delete,
+            };
+            writer.apply(&mut row, column, operation)?;
+        }
+        if row.is_empty() {
+            return Ok(());
+        }
+        if let (true, Some(stored)) = (rewrites, &stored) {
+            whole_row::carry(&mut row, stored, &self.stamp);
+        }
+        if rewrites || must_read && self.routed.table().is_counter {
+            staged.added_to.push((key.clone(), row.clone().canonical()));
+        }
+        if let Some(size) = &mut staged.size {
+            let clustering = (!of_static).then(|| key.clustering());
+            size.row(self.routed.table(), &key, clustering, &row);
+        }
+        let token = self.token.value();
+        let mut entry_bytes = 0;
+        if self.room.logical.is_watched(self.routed.table().storage_id, token) {
+            entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
+        }
+        if self.routed.modification.kind != WriteVerb::Delete {
+            let together = async |bytes_max| self.bytes_together(&key, &row, bytes_max).await;
+            gates::row(&self.room.limits, request, together).await?;
+        }
+        let marked = self.marked_row(&key, of_static, &row);
+        let batch = staged.batch(self.partition, marked);
+        let before = batch.bytes();
+        self.logical.put_row(batch, key, row);
+        let row_bytes = (batch.bytes() - before) as u64;
+        staged.weigh(self, row_bytes, entry_bytes);
+        Ok(())
+    }
+
+    /// Bytes of a row that is written, with what is stored of it where that may matter.
+    async fn bytes_together(&self, key: &RowKey, row: &Row, bytes_max: u64) -> Result<u64, Error> {
+        let written = row.encode().len() as u64;
+        let stored = self.logical.get(key, &self.logical.now()).await;
+        let stored = stored.map_err(|error| storage_read(&error))?;
+        let stored = stored.map(|found| found.value);
+        Ok(match stored {
+            // Merged they are no longer than one after the other.
+            Some(stored) if written + stored.len() as u64 > bytes_max => {
+                let stored = Row::decode(&stored).map_err(|error| storage_read(&error))?;
+                Row::merge(stored, row.clone().canonical()).encode().len() as u64
+            }
+            _ => written,
+        })
+    }
+
+    /// The row as it is stored; of counters and rows that are rewritten whole with what this batch has already said about it.
+    async fn read(
+        &self,
+        key: &RowKey,
+        of_static: bool,
+        staged: &Staged,
+        charges: &mut Charges,
+    ) -> Result<Option<Row>, Error> {
+        let at = self.logical.now();
+        let found = self.logical.get(key, &at).await;
+        let found = found.map_err(|error| storage_read(&error))?;
+        // The look that an increment takes is in its price, as in that of any change.
+        if !self.routed.table().is_counter {
+            let partition = self.marked(RowWrite::Update, 0, 0).partition;
+            charges.enter(partition, Some((self.token.value(), self.partition_key)));
+            charges.look_before_write(found.as_ref().map_or(0, |found| found.bytes));
+        }
+        let mut row = match found {
+            Some(found) => Some(Row::decode(&found.value).map_err(|error| storage_read(&error))?),
+            None => None,
+        };
+        if let Some(row) = &mut row {
+            let deletions = self.logical.deletions(&at).await;
+            let deletions = deletions.map_err(|error| storage_read(&error))?;
+            let covering = if of_static {
+                deletions.timestamp_covering_static()
+            } else {
+                deletions.timestamp_covering(key.clustering())
+            };
+            if let Some(timestamp) = covering {
+                row.shadow(timestamp);
+            }
+        }
+        let said = staged
+            .added_to
+            .iter()
+            .filter(|(at, _)| at == key)
+            .map(|(_, row)| row.clone());
+        Ok(said.fold(row, |row, said| Some(Row::merge(row.unwrap_or_default(), said))))
+    }
+}
+
+fn tombstone(range: &ClusteringRange, stamp: Stamp) -> RangeTombstone {
+    use std::ops::Bound;
+    RangeTombstone {
+        start: if range.start.is_empty() {
+            Bound::Unbounded
+        } else {
+            Bound::Included(range.start.clone())
+        },
+        end: range.end.clone().map_or(Bound::Unbounded, Bound::Excluded),
+        deletion: stamp.deletion(),
+    }
+}

@@ -1,0 +1,116 @@
+//! Going through the gates of the physical partitions that are written to (`partition::gate`).
+//!
+//! After the locks of logical partitions, before anything is read that the write depends on. Where a partition is being moved the writer
+//! waits; where it has been moved since the request began, the writer goes on by the list in force.
+
+use std::sync::Arc;
+
+use super::request::Routed;
+use crate::engine::Error;
+use crate::partition::store::{Batch, Space};
+use crate::partition::{Entry, Pass, TablePartitions, WriteGate};
+
+/// Being inside the gates of all partitions that a request writes to.
+#[derive(Debug, Default)]
+pub(crate) struct Passes {
+    /// Most writes have one, which costs no allocation.
+    first: Option<Pass>,
+    more: Vec<Pass>,
+}
+
+/// A gate that is not open.
+pub(super) enum Closed {
+    Held(Arc<WriteGate>),
+    Superseded,
+}
+
+impl Passes {
+    /// Goes through the gate of a partition.
+    fn add(&mut self, gate: &Arc<WriteGate>) -> Result<(), Closed> {
+        let mut inside = self.more.iter().rev().chain(&self.first);
+        if inside.any(|pass| Arc::ptr_eq(pass.gate(), gate)) {
+            return Ok(());
+        }
+        match gate.enter() {
+            Entry::Passed(pass) if self.first.is_none() => self.first = Some(pass),
+            Entry::Passed(pass) => self.more.push(pass),
+            Entry::Held => return Err(Closed::Held(Arc::clone(gate))),
+            Entry::Superseded => return Err(Closed::Superseded),
+        }
+        Ok(())
+    }
+
+    pub(super) fn of<'a>(
+        routed: impl Iterator<Item = (&'a TablePartitions, &'a [bytes::Bytes])>,
+    ) -> Result<Self, Closed> {
+        let mut passes = Self::default();
+        for (partitions, keys) in routed {
+            for key in keys {
+                passes.add(&partitions.place(key).1.gate)?;
+            }
+        }
+        Ok(passes)
+    }
+
+    /// Whether any of the partitions is being copied.
+    pub(crate) fn are_copied(&self) -> bool {
+        let mut passes = self.first.iter().chain(&self.more);
+        passes.any(|pass| pass.gate().is_copied())
+    }
+
+    /// The keys of a batch that whoever copies must know of; none where nobody does.
+    pub(crate) fn keys_to_note(&self, batch: &Batch) -> Vec<(Space, Vec<u8>)> {
+        if !self.are_copied() {
+            return Vec::new();
+        }
+        batch.keys().map(|(space, key)| (space, key.to_vec())).collect()
+    }
+
+    /// Notes keys that were written, or may have been if the commit failed, for whoever copies. After the commit, since a copy that is
+    /// made before would miss it; and inside the gate, since nobody is waited for any more after that.
+    pub(crate) fn note(&self, keys: &[(Space, Vec<u8>)], is_done: bool) {
+        if keys.is_empty() {
+            return;
+        }
+        for pass in self.first.iter().chain(&self.more) {
+            if pass.gate().is_copied() {
+                pass.gate()
+                    .note(keys.iter().map(|(space, key)| (*space, key.as_slice())), is_done);
+            }
+        }
+    }
+
+    /// Goes through the gates of partitions of lists in force, waiting where it must. `gates` gives them by the newest lists.
+    ///
+    /// # Errors
+    /// What `gates` gives.
+    pub(crate) async fn wait<T>(
+        mut gates: impl FnMut() -> Result<(T, Vec<Arc<WriteGate>>), Error>,
+    ) -> Result<(T, Self), Error> {
+        loop {
+            let (found, gates) = gates()?;
+            let mut passes = Self::default();
+            match gates.iter().try_for_each(|gate| passes.add(gate)) {
+                Ok(()) => return Ok((found, passes)),
+                Err(closed) => {
+                    drop(passes);
+                    if let Closed::Held(gate) = closed {
+                        gate.wait().await;
+                    }
+                    // The list in force is put there before the gates of the one before are superseded.
+                    tokio::task::yield_now().await;
+                }
+            }
+        }
+    }
+}
+
+/// The modifications by other lists, if there are any.
+pub(crate) fn by_lists<'a>(
+    modifications: &[Routed<'a>],
+    lists: Option<&'a Vec<Arc<TablePartitions>>>,
+) -> Option<Vec<Routed<'a>>> {
+    let modifications = modifications.iter().zip(lists?);
+    let by_lists = modifications.map(|(routed, partitions)| Routed { partitions, ..*routed });
+    Some(by_lists.collect())
+}

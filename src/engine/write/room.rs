@@ -1,0 +1,23 @@
+//! What all writes of a server share.
+
+use std::sync::Arc;
+
+use super::clock::{ListKeys, WriteClock};
+use crate::engine::catalog::Catalog;
+use crate::engine::limits::SizeLimits;
+use crate::engine::logical::LogicalPartitions;
+use crate::partition::{Nodes, Stripes};
+
+/// The services that writes use.
+#[derive(Debug)]
+pub(crate) struct WriteRoom {
+    pub(crate) catalog: Arc<Catalog>,
+    pub(crate) clock: WriteClock,
+    pub(crate) list_keys: ListKeys,
+    pub(crate) stripes: Stripes,
+    pub(crate) limits: SizeLimits,
+    pub(crate) logical: Arc<LogicalPartitions>,
+    pub(crate) nodes: Arc<Nodes>,
+    /// A time to live is a row's, as in Cosmos, not a cell's.
+    pub(crate) ttl_of_rows: bool,
+}

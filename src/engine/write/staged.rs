@@ -1,0 +1,401 @@
+//! Changes on their way to their stores: one batch for each, with what is to be known of them once they are durable.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::one_partition::OnePartition;
+use super::passes::Passes;
+use super::request::{Routed, WriteRequest};
+use super::room::WriteRoom;
+use super::size::BatchSize;
+use crate::command::WriteVerb;
+use crate::consistency::WriteKind;
+use crate::engine::batch_log;
+use crate::engine::catalog::Catalog;
+use crate::engine::logical::{Admitted, Weight};
+use crate::engine::{Error, gates, storage_read, storage_write};
+use crate::mutant::{self, Mutant};
+use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
+use crate::partition::{Held, Hosted, Nodes, RowKey, StoreId};
+use crate::throughput::{Charges, PartitionRef, RowWrite};
+
+/// What a change of a batch is charged as.
+pub(super) struct Marked {
+    pub(super) partition: PartitionRef,
+    pub(super) token: i64,
+    pub(super) partition_key: Bytes,
+    pub(super) how: RowWrite,
+    /// Bytes of what the write says, for engines that do not look at the row.
+    pub(super) fragment_bytes: usize,
+    /// Indexed columns that it touches.
+    pub(super) indexed: usize,
+    /// It is charged.
+    pub(super) is_done: bool,
+}
+
+/// Changes of one store.
+pub(super) struct StagedStore {
+    id: StoreId,
+    store: Store,
+    batch: Batch,
+    /// One for each change of the batch.
+    marked: Vec<Marked>,
+}
+
+/// What came of staged changes.
+pub(crate) enum Outcome {
+    /// Durable; what the client is to be warned of.
+    Written(Vec<String>),
+    /// Nothing was done: what they follow from may not be so any more ([`Judged`]).
+    JudgeAgain,
+}
+
+/// How often changes are judged again before they are given up: each time the store failed and came back meanwhile.
+pub(crate) const JUDGEMENTS_MAX: usize = 8;
+
+/// Changes were judged [`JUDGEMENTS_MAX`] times, and each time the store was opened again before they were written.
+pub(crate) fn given_up() -> Error {
+    storage_write(&StoreError::OpenedAgain)
+}
+
+/// The openings of the stores that a request's reads were made in, if what it writes follows from them: a commit before that
+/// failed may have been done nevertheless, which the stores show only when they are opened again.
+#[derive(Default)]
+pub(crate) struct Judged(Vec<(StoreId, Opening)>);
+
+impl Judged {
+    /// Taken under the locks, before anything is read.
+    pub(super) fn now(modifications: &[Routed<'_>]) -> Self {
+        let mut openings: Vec<(StoreId, Opening)> = Vec::with_capacity(1);
+        if mutant::is_on(Mutant::JudgeByOldOpening) {
+            return Self(openings);
+        }
+        for routed in modifications {
+            for partition_key in &routed.modification.partition_keys {
+                let partition = routed.partitions.place(partition_key).1;
+                if openings.iter().all(|(id, _)| *id != partition.store_id) {
+                    openings.push((partition.store_id, partition.store().opening()));
+                }
+            }
+        }
+        Self(openings)
+    }
+
+    fn of(&self, store: StoreId) -> Option<Opening> {
+        let found = self.0.iter().find(|(id, _)| *id == store);
+        found.map(|(_, opening)| *opening)
+    }
+}
+
+/// Changes on their way to their stores.
+#[derive(Default)]
+pub(crate) struct Staged {
+    pub(super) stores: Vec<StagedStore>,
+    pub(super) judged: Judged,
+    /// Rows of counters, and rows that are rewritten whole, as they are written: what later members of a batch add to. A list's element
+    /// is looked for in what was stored before the batch, as in Cassandra.
+    pub(super) added_to: Vec<(RowKey, Row)>,
+    /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
+    /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
+    pub(super) deletes_just_before: bool,
+    /// What is measured of a batch; `None`: nothing.
+    pub(super) size: Option<BatchSize>,
+    /// What is written to each logical partition.
+    pub(super) weights: Vec<Weight>,
+    /// Kept until all is committed.
+    pub(super) passes: Passes,
+    /// What the stores are to allow a row; `None`: any length, or it is judged already.
+    pub(super) row_bytes_max: Option<usize>,
+}
+
+impl Staged {
+    /// The batch to which one change is to be added, which is charged as marked.
+    pub(super) fn batch(&mut self, partition: &Hosted, marked: Marked) -> &mut Batch {
+        let mut stores = self.stores.iter();
+        let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
+        let place = found.unwrap_or_else(|| {
+            self.stores.push(StagedStore {
+                id: partition.store_id,
+                store: partition.store().clone(),
+                batch: Batch::new(),
+                marked: Vec::with_capacity(1),
+            });
+            self.stores.len() - 1
+        });
+        #[expect(clippy::expect_used, reason = "found or pushed just before")]
+        let staged = self.stores.get_mut(place).expect("the store is there");
+        staged.marked.push(marked);
+        &mut staged.batch
+    }
+
+    /// Adds what is written to a logical partition.
+    pub(super) fn weigh(&mut self, one: &OnePartition<'_>, row_bytes: u64, entry_bytes: u64) {
+        let modification = one.routed.modification;
+        let deletes = modification.kind == WriteVerb::Delete;
+        if let Some(last) = self.weights.last_mut()
+            && last.deletes == deletes
+            && last.token == one.token.value()
+            && last.table.storage_id == modification.table.storage_id
+        {
+            last.row_bytes += row_bytes;
+            last.entry_bytes += entry_bytes;
+            return;
+        }
+        self.weights.push(Weight {
+            table: Arc::clone(&modification.table),
+            token: one.token.value(),
+            key: one.partition_key.clone(),
+            partition: Arc::clone(one.partition),
+            row_bytes,
+            entry_bytes,
+            deletes,
+        });
+    }
+
+    /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
+    /// reads under them next must see what it has done.
+    ///
+    /// # Errors
+    /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
+    pub(crate) async fn commit(
+        mut self,
+        room: &WriteRoom,
+        request: &WriteRequest,
+        held: Option<Held>,
+        charges: &mut Charges,
+    ) -> Result<Outcome, Error> {
+        let mut admitted = gates::commit(&room.limits, &room.logical, &self.weights, request).await?;
+        if !admitted.records.is_empty() {
+            // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
+            let main = self.of_main(&room.catalog);
+            for (key, value) in admitted.records.drain(..) {
+                main.batch.put(Space::Catalog, key, value);
+            }
+        }
+        let warnings = std::mem::take(&mut admitted.warnings);
+        let is_apart = self.stores.iter().zip(self.stores.iter().skip(1));
+        let is_logged =
+            request.write_kind == WriteKind::Batch && is_apart.into_iter().any(|(one, next)| one.id != next.id);
+        let row_bytes_max = room
+            .limits
+            .merged_row_bytes_max
+            .map(|max| usize::try_from(max).unwrap_or(usize::MAX));
+        match row_bytes_max {
+            // Once its record is written all of it has to come, so no store may refuse its part.
+            Some(max) if is_logged => self.refuse_long_rows(max).await?,
+            max => self.row_bytes_max = max,
+        }
+        // What is copied meanwhile is noted after the commit, so that has to come, too, when the request goes.
+        let is_spawned = is_logged || self.passes.are_copied();
+        match held {
+            held if is_spawned || (held.is_some() && !mutant::is_on(Mutant::UnlockAtCancel)) => {
+                let (nodes, catalog) = (Arc::clone(&room.nodes), Arc::clone(&room.catalog));
+                let now_seconds = room.clock.now_seconds();
+                let tasks = room.catalog.tasks.clone();
+                let committing = tasks.carry("commit", async move {
+                    let mut commits = Vec::new();
+                    let each = |committed, marked| commits.push((committed, marked));
+                    let outcome = if is_logged {
+                        let logged = catalog.pending.begin(catalog.new_batch(), now_seconds);
+                        Box::pin(self.commit_logged(&nodes, &catalog, logged, admitted, each)).await
+                    } else {
+                        self.commit_all(&nodes, None, admitted, each).await
+                    };
+                    drop(held);
+                    (commits, outcome)
+                });
+                let committed = committing.await;
+                let (commits, outcome) = committed.map_err(|error| Error::Server(error.to_string()))?;
+                for (committed, marked) in commits {
+                    charge(&committed, marked, charges);
+                }
+                if !outcome? {
+                    return Ok(Outcome::JudgeAgain);
+                }
+            }
+            _held => {
+                let committing = self.commit_all(&room.nodes, None, admitted, |committed, marked| {
+                    charge(&committed, marked, charges)
+                });
+                if !committing.await? {
+                    return Ok(Outcome::JudgeAgain);
+                }
+            }
+        }
+        Ok(Outcome::Written(warnings))
+    }
+
+    /// Refuses rows that would become longer than they may be, by reading them.
+    async fn refuse_long_rows(&self, bytes_max: usize) -> Result<(), Error> {
+        for StagedStore { store, batch, .. } in &self.stores {
+            let at = store.snapshot();
+            for (key, fragment) in batch.fragments() {
+                let stored = store.get(Space::Rows, key, &at).await;
+                let stored = stored.map_err(|error| storage_read(&error))?;
+                let before = stored.as_ref().map(Bytes::len);
+                let after = match &stored {
+                    Some(stored) if stored.len() + fragment.len() > bytes_max => {
+                        let [stored, fragment] = [stored, fragment].map(|row| Row::decode(row));
+                        let stored = stored.map_err(|error| storage_read(&error))?;
+                        let fragment = fragment.map_err(|error| storage_read(&error))?;
+                        Row::merge(stored, fragment).encode().len()
+                    }
+                    _ => fragment.len(),
+                };
+                judge_row(before, fragment, after, bytes_max).map_err(|error| storage_write(&error))?;
+            }
+        }
+        Ok(())
+    }
+
+    /// What goes to the store that has the catalog.
+    fn of_main(&mut self, catalog: &Catalog) -> &mut StagedStore {
+        let place = self.stores.iter().position(|staged| staged.id == StoreId::MAIN);
+        let place = place.unwrap_or_else(|| {
+            self.stores.push(StagedStore {
+                id: StoreId::MAIN,
+                store: catalog.main().clone(),
+                batch: Batch::new(),
+                marked: Vec::new(),
+            });
+            self.stores.len() - 1
+        });
+        #[expect(clippy::expect_used, reason = "found or pushed just before")]
+        self.stores.get_mut(place).expect("the store is there")
+    }
+
+    /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
+    async fn commit_logged(
+        mut self,
+        nodes: &Nodes,
+        catalog: &Arc<Catalog>,
+        key: Vec<u8>,
+        admitted: Admitted,
+        each: impl FnMut(Committed, Vec<Marked>),
+    ) -> Result<bool, Error> {
+        let failed = |error: StoreError| storage_write(&error);
+        let mut record = Vec::new();
+        for staged in &self.stores {
+            staged.batch.encode_merges(&mut record);
+        }
+        let logged = (key, Bytes::from(record));
+        if let Err(error) = batch_log::record(catalog, &logged).await {
+            batch_log::forget_behind(catalog, logged.0);
+            return Err(failed(error));
+        }
+        // The main store's part comes last, and with it the record goes.
+        self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
+        self.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
+        let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
+            // Nothing was done, and what will be has a record of its own.
+            Ok(false) => {
+                let mut batch = Batch::new();
+                batch.delete(Space::Catalog, logged.0.clone());
+                let forgotten = catalog.main().commit(batch).await;
+                match forgotten {
+                    Ok(_) => catalog.pending.end(&logged.0),
+                    Err(_) => batch_log::forget_behind(catalog, logged.0),
+                }
+                return forgotten.map(|_| false).map_err(failed);
+            }
+            committed => committed,
+        };
+        match &committed {
+            Ok(_) => catalog.pending.end(&logged.0),
+            Err(_) => batch_log::replay_behind(catalog, logged),
+        }
+        committed
+    }
+
+    /// Whether it was done; if not, nothing was, and it has to be judged again. `logged`: the main store's part, which is the last,
+    /// removes a record of the batch log, so that the others are durable before it.
+    async fn commit_all(
+        self,
+        nodes: &Nodes,
+        logged: Option<&Catalog>,
+        mut admitted: Admitted,
+        mut each: impl FnMut(Committed, Vec<Marked>),
+    ) -> Result<bool, Error> {
+        let mut is_begun = false;
+        let mut others = Vec::new();
+        for StagedStore {
+            id,
+            store,
+            mut batch,
+            marked,
+        } in self.stores
+        {
+            if let Some(opening) = self.judged.of(id) {
+                batch.only_in(opening);
+            }
+            if let Some(bytes_max) = self.row_bytes_max {
+                batch.limit_rows(bytes_max);
+            }
+            if mutant::is_on(Mutant::AcknowledgeBeforeCommit) {
+                tokio::spawn(async move { store.commit(batch).await });
+                continue;
+            }
+            if !batch.is_empty() {
+                let to_note = self.passes.keys_to_note(&batch);
+                let before = nodes.keeps_moments().then(|| store.snapshot());
+                let committed = match logged {
+                    // Boxed, since it is rare: every write's future would be as large.
+                    Some(catalog) if id == StoreId::MAIN => {
+                        Box::pin(catalog.stores().record_after_durable(&others, batch)).await
+                    }
+                    _ => store.commit_rows(batch).await,
+                };
+                self.passes.note(&to_note, committed.is_ok());
+                let committed = match committed {
+                    Err(StoreError::OpenedAgain) if !is_begun => return Ok(false),
+                    committed => committed.map_err(|error| storage_write(&error))?,
+                };
+                is_begun = true;
+                if let Some(before) = before {
+                    nodes.note_commit(id, before, store.snapshot());
+                }
+                if admitted.is_watched() {
+                    for written in committed.rows() {
+                        if let Some(marked) = marked.get(written.change) {
+                            let bytes =
+                                [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
+                            admitted.made((marked.partition.table, marked.token), bytes);
+                        }
+                    }
+                }
+                each(committed, marked);
+                if logged.is_some() {
+                    others.push(store);
+                }
+            }
+        }
+        Ok(true)
+    }
+}
+
+/// Charges a commit: by what the committer found where it looked, which it must to merge; elsewhere, as in SlateDB, where fragments are
+/// written unseen, INSERT counts as new, and what the write says as the row.
+fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges) {
+    for written in committed.rows() {
+        let Some(marked) = marked.get_mut(written.change) else {
+            continue;
+        };
+        let row_bytes = match marked.how {
+            RowWrite::Delete => written.before_bytes.unwrap_or(0),
+            RowWrite::Insert | RowWrite::Update => written.after_bytes.unwrap_or(0),
+        };
+        marked.charge(row_bytes, written.before_bytes.is_some(), charges);
+    }
+    for marked in marked.iter_mut().filter(|marked| !marked.is_done) {
+        marked.charge(marked.fragment_bytes, false, charges);
+    }
+}
+
+impl Marked {
+    fn charge(&mut self, row_bytes: usize, existed: bool, charges: &mut Charges) {
+        self.is_done = true;
+        charges.enter(self.partition, Some((self.token, &self.partition_key)));
+        charges.write(self.how, row_bytes, existed, self.indexed);
+    }
+}
