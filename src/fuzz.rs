@@ -13,7 +13,7 @@
 
 use bytes::Bytes;
 
-use crate::engine::paging::{PagingKey, StatementDigest};
+use crate::cql::paging_state::{PagingKey, StateDigest};
 use crate::schema::Schema;
 use crate::schema::record::{changes, load};
 use crate::storage::row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView, merge_encoded};
@@ -194,17 +194,17 @@ const PAGING_KEY: PagingKey = PagingKey([7; 16]);
 
 /// A paging state with any checksum is refused; one whose checksum is right is read, and sealed again it is read as the same.
 fn paging(data: &[u8]) {
-    let statement: StatementDigest = data
+    let table: StateDigest = data
         .get(1..)
         .and_then(|rest| rest.first_chunk().copied())
         .unwrap_or_default();
     assert!(
-        PAGING_KEY.open(statement, &Bytes::copy_from_slice(data)).is_err(),
+        PAGING_KEY.open(table, || table, &Bytes::copy_from_slice(data)).is_err(),
         "forged"
     );
-    if let Ok(position) = PAGING_KEY.open(statement, &PAGING_KEY.with_checksum(data)) {
-        let again = PAGING_KEY.seal(statement, &position);
-        assert_eq!(PAGING_KEY.open(statement, &again).ok(), Some(position));
+    if let Ok(position) = PAGING_KEY.open(table, || table, &PAGING_KEY.with_checksum(data)) {
+        let again = PAGING_KEY.seal(table, &position);
+        assert_eq!(PAGING_KEY.open(table, || table, &again).ok(), Some(position));
     }
 }
 
@@ -378,7 +378,7 @@ fn row_seeds() -> Vec<Vec<u8>> {
 }
 
 fn paging_seeds() -> Vec<Vec<u8>> {
-    use crate::engine::paging::Position;
+    use crate::command::Position;
     let with = |clustering: Option<&'static [u8]>, limit_rows, charge_left_micros| Position {
         partition_key: Bytes::from_static(b"partition"),
         clustering: clustering.map(Bytes::from_static),

@@ -23,6 +23,7 @@ pub mod condition;
 pub mod expression;
 pub mod filter;
 pub mod key;
+pub mod position;
 pub mod read;
 pub mod schema_change;
 pub mod selection;
@@ -34,6 +35,7 @@ pub use condition::Condition;
 pub use expression::{Aggregate, Expression, Part};
 pub use filter::{Comparison, FilterTarget, Like, Predicate};
 pub use key::{Clustering, ClusteringRange, Partitions};
+pub use position::Position;
 pub use read::{IndexProbe, IndexUse, Nearest, Read};
 pub use schema_change::{
     ChangeKind, ChangeTarget, PartitionChange, PartitionChangeOf, SchemaChange, SchemaContext, SchemaIntent,

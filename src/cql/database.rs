@@ -8,11 +8,11 @@ use grammar::ast;
 use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
 use super::explain::Explainer;
 use super::gates;
+use super::paging_state::{self, PagingKey};
 use super::plans::{PlanCache, PlannedAt, Statement};
 use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
-use crate::engine::paging::{self, StatementDigest};
 use crate::engine::{Decision, Ended, Engine, Error, Executed, Options, Paging, Request, Terms, Written, value};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
@@ -353,16 +353,18 @@ impl Database {
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let params = asked.params;
-        let digest = || statement_digest(planned, read, values);
-        let key = &self.engine.catalog.paging_key;
-        let is_paged =
-            params.page_size_rows.is_some_and(|rows| rows > 0) && !read.is_one_group() && read.nearest.is_none();
+        let key = PagingKey(self.engine.catalog.paging_key);
+        let resume = match &params.paging_state {
+            None => None,
+            Some(state) => {
+                let of_statement = || paging_state::statement_digest(&planned.origin.text, read, values);
+                let position = key.open(paging_state::table_digest(&read.table), of_statement, state)?;
+                may_resume(read, params.page_size_rows).then_some(position)
+            }
+        };
         let paging = Paging {
             page_rows: params.page_size_rows,
-            resume: match &params.paging_state {
-                Some(state) if is_paged => Some(key.open(digest(), state)?),
-                _ => None,
-            },
+            resume,
             content_bytes_ahead: planned.content_bytes_ahead(),
         };
         let shape = planned.shape(read);
@@ -376,7 +378,9 @@ impl Database {
             metadata,
             row_count: page.row_count,
             content: page.content,
-            paging_state: page.position.map(|position| key.seal(digest(), &position)),
+            paging_state: page
+                .position
+                .map(|position| key.seal(paging_state::table_digest(&read.table), &position)),
         }));
         answer.notes = page.notes;
         answer.warnings = page.warnings;
@@ -489,12 +493,11 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
     }
 }
 
-fn statement_digest(planned: &PlannedAt, read: &Read, values: &[Value]) -> StatementDigest {
-    let bytes = values.iter().map(|value| match value {
-        Value::Null => &b"\x00null"[..],
-        Value::Unset => &b"\x00unset"[..],
-        Value::Bytes(bytes) => bytes,
-    });
-    let head = [read.table.id.as_bytes().as_slice(), planned.origin.text.as_bytes()];
-    paging::digest(head.into_iter().chain(bytes))
+/// Whether a read goes on where its paging state says. As in Cassandra one that is not cut into pages begins anew: one without a page
+/// size, one whose LIMIT fits into a page, and one that sorts by a vector.
+fn may_resume(read: &Read, page_rows: Option<u32>) -> bool {
+    let is_grouped = read.group_by.is_some() || !read.selection.aggregates.is_empty();
+    page_rows.is_some_and(|page| {
+        page > 0 && read.nearest.is_none() && (is_grouped || read.limit_rows.is_none_or(|limit| limit > page))
+    })
 }

@@ -17,6 +17,7 @@ mod answer;
 mod database;
 mod explain;
 mod gates;
+pub(crate) mod paging_state;
 mod plans;
 mod refusal;
 mod shape;

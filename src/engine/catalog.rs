@@ -61,7 +61,6 @@ use crate::engine::index::change::{Difference, renumbered};
 use crate::engine::index::{self, Indexes, Progress, Record};
 use crate::engine::logical::Recorded;
 use crate::engine::offers::Offers;
-use crate::engine::paging::PagingKey;
 use crate::engine::pending::{self, Pending};
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
@@ -138,7 +137,7 @@ pub(crate) struct Catalog {
     /// This node's identity, the same over restarts.
     pub(crate) host_id: Uuid,
     /// The secret of paging states.
-    pub(crate) paging_key: PagingKey,
+    pub(crate) paging_key: [u8; 16],
     /// How far each index is.
     pub(crate) indexes: Arc<Indexes>,
     /// Whether a change failed that may have been done: what is in force may not be what the store holds.

@@ -330,13 +330,28 @@ async fn paging_outlives_writes_and_refuses_strangers(client: Client) {
     client.ok("INSERT INTO t (k, c, v) VALUES (1, 9, 1)").await;
     let (second, _) = client.page(text, 5, state.clone()).await;
     assert_eq!(second, ["3", "4", "9"]);
-    let foreign = QueryParams {
-        page_size_rows: Some(2),
-        paging_state: state,
+    // It belongs to the table, not to the statement: other columns, other limits; another partition gives nothing.
+    let (other_text, _) = client.page("select v, c from t where k = 1", 5, state.clone()).await;
+    assert_eq!(other_text, ["null 3", "null 4", "1 9"]);
+    let (limited, _) = client
+        .page("SELECT c FROM t WHERE k = 1 LIMIT 9", 2, state.clone())
+        .await;
+    assert_eq!(limited, ["3", "4"]);
+    let (of_all, _) = client.page("SELECT k, c FROM t", 5, state.clone()).await;
+    assert_eq!(of_all, ["1 3", "1 4", "1 9"]);
+    let (other_partition, _) = client.page("SELECT c FROM t WHERE k = 2", 5, state.clone()).await;
+    assert!(other_partition.is_empty(), "{other_partition:?}");
+    client.ok("CREATE TABLE u (k int, c int, PRIMARY KEY (k, c))").await;
+    let foreign = |page_size_rows| QueryParams {
+        page_size_rows,
+        paging_state: state.clone(),
         ..QueryParams::default()
     };
-    let error = client.run("SELECT c FROM t WHERE k = 2", foreign).await.unwrap_err();
-    assert_eq!(error, Error::Protocol("Invalid value for the paging state".to_owned()));
+    for page_size_rows in [Some(2), None] {
+        let answer = client.run("SELECT c FROM u WHERE k = 1", foreign(page_size_rows)).await;
+        let error = answer.unwrap_err();
+        assert_eq!(error, Error::Protocol("Invalid value for the paging state".to_owned()));
+    }
 }
 
 async fn prepared_statements_follow_the_schema(client: Client) {

@@ -52,10 +52,11 @@ pub fn run(address: &str, script: &Script) -> Outcome<Vec<Value>> {
         open: Vec::new(),
     };
     let mut answers = Vec::new();
+    let mut kept = None;
     for step in &script.steps {
         let asked = connections
             .get(step.version)
-            .and_then(|connection| ask(connection, step));
+            .and_then(|connection| ask_from(connection, step, &mut kept));
         let mut told = asked.unwrap_or_else(|error| {
             connections.open.clear();
             json!({"broken": error.to_string()})
@@ -105,8 +106,16 @@ fn params(step: &Step) -> Params {
 /// # Errors
 /// When the connection breaks; a refusal is an answer.
 pub(crate) fn ask(connection: &mut Connection, step: &Step) -> Outcome<Value> {
+    ask_from(connection, step, &mut None)
+}
+
+/// As [`ask`], with the paging state that a step has kept.
+fn ask_from(connection: &mut Connection, step: &Step, kept: &mut Option<Vec<u8>>) -> Outcome<Value> {
     let version = connection.version();
     let mut params = params(step);
+    if step.resumes {
+        params.paging_state.clone_from(kept);
+    }
     if let Some((kind, statements)) = &step.batch {
         let mut told = Vec::with_capacity(statements.len());
         for (text, values) in statements {
@@ -132,7 +141,9 @@ pub(crate) fn ask(connection: &mut Connection, step: &Step) -> Outcome<Value> {
         }
     };
     let mut told = once(connection, step, prepared.as_ref(), &params)?;
-    if step.page.is_some() && told.get("rows").is_some() {
+    if step.keeps_state {
+        *kept = state_of(&told);
+    } else if step.page.is_some() && told.get("rows").is_some() {
         read_pages(connection, step, prepared.as_ref(), params, &mut told)?;
     }
     Ok(told)
@@ -145,6 +156,10 @@ fn once(connection: &mut Connection, step: &Step, prepared: Option<&Prepared>, p
     }
 }
 
+fn state_of(told: &Value) -> Option<Vec<u8>> {
+    told.get("paging").and_then(Value::as_str).and_then(raw::unhex)
+}
+
 /// Reads the other pages; `rows` becomes all rows and `pages` tells how many came in each.
 fn read_pages(
     connection: &mut Connection,
@@ -154,7 +169,6 @@ fn read_pages(
     told: &mut Value,
 ) -> Outcome<()> {
     let rows_of = |value: &Value| value.get("rows").and_then(Value::as_array).cloned().unwrap_or_default();
-    let state_of = |value: &Value| value.get("paging").and_then(Value::as_str).and_then(raw::unhex);
     let mut rows = rows_of(told);
     let mut pages = vec![rows.len()];
     let mut state = state_of(told);

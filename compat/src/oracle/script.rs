@@ -35,6 +35,10 @@ pub struct Step {
     pub names: Vec<String>,
     /// Rows per page; all pages are read.
     pub page: Option<i32>,
+    /// Only the first page is read; its paging state is kept for the steps with `resumes`.
+    pub keeps_state: bool,
+    /// Its first page is asked for with the paging state kept last.
+    pub resumes: bool,
     /// Keyspace of the request.
     pub keyspace: Option<String>,
     /// Protocol version, 4 unless said.
@@ -154,6 +158,11 @@ fn directive(step: &mut Step, word: &str, argument: &str) -> Result<bool, String
         "prepare" => step.how = How::Prepare,
         "execute" => step.how = How::Execute,
         "page" => step.page = Some(number(argument)?),
+        "keep" => {
+            step.page = Some(number(argument)?);
+            step.keeps_state = true;
+        }
+        "resume" => step.resumes = true,
         "keyspace" => step.keyspace = Some(argument.to_owned()),
         "version" => step.version = number(argument)?,
         "consistency" => step.consistency = Some(number(argument)?),

@@ -19,7 +19,6 @@ use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Record};
 use crate::engine::logical::{self, Recorded};
 use crate::engine::offers::Offers;
-use crate::engine::paging::PagingKey;
 use crate::engine::pending::{self, Logged};
 use crate::engine::probe::PROBE;
 use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
@@ -203,7 +202,7 @@ impl Catalog {
             data_centers,
             rules,
             host_id: Uuid::from_bytes(host_id),
-            paging_key: PagingKey(paging_key),
+            paging_key,
             indexes: Arc::default(),
             is_unsure: AtomicBool::new(false),
             timestamps,

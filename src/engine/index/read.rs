@@ -15,8 +15,7 @@ use bytes::Bytes;
 use super::Indexes;
 use super::choice::{in_token, may_be_in, may_seek_in_keys};
 use super::walk::{Probes, Walk};
-use crate::command::{Partitions, Read};
-use crate::engine::paging::Position;
+use crate::command::{Partitions, Position, Read};
 use crate::engine::read::logical::Logical;
 use crate::engine::read::sink::{Sink, Step};
 use crate::engine::read::source::{self, Visits, span_left};
@@ -125,7 +124,7 @@ async fn run_keys<'a>(
     if !may_seek_in_keys(select) {
         return Ok(None);
     }
-    let (left, mut inside) = source::keys_left(keys, resume)?;
+    let (left, mut inside) = source::keys_left(keys, resume);
     let mut visits = Visits::new(partitions, keys, left, inside.is_some());
     let probes = Probes::now(indexes, select);
     let mut used = None;

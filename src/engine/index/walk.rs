@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::Indexes;
-use crate::command::{IndexProbe, Read};
-use crate::engine::paging::Position;
+use crate::command::{IndexProbe, Position, Read};
 use crate::engine::read::logical::{Logical, bring_static, covering};
 use crate::engine::read::sink::{Sink, Step};
 use crate::engine::read::source::covers;

@@ -3,8 +3,7 @@
 use std::ops::{Bound, ControlFlow};
 
 use super::sink::{Sink, Step};
-use crate::command::{Clustering, ClusteringRange, Read};
-use crate::engine::paging::Position;
+use crate::command::{Clustering, ClusteringRange, Position, Read};
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Deletions, RangeTombstone, RowView};

@@ -7,8 +7,7 @@ mod held;
 
 use bytes::Bytes;
 
-use crate::command::{Aggregate, Clustering, Expression, Partitions, Predicate, Read};
-use crate::engine::paging::Position;
+use crate::command::{Aggregate, Clustering, Expression, Partitions, Position, Predicate, Read};
 use crate::engine::{Error, value};
 use crate::functions::{Accumulator, Context};
 use crate::guardrails::{Level, Threshold};
@@ -276,14 +275,18 @@ impl<'a> Sink<'a> {
         self.select.group_by.is_some() || !self.select.selection.aggregates.is_empty()
     }
 
-    /// Starts a partition; `rows_left` where a page before has taken some of it.
+    /// Starts a partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
     pub(crate) fn begin_partition(&mut self, partition_key: &[u8], resumed: Option<Option<u32>>) {
         if matches!(self.select.partitions, Partitions::Keys(_)) {
             self.report_tombstones();
         }
         self.partition_key.clear();
         self.partition_key.extend_from_slice(partition_key);
-        self.partition_left = resumed.unwrap_or(self.select.per_partition_limit_rows);
+        let left_before = resumed.flatten();
+        self.partition_left = left_before
+            .into_iter()
+            .chain(self.select.per_partition_limit_rows)
+            .min();
         self.partition_had_row = resumed.is_some();
         self.is_resumed = resumed.is_some();
         self.partition_static_is_live = false;

@@ -7,9 +7,8 @@ use bytes::Bytes;
 use super::logical::Logical;
 use super::ring::Ring;
 use super::sink::{Sink, Step};
-use crate::command::{Clustering, Partitions, Read};
+use crate::command::{Clustering, Partitions, Position, Read};
 use crate::engine::Error;
-use crate::engine::paging::Position;
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
 use crate::token::Token;
 
@@ -141,25 +140,23 @@ pub(crate) async fn ring(
     }
 }
 
-/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun.
-///
-/// # Errors
-/// [`Error::Protocol`] when the place is in none of them.
+/// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun. A place in none of
+/// them, as a page of another read leaves it, leaves nothing.
 pub(crate) fn keys_left<'k, 'p>(
     keys: &'k [Bytes],
     resume: Option<&'p Position>,
-) -> Result<(&'k [Bytes], Option<&'p Position>), Error> {
+) -> (&'k [Bytes], Option<&'p Position>) {
     let Some(position) = resume else {
-        return Ok((keys, None));
+        return (keys, None);
     };
     let Some(place) = keys.iter().position(|key| *key == position.partition_key) else {
-        return Err(Error::Protocol("Invalid value for the paging state".to_owned()));
+        return (&[], None);
     };
     let first = place + usize::from(position.clustering.is_none());
-    Ok((
+    (
         keys.get(first..).unwrap_or_default(),
         resume.filter(|position| position.clustering.is_some()),
-    ))
+    )
 }
 
 async fn run_keys(
@@ -170,7 +167,7 @@ async fn run_keys(
     resume: Option<&Position>,
     sink: &mut Sink<'_>,
 ) -> Result<usize, Error> {
-    let (left, resume) = keys_left(keys, resume)?;
+    let (left, resume) = keys_left(keys, resume);
     let mut visits = Visits::new(partitions, keys, left, resume.is_some());
     let mut visited = 0;
     for (number, partition_key) in left.iter().enumerate() {

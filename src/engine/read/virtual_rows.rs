@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 
-use crate::command::{Partitions, Read};
-use crate::engine::paging::Position;
+use crate::command::{Partitions, Position, Read};
 use crate::engine::{Error, value};
 use crate::schema::Table;
 use crate::token::Token;

@@ -1,48 +1,64 @@
-//! Paging states: where the next page starts, in a form that outlives restarts and that nobody can forge.
+//! Paging states: a [`Position`] in a form that outlives restarts and that no client can forge.
 //!
 //! ```text
-//! version u8 = 1 · digest of statement and values [8] · flags u8 · rows left u32 · rows left in the partition u32
+//! version u8 = 2 · digest of the table [8] · flags u8 · rows left u32 · rows left in the partition u32
 //! · with 08: charge left u16 · partition key length u32 · partition key · clustering key (to the checksum) · checksum [8]
 //! flags: 01 limit · 02 per-partition limit · 04 inside the partition, behind this clustering key (otherwise: behind the partition)
 //!        08 a part of a hundredth of a request unit is left to be charged
 //! ```
-//! It holds no snapshot: the next page sees what is there then. The checksum is keyed with a secret of this store's catalog.
+//! Version 1, read but no longer written, has a digest of the statement's text and values in place of the table's.
+//!
+//! A state belongs to a table, by its name and the types of its keys, and to no statement: as in Cassandra, a statement of other text,
+//! columns or limits goes on at the position. It holds no snapshot: the next page sees what is there then. The checksum is keyed with a
+//! secret of this store's catalog.
 
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
+use crate::command::{Position, Read, Value};
 use crate::engine::Error;
+use crate::schema::Table;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
+const VERSION_OF_STATEMENT: u8 = 1;
 const HAS_LIMIT: u8 = 0x01;
 const HAS_PARTITION_LIMIT: u8 = 0x02;
 const INSIDE: u8 = 0x04;
 const HAS_CHARGE: u8 = 0x08;
 
-/// Ties a paging state to its statement and values.
-pub(crate) type StatementDigest = [u8; 8];
+/// Ties a paging state to what it belongs to.
+pub(crate) type StateDigest = [u8; 8];
+
+/// Ties a paging state to its table: one that was dropped and made again with the same keys is the same table.
+pub(super) fn table_digest(table: &Table) -> StateDigest {
+    let keys: Vec<String> = table
+        .partition_key()
+        .iter()
+        .chain(table.clustering())
+        .map(|column| format!("{} {}", column.ty.marshal_name(), column.descending))
+        .collect();
+    let head = [table.keyspace.as_str(), table.name.as_str()].into_iter();
+    let parts = head.chain(keys.iter().map(String::as_str));
+    digest(parts.map(str::as_bytes))
+}
+
+/// Ties a paging state of version 1 to its statement and values.
+pub(super) fn statement_digest(text: &str, read: &Read, values: &[Value]) -> StateDigest {
+    let bytes = values.iter().map(|value| match value {
+        Value::Null => &b"\x00null"[..],
+        Value::Unset => &b"\x00unset"[..],
+        Value::Bytes(bytes) => bytes,
+    });
+    let head = [read.table.id.as_bytes().as_slice(), text.as_bytes()];
+    digest(head.into_iter().chain(bytes))
+}
 
 /// The secret of the checksum.
 #[derive(Clone, Copy)]
 pub(crate) struct PagingKey(pub(crate) [u8; 16]);
 
-/// Where a page ended.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Position {
-    /// The partition of the last row given.
-    pub partition_key: Bytes,
-    /// The last row's clustering key, when more rows of the partition may follow; `None`: go on behind the partition.
-    pub clustering: Option<Bytes>,
-    /// Rows that LIMIT still allows; `None`: no limit.
-    pub limit_rows: Option<u32>,
-    /// Rows that PER PARTITION LIMIT still allows in this partition.
-    pub partition_limit_rows: Option<u32>,
-    /// What the pages so far have left to be charged, in millionths of a request unit, below a hundredth.
-    pub charge_left_micros: u16,
-}
-
 /// The first half of an MD5 sum.
-pub(crate) fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> StatementDigest {
+fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> StateDigest {
     let mut sum = Md5::new();
     for part in parts {
         sum.update((part.len() as u64).to_be_bytes());
@@ -60,10 +76,10 @@ impl PagingKey {
     }
 
     /// The state that goes to the client.
-    pub(crate) fn seal(&self, statement: StatementDigest, position: &Position) -> Bytes {
+    pub(crate) fn seal(&self, table: StateDigest, position: &Position) -> Bytes {
         let mut state = Vec::with_capacity(40 + position.partition_key.len());
         state.push(VERSION);
-        state.extend_from_slice(&statement);
+        state.extend_from_slice(&table);
         let mut flags = 0;
         flags |= if position.limit_rows.is_some() { HAS_LIMIT } else { 0 };
         flags |= if position.partition_limit_rows.is_some() {
@@ -94,22 +110,35 @@ impl PagingKey {
         [state, &self.checksum(state)].concat().into()
     }
 
-    /// Reads what [`PagingKey::seal`] wrote for the same statement and values.
+    /// Reads what [`PagingKey::seal`] wrote for the same table, or an earlier program for the same statement and values.
     ///
     /// # Errors
-    /// [`Error::Protocol`] in Cassandra's words when somebody else wrote it, or for something else.
-    pub(crate) fn open(&self, statement: StatementDigest, state: &Bytes) -> Result<Position, Error> {
-        self.read(statement, state)
+    /// [`Error::Protocol`] in Cassandra's words when the checksum is wrong, or it was given out for another table.
+    pub(crate) fn open(
+        &self,
+        table: StateDigest,
+        statement: impl FnOnce() -> StateDigest,
+        state: &Bytes,
+    ) -> Result<Position, Error> {
+        self.read(table, statement, state)
             .ok_or_else(|| Error::Protocol("Invalid value for the paging state".to_owned()))
     }
 
-    fn read(&self, statement: StatementDigest, state: &Bytes) -> Option<Position> {
+    fn read(&self, table: StateDigest, statement: impl FnOnce() -> StateDigest, state: &Bytes) -> Option<Position> {
         let (sealed, checksum) = state.split_last_chunk::<8>()?;
         if self.checksum(sealed) != *checksum {
             return None;
         }
         let (version, rest) = sealed.split_first()?;
         let (digest, rest) = rest.split_first_chunk::<8>()?;
+        let belongs = match *version {
+            VERSION => *digest == table,
+            VERSION_OF_STATEMENT => *digest == statement(),
+            _ => false,
+        };
+        if !belongs {
+            return None;
+        }
         let (flags, rest) = rest.split_first()?;
         let (limit, rest) = rest.split_first_chunk::<4>()?;
         let (partition_limit, rest) = rest.split_first_chunk::<4>()?;
@@ -122,9 +151,6 @@ impl PagingKey {
         let (key_bytes, rest) = rest.split_first_chunk::<4>()?;
         let key_bytes = usize::try_from(u32::from_be_bytes(*key_bytes)).ok()?;
         let (partition_key, clustering) = rest.split_at_checked(key_bytes)?;
-        if *version != VERSION || *digest != statement {
-            return None;
-        }
         Some(Position {
             partition_key: state.slice_ref(partition_key),
             clustering: (flags & INSIDE != 0).then(|| state.slice_ref(clustering)),
@@ -163,9 +189,9 @@ mod tests {
 
     proptest! {
         #[test]
-        fn opening_gives_back_what_was_sealed(position in position(), key: [u8; 16], statement: [u8; 8]) {
-            let state = PagingKey(key).seal(statement, &position);
-            prop_assert_eq!(PagingKey(key).open(statement, &state).unwrap(), position);
+        fn opening_gives_back_what_was_sealed(position in position(), key: [u8; 16], table: [u8; 8]) {
+            let state = PagingKey(key).seal(table, &position);
+            prop_assert_eq!(PagingKey(key).open(table, || table, &state).unwrap(), position);
         }
 
         #[test]
@@ -174,17 +200,17 @@ mod tests {
             let mut state = key.seal([1; 8], &position).to_vec();
             let at = at.index(state.len());
             state[at] ^= 1 << bit;
-            prop_assert!(key.open([1; 8], &state.into()).is_err());
+            prop_assert!(key.open([1; 8], || [1; 8], &state.into()).is_err());
         }
 
         #[test]
         fn any_bytes_are_refused(bytes in prop::collection::vec(any::<u8>(), 0..60)) {
-            prop_assert!(PagingKey([7; 16]).open([1; 8], &bytes.into()).is_err());
+            prop_assert!(PagingKey([7; 16]).open([1; 8], || [1; 8], &bytes.into()).is_err());
         }
     }
 
     #[test]
-    fn another_statements_state_is_refused() {
+    fn another_tables_state_is_refused() {
         let key = PagingKey([7; 16]);
         let position = Position {
             partition_key: Bytes::from_static(b"k"),
@@ -194,7 +220,25 @@ mod tests {
             charge_left_micros: 0,
         };
         let state = key.seal([1; 8], &position);
-        assert!(key.open([2; 8], &state).is_err());
-        assert!(PagingKey([8; 16]).open([1; 8], &state).is_err());
+        assert!(key.open([2; 8], || [1; 8], &state).is_err());
+        assert!(PagingKey([8; 16]).open([1; 8], || [1; 8], &state).is_err());
+    }
+
+    #[test]
+    fn a_state_of_version_1_belongs_to_its_statement() {
+        let key = PagingKey([7; 16]);
+        let position = Position {
+            partition_key: Bytes::from_static(b"k"),
+            clustering: Some(Bytes::from_static(b"c")),
+            limit_rows: None,
+            partition_limit_rows: None,
+            charge_left_micros: 0,
+        };
+        let mut sealed = key.seal([1; 8], &position).to_vec();
+        sealed.truncate(sealed.len() - 8);
+        sealed[0] = VERSION_OF_STATEMENT;
+        let state = key.with_checksum(&sealed);
+        assert_eq!(key.open([2; 8], || [1; 8], &state).unwrap(), position);
+        assert!(key.open([1; 8], || [2; 8], &state).is_err());
     }
 }
