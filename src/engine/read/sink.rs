@@ -505,24 +505,25 @@ impl<'a> Sink<'a> {
     }
 
     fn note_position(&mut self, clustering: Option<Vec<u8>>) {
-        self.position = Some(Position {
-            partition_key: Bytes::copy_from_slice(&self.partition_key),
-            clustering: clustering.map(Bytes::from),
-            limit_rows: self.limits.rows,
-            partition_limit_rows: self.partition_left,
-            charge_left_micros: 0,
-        });
+        let partition_key = Bytes::copy_from_slice(&self.partition_key);
+        self.end_page_at(partition_key, clustering, self.partition_left);
     }
 
     /// The page ends behind the last row of the group before; `goes_on` where its partition has more groups.
     fn note_position_of_group(&mut self, goes_on: bool) {
         let clustering = self.last_clustering.take().filter(|_| !self.select.distinct);
+        let partition_key = std::mem::take(&mut self.last_partition_key).into();
+        let left = if goes_on { self.partition_left } else { Some(0) };
+        let left = left.filter(|_| self.select.per_partition_limit_rows.is_some());
+        self.end_page_at(partition_key, clustering, left);
+    }
+
+    fn end_page_at(&mut self, partition_key: Bytes, clustering: Option<Vec<u8>>, partition_limit_rows: Option<u32>) {
         self.position = Some(Position {
-            partition_key: std::mem::take(&mut self.last_partition_key).into(),
+            partition_key,
             clustering: clustering.map(Bytes::from),
             limit_rows: self.limits.rows,
-            partition_limit_rows: if goes_on { self.partition_left } else { Some(0) }
-                .filter(|_| self.select.per_partition_limit_rows.is_some()),
+            partition_limit_rows,
             charge_left_micros: 0,
         });
     }
