@@ -73,12 +73,9 @@ impl Shape {
             places.collect::<Option<Vec<_>>>()
         };
         let is_plain = selection.json_columns.is_none() && selection.aggregates.is_empty() && select.group_by.is_none();
+        let needed = selection.needed.iter().copied();
         Self {
-            layout: Layout::new(
-                &select.table,
-                selection.needed.iter().copied(),
-                selection.needs_metadata,
-            ),
+            layout: Layout::new(&select.table, needed, selection.needs_metadata),
             plain: if is_plain { columns_only() } else { None },
         }
     }
@@ -717,11 +714,8 @@ impl<'a> Sink<'a> {
             return;
         }
         order::sort(&mut self.sorted, self.table, &self.select.sort);
-        let wanted = self
-            .limits
-            .rows
-            .map_or(usize::MAX, |rows| usize::try_from(rows).unwrap_or(usize::MAX));
-        self.sorted.truncate(wanted);
+        let wanted = self.limits.rows.and_then(|rows| usize::try_from(rows).ok());
+        self.sorted.truncate(wanted.unwrap_or(usize::MAX));
         self.rows = u32::try_from(self.sorted.len()).unwrap_or(u32::MAX);
         for (_, row) in &self.sorted {
             self.out.extend_from_slice(row);
