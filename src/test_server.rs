@@ -177,7 +177,7 @@ impl TestServer {
     /// # Errors
     /// A statement of the reset failed.
     pub async fn reset(&self, keep: Keep) -> Result<(), crate::engine::Error> {
-        reset(self.database(), self.running.events(), &self.clock, keep).await
+        reset(self.database(), &self.clock, keep).await
     }
 
     /// Ends as the program does on SIGTERM: what is in work is answered, the data is closed.

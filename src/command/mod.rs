@@ -19,6 +19,7 @@
 //! are stored.
 
 pub mod batch;
+pub mod changes;
 pub mod condition;
 pub mod expression;
 pub mod filter;
@@ -31,6 +32,7 @@ pub mod value;
 pub mod write;
 
 pub use batch::{Batch, BatchKind};
+pub use changes::changes_between;
 pub use condition::Condition;
 pub use expression::{Aggregate, Expression, Part};
 pub use filter::{Comparison, FilterTarget, Like, Predicate};

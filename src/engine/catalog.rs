@@ -51,7 +51,8 @@ pub(in crate::engine) use self::freeze::Frozen;
 use self::leftovers::{Leftovers, garbage_key};
 use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::open::{Found, schema_of};
-use self::publication::Publication;
+pub use self::publication::SchemaListener;
+use self::publication::{Listener, Publication};
 use crate::clock::Clock;
 use crate::command::{PartitionChange, SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
@@ -129,6 +130,8 @@ impl Snapshot {
 /// The catalog of one server.
 pub(crate) struct Catalog {
     current: ArcSwap<Snapshot>,
+    /// Called under `changing`, so that no other change comes between a commit and its announcement.
+    pub(in crate::engine) listener: Listener,
     changing: Mutex<Changing>,
     stores: Stores,
     clock: Clock,
@@ -546,6 +549,7 @@ impl Catalog {
             }
         }
         give_budgets(&self.offers, None, &schema, &mut partitions);
+        let schema = Arc::new(schema);
         let difference = Difference::between(&current.schema, &schema);
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         self.stores.set_derivations(meanwhile);
@@ -554,7 +558,7 @@ impl Catalog {
             self.begin_index(changing, &partitions, table, index, record);
         }
         self.current.store(Arc::new(Snapshot {
-            schema: Arc::new(schema),
+            schema: Arc::clone(&schema),
             generation: current.generation + 1,
             rules: self.rules,
             partitions,
@@ -569,6 +573,7 @@ impl Catalog {
         }
         self.settle_move(changing);
         self.is_unsure.store(false, Ordering::Release);
+        self.listener.announce(&current.schema, &schema);
         Ok(())
     }
 
@@ -624,7 +629,7 @@ impl Catalog {
             self.begin_index(changing, &partitions, table, index, begun.clone());
         }
         self.current.store(Arc::new(Snapshot {
-            schema: next,
+            schema: Arc::clone(&next),
             generation: current.generation + 1,
             rules: self.rules,
             partitions,
@@ -637,6 +642,7 @@ impl Catalog {
             changing.derivations = then;
         }
         publication.end();
+        self.listener.announce(before, &next);
         for id in garbage {
             self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
         }

@@ -49,6 +49,7 @@ pub(crate) mod value;
 pub(crate) mod write;
 
 pub use backup::{BackedUp, BackupError, Restored, What};
+pub use catalog::SchemaListener;
 pub use error::Error;
 pub use failure::{Access, FailureCause, StorageFailure};
 pub(crate) use failure::{storage_read, storage_write};

@@ -17,7 +17,7 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::catalog::{Catalog, Snapshot};
+use super::catalog::{Catalog, SchemaListener, Snapshot};
 use super::counts::Counts;
 use super::draws::Draws;
 use super::error::Error;
@@ -122,6 +122,11 @@ impl Engine {
     pub fn set_live_source(&self, source: LiveSource) {
         // A second source would be a second server on one database, which does not happen.
         drop(self.live.set(source));
+    }
+
+    /// Sets who is handed the changes of the schema, in the order of their commits. The first call counts.
+    pub fn set_schema_listener(&self, listener: SchemaListener) {
+        self.catalog.listener.set(listener);
     }
 
     /// What only the server knows, now.

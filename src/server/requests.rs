@@ -8,7 +8,7 @@ use uuid::Uuid;
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
 use super::trace::{Trace, Tracer};
-use super::{Handled, Handler, Limits, Postponed, Session};
+use super::{Events, Handled, Handler, Limits, Postponed, Session};
 use crate::clock::Clock;
 use crate::command::{BatchKind, Value};
 use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
@@ -546,9 +546,8 @@ fn respond(
             Body::SetKeyspace(keyspace)
         }
         AnswerKind::SchemaChange(change) => {
-            let change = schema_change(change);
-            session.events().emit(Event::Schema(change.clone()));
-            Body::SchemaChange(Box::new(change))
+            // Events are emitted where changes are committed, in that order.
+            Body::SchemaChange(Box::new(schema_change(change)))
         }
     };
     Response::from(body).with_extras(answer.warnings, payload)
@@ -565,8 +564,18 @@ fn asks_charge(params: &QueryParams) -> bool {
     params.payload_value(REQUEST_CHARGE).is_some()
 }
 
+/// Emits an event of each change of the schema, in the order of their commits.
+pub(super) fn emit_schema_changes(database: &Database, events: &Arc<Events>) {
+    let events = Arc::clone(events);
+    database.set_schema_listener(Box::new(move |changes| {
+        for change in changes {
+            events.emit(Event::Schema(schema_change(change.clone())));
+        }
+    }));
+}
+
 /// A change of the schema as the protocol tells it.
-pub(super) fn schema_change(change: Changed) -> SchemaChange {
+fn schema_change(change: Changed) -> SchemaChange {
     SchemaChange {
         kind: match change.kind {
             Kind::Created => ChangeKind::Created,

@@ -39,8 +39,10 @@ impl Bench {
     /// With a table `ks.t`.
     async fn new() -> Self {
         let clock = Clock::manual(1_700_000_000_000_000);
-        let requests = Requests::new(Arc::new(memory().await), &Limits::default(), clock);
-        let session = Session::new("127.0.0.1:1".parse().unwrap(), false, Arc::new(Events::default()));
+        let (database, events) = (Arc::new(memory().await), Arc::new(Events::default()));
+        emit_schema_changes(&database, &events);
+        let requests = Requests::new(database, &Limits::default(), clock);
+        let session = Session::new("127.0.0.1:1".parse().unwrap(), false, events);
         let bench = Self {
             requests: Arc::new(requests),
             session: Arc::new(session),
@@ -247,4 +249,72 @@ async fn changes_of_the_schema_are_told() {
         target: ChangeTarget::Table("u".into()),
     };
     assert_eq!(*event, Event::Schema(expected));
+}
+
+/// Connections that change one table together: its events are in the order in which the changes were committed.
+#[tokio::test(flavor = "multi_thread", worker_threads = 4)]
+async fn events_come_in_the_order_of_commits() {
+    let bench = Arc::new(Bench::new().await);
+    let mut subscription = bench.session.events().subscribe(10_000);
+    subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
+    let change = |_| {
+        let bench = Arc::clone(&bench);
+        tokio::spawn(async move {
+            for _ in 0..100 {
+                bench.query("CREATE TABLE IF NOT EXISTS ks.u (a int PRIMARY KEY)").await;
+                bench.query("DROP TABLE IF EXISTS ks.u").await;
+            }
+        })
+    };
+    let changes: Vec<_> = (0..8).map(change).collect();
+    for change in changes {
+        change.await.unwrap();
+    }
+    let mut expected = ChangeKind::Created;
+    let mut count = 0;
+    while let Ok(event) = subscription.receiver.try_recv() {
+        let Event::Schema(change) = &*event else {
+            panic!("{event:?}")
+        };
+        assert_eq!(change.kind, expected, "event {count}");
+        expected = match expected {
+            ChangeKind::Created => ChangeKind::Dropped,
+            _ => ChangeKind::Created,
+        };
+        count += 1;
+    }
+    assert!(count > 100, "{count} events");
+}
+
+#[tokio::test]
+async fn dependents_are_announced_with_what_they_depend_on() {
+    let bench = Bench::new().await;
+    bench.done("CREATE TYPE ks.ty (a int)").await;
+    bench
+        .done("CREATE TABLE ks.u (a int PRIMARY KEY, b list<frozen<ty>>)")
+        .await;
+    let mut subscription = bench.session.events().subscribe(100);
+    subscription.register(&[crate::wire::request::EventKind::SchemaChange]);
+    let mut told = || {
+        let mut told = Vec::new();
+        while let Ok(event) = subscription.receiver.try_recv() {
+            let Event::Schema(change) = &*event else {
+                panic!("{event:?}")
+            };
+            told.push(format!("{} {:?}", change.kind.name(), change.target));
+        }
+        told
+    };
+    bench.done("ALTER TYPE ks.ty ADD b int").await;
+    assert_eq!(told(), ["UPDATED Type(\"ty\")", "UPDATED Table(\"u\")"]);
+    bench.done("TRUNCATE ks.u").await;
+    assert!(told().is_empty());
+    bench.done("DROP KEYSPACE ks").await;
+    let dropped = [
+        "DROPPED Table(\"t\")",
+        "DROPPED Table(\"u\")",
+        "DROPPED Type(\"ty\")",
+        "DROPPED Keyspace",
+    ];
+    assert_eq!(told(), dropped);
 }

@@ -9,13 +9,10 @@
 
 use std::time::Duration;
 
-use super::Events;
-use super::requests::schema_change;
 use crate::clock::Clock;
-use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
+use crate::cql::{Database, QueryParams, SessionState};
 use crate::engine::Error;
 use crate::schema::system;
-use crate::wire::response::Event;
 
 /// What a reset leaves.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -39,12 +36,12 @@ const RETRIES_MAX: usize = 8;
 ///
 /// # Errors
 /// A statement of the reset failed; then it is done in part, and can be asked for again.
-pub async fn reset(database: &Database, events: &Events, clock: &Clock, keep: Keep) -> Result<(), Error> {
+pub async fn reset(database: &Database, clock: &Clock, keep: Keep) -> Result<(), Error> {
     database.nodes().clear();
     clock.run();
     clock.advance(BUDGETS_FILL);
     for statement in statements(database, keep) {
-        carry_out(database, events, clock, &statement).await?;
+        carry_out(database, clock, &statement).await?;
     }
     clock.reset_wall();
     database.forget_timestamps();
@@ -69,17 +66,12 @@ fn statements(database: &Database, keep: Keep) -> Vec<String> {
     }
 }
 
-async fn carry_out(database: &Database, events: &Events, clock: &Clock, statement: &str) -> Result<(), Error> {
+async fn carry_out(database: &Database, clock: &Clock, statement: &str) -> Result<(), Error> {
     let (session, params) = (SessionState::default(), QueryParams::default());
     let mut refusals = 0;
     loop {
         match database.query(&session, statement, &params).await {
-            Ok(answer) => {
-                if let AnswerKind::SchemaChange(change) = answer.kind {
-                    events.emit(Event::Schema(schema_change(change)));
-                }
-                return Ok(());
-            }
+            Ok(_) => return Ok(()),
             Err(Error::Throttled { .. }) if refusals < RETRIES_MAX => {
                 refusals += 1;
                 clock.advance(RETRY_AFTER);

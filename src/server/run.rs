@@ -10,6 +10,7 @@ use uuid::Uuid;
 use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
+use super::requests::emit_schema_changes;
 use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -68,7 +69,6 @@ pub struct Running {
     database: Arc<Database>,
     admin: Option<Admin>,
     admin_token: Option<String>,
-    events: Arc<Events>,
     certificates: Option<Certificates>,
     identity: Option<Identity>,
     /// How long background work may take to end.
@@ -115,7 +115,8 @@ impl Running {
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
         let requests = Arc::new(requests.with_charge_payload(config.charge_payload));
         let events = Arc::new(Events::default());
-        let server = bound.serve(&requests, Arc::clone(&events), clock.clone());
+        emit_schema_changes(&database, &events);
+        let server = bound.serve(&requests, events, clock.clone());
         let facts = facts(config, &server, login_required, &clock);
         database.set_live_source(live_source(config, &server, &requests, Arc::new(facts), clock.clone()));
         let token = match &config.admin_token {
@@ -127,7 +128,6 @@ impl Running {
             bound.serve(Source {
                 database: Arc::clone(&database),
                 clock,
-                events: Arc::clone(&events),
                 token,
             })
         });
@@ -141,7 +141,6 @@ impl Running {
             database,
             admin,
             admin_token,
-            events,
             identity,
             stop_within: config.server.limits.drain,
         })
@@ -151,11 +150,6 @@ impl Running {
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
         self.admin.as_ref().map(Admin::address)
-    }
-
-    /// Where changes of the schema are announced.
-    pub(crate) const fn events(&self) -> &Arc<Events> {
-        &self.events
     }
 
     /// The token of requests that change something through the admin port; `None`: the port is off.

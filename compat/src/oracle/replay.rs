@@ -6,31 +6,85 @@ use crate::raw::request::{self, InBatch, Params, Prepared};
 use crate::raw::{Connection, answer, opcode};
 use crate::{Outcome, raw};
 use serde_json::{Map, Value, json};
+use std::collections::HashMap;
+use std::io::ErrorKind;
+use std::time::Duration;
 
 /// Most pages of one statement; more means that paging goes round in circles.
 const PAGES_MAX: usize = 10_000;
 
-/// The connections of a run, one for each version, made when first needed.
+/// How long no event must come before a step is taken to have caused no more.
+const EVENTS_QUIET: Duration = Duration::from_millis(300);
+
+/// The connections of a run, one for each name and version, made when first needed.
 struct Connections<'a> {
     address: &'a str,
     keyspace: String,
-    open: Vec<Connection>,
+    open: Vec<(String, Connection)>,
+    /// What was prepared, by the name it is kept under.
+    kept: HashMap<String, Prepared>,
 }
 
 impl Connections<'_> {
-    fn get(&mut self, version: u8) -> Outcome<&mut Connection> {
-        let at = match self.open.iter().position(|c| c.version() == version) {
+    fn get(&mut self, name: &str, version: u8) -> Outcome<&mut Connection> {
+        let known = |(known, c): &(String, Connection)| known == name && c.version() == version;
+        let at = match self.open.iter().position(known) {
             Some(at) => at,
             None => {
                 let mut connection = Connection::open(self.address, version)?;
                 connection.must(&format!("USE {}", self.keyspace))?;
-                self.open.push(connection);
+                self.open.push((name.to_owned(), connection));
                 self.open.len() - 1
             }
         };
-        self.open
-            .get_mut(at)
-            .ok_or(crate::Error::Malformed("a connection that is not there"))
+        let open = self.open.get_mut(at).map(|(_, connection)| connection);
+        open.ok_or(crate::Error::Malformed("a connection that is not there"))
+    }
+
+    fn ask(&mut self, step: &Step, state: &mut Option<Vec<u8>>) -> Outcome<Value> {
+        if let Some(name) = &step.kept {
+            let kept = self.kept.get(name).cloned();
+            let kept = kept.ok_or_else(|| crate::Error::failed(format!("nothing is kept as `{name}`")))?;
+            return self.get(&step.connection, step.version)?.execute(&kept, &params(step));
+        }
+        let told = ask_from(self.get(&step.connection, step.version)?, step, state)?;
+        if let Some(name) = &step.keep_as {
+            self.kept.insert(name.clone(), prepared_of(&told));
+        }
+        Ok(told)
+    }
+}
+
+/// A connection that has registered for schema events.
+struct Listener(Connection);
+
+impl Listener {
+    fn open(address: &str) -> Outcome<Self> {
+        let mut connection = Connection::open(address, 4)?;
+        connection.ask(opcode::REGISTER, &request::register(&["SCHEMA_CHANGE"]))?;
+        connection.stream().set_read_timeout(Some(EVENTS_QUIET))?;
+        Ok(Self(connection))
+    }
+
+    /// The events of this keyspace that have come, up to the first pause.
+    fn events(&mut self, keyspace: &str) -> Outcome<Vec<Value>> {
+        let mut events = Vec::new();
+        loop {
+            let envelope = match self.0.receive() {
+                Ok(envelope) => envelope,
+                Err(crate::Error::Io { source, .. })
+                    if matches!(source.kind(), ErrorKind::WouldBlock | ErrorKind::TimedOut) =>
+                {
+                    return Ok(events);
+                }
+                Err(error) => return Err(error),
+            };
+            let event = answer::plain(&envelope)?;
+            let names = event.get("names").and_then(Value::as_array);
+            if names.and_then(|names| names.first()).and_then(Value::as_str) == Some(keyspace) {
+                events.push(event);
+            }
+        }
     }
 }
 
@@ -50,17 +104,26 @@ pub fn run(address: &str, script: &Script) -> Outcome<Vec<Value>> {
         address,
         keyspace: keyspace.clone(),
         open: Vec::new(),
+        kept: HashMap::new(),
+    };
+    let mut listener = match script.steps.iter().any(|step| step.events) {
+        true => Some(Listener::open(address)?),
+        false => None,
     };
     let mut answers = Vec::new();
-    let mut kept = None;
+    let mut state = None;
     for step in &script.steps {
-        let asked = connections
-            .get(step.version)
-            .and_then(|connection| ask_from(connection, step, &mut kept));
+        let asked = connections.ask(step, &mut state);
         let mut told = asked.unwrap_or_else(|error| {
             connections.open.clear();
             json!({"broken": error.to_string()})
         });
+        if let Some(listener) = &mut listener {
+            let events = listener.events(&keyspace)?;
+            if let Some(map) = told.as_object_mut().filter(|_| step.events) {
+                map.insert("events".to_owned(), events.into());
+            }
+        }
         if step.setup {
             continue;
         }
@@ -93,6 +156,7 @@ fn params(step: &Step) -> Params {
         values: step.values.clone(),
         names: step.names.clone(),
         page_size: step.page,
+        skip_metadata: step.skip_metadata,
         serial: step.serial,
         timestamp: step.timestamp,
         keyspace: step.keyspace.clone(),

@@ -61,6 +61,16 @@ pub struct Step {
     pub code_only: bool,
     /// A BATCH message of these: kind and statements with their values.
     pub batch: Option<(u8, Vec<InBatch>)>,
+    /// The schema events that it causes are part of its answer.
+    pub events: bool,
+    /// The connection that asks, by name; the one without a name unless said.
+    pub connection: String,
+    /// The name under which a PREPARE's ids are kept.
+    pub keep_as: Option<String>,
+    /// EXECUTE with the ids kept under this name, without a PREPARE.
+    pub kept: Option<String>,
+    /// Rows are asked for without column specifications.
+    pub skip_metadata: bool,
 }
 
 /// A script with its name.
@@ -175,6 +185,15 @@ fn directive(step: &mut Step, word: &str, argument: &str) -> Result<bool, String
         "differs" => step.differs = Some(argument.to_owned()),
         "mask" => step.mask = argument.split_whitespace().map(str::to_owned).collect(),
         "setup" => step.setup = true,
+        "events" => step.events = true,
+        "on" => step.connection = argument.to_owned(),
+        "as" => step.keep_as = Some(argument.to_owned()),
+        "skip" => step.skip_metadata = true,
+        "again" => {
+            step.text = format!("EXECUTE {argument}");
+            step.kept = Some(argument.to_owned());
+            return Ok(true);
+        }
         "code" => step.code_only = true,
         "raw" => {
             step.text = serde_json::from_str(argument).map_err(|e| e.to_string())?;

@@ -12,6 +12,7 @@ use uuid::Uuid;
 
 use super::leftovers::{self, GARBAGE, Leftovers, Moved};
 use super::lists::{give_budgets, partitions_at_open};
+use super::publication::Listener;
 use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
 use crate::clock::Clock;
 use crate::engine::growth::{Growth, needed};
@@ -205,6 +206,7 @@ impl Catalog {
             paging_key,
             indexes: Arc::default(),
             is_unsure: AtomicBool::new(false),
+            listener: Listener::default(),
             timestamps,
             logical: found.logical,
             growth,

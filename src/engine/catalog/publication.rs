@@ -1,6 +1,34 @@
-//! Between the commit of a change of the catalog and its publication.
+//! Between the commit of a change of the catalog and its publication, and its announcement after that.
 
+use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering};
+
+use crate::command::{SchemaChange, changes_between};
+use crate::schema::Schema;
+
+/// Receives what each change of the schema comes to, in the order of their commits.
+pub type SchemaListener = Box<dyn Fn(&[SchemaChange]) + Send + Sync>;
+
+/// Who receives the changes of the schema, or `None`. Called while no other change can be made.
+#[derive(Default)]
+pub(in crate::engine) struct Listener(OnceLock<SchemaListener>);
+
+impl Listener {
+    /// The first call counts.
+    pub(in crate::engine) fn set(&self, listener: SchemaListener) {
+        // A second listener would be a second server on one database, which does not happen.
+        drop(self.0.set(listener));
+    }
+
+    /// Hands over what a change that is published comes to. A TRUNCATE leaves the version as it is, and is no change.
+    pub(super) fn announce(&self, before: &Schema, after: &Schema) {
+        if before.version != after.version
+            && let Some(listener) = self.0.get()
+        {
+            listener(&changes_between(before, after));
+        }
+    }
+}
 
 /// A change that may be committed and is not published yet. Dropping it before [`Publication::end`], as an error or a panic does,
 /// leaves the catalog unsure: requests then ask the store which catalog it holds before they write.

@@ -148,7 +148,7 @@ pub(super) async fn start_over(State(shared): Shape, request: Request) -> Respon
             Some(Kept::Schema) => Keep::Schema,
         };
         let (database, clock) = (&shared.source.database, &shared.source.clock);
-        let done = reset(database, &shared.source.events, clock, keep).await;
+        let done = reset(database, clock, keep).await;
         done.map_err(|error| refuse_boxed(StatusCode::INTERNAL_SERVER_ERROR, &error.to_string()))?;
         Ok(shown(clock))
     };

@@ -56,7 +56,7 @@ use tokio::time::timeout;
 
 use places::{Places, Stage};
 
-use super::{Events, StartError};
+use super::StartError;
 use crate::clock::Clock;
 use crate::cql::Database;
 use crate::engine::Probe;
@@ -89,8 +89,6 @@ pub struct Source {
     pub database: Arc<Database>,
     /// Time.
     pub clock: Clock,
-    /// Where changes of the schema are announced.
-    pub events: Arc<Events>,
     /// The token that a request must have to change something.
     pub token: String,
 }
