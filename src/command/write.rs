@@ -28,6 +28,10 @@ pub enum ColumnChange {
     Discard(Vec<Bytes>),
     /// A counter changes by this much.
     Increment(i64),
+    /// A bigint column gets the write's own timestamp, µs since 1970-01-01 UTC: the row's version, as an ETag is made of. It only grows:
+    /// of two writes the one with the later timestamp stands, and the node's timestamps never come twice nor go back, over restarts and
+    /// sweeps too. A conditional write may compare it.
+    Version,
 }
 
 /// Which rows of a partition a write is aimed at.

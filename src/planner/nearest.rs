@@ -267,6 +267,7 @@ fn written(operation: &ColumnChange, keys: bool) -> Box<dyn Iterator<Item = &Byt
         | ColumnChange::SetAt(_, None)
         | ColumnChange::Remove(_)
         | ColumnChange::Discard(_)
-        | ColumnChange::Increment(_) => Box::new(std::iter::empty()),
+        | ColumnChange::Increment(_)
+        | ColumnChange::Version => Box::new(std::iter::empty()),
     }
 }

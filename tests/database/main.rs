@@ -26,4 +26,5 @@ mod support;
 mod throughput;
 mod together;
 mod values;
+mod versions;
 mod write_pause;

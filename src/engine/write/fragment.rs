@@ -125,6 +125,10 @@ impl FragmentWriter<'_> {
                 }
             }
             ColumnChange::Increment(by) => self.increment(row, column, *by),
+            ColumnChange::Version => {
+                let version = self.stamp.timestamp_micros.to_be_bytes();
+                self.put(row, column, None, Bytes::copy_from_slice(&version));
+            }
         }
         Ok(())
     }

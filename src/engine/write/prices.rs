@@ -15,6 +15,7 @@ pub(crate) fn estimate(modification: &Write, partition_key: &Bytes, charges: &mu
         ColumnChange::Set(Value::Bytes(bytes)) => CELL_BYTES + bytes.len(),
         ColumnChange::Set(_) | ColumnChange::Increment(_) | ColumnChange::SetAt(_, None) => CELL_BYTES,
         ColumnChange::SetAt(_, Some(bytes)) => CELL_BYTES + bytes.len(),
+        ColumnChange::Version => CELL_BYTES + size_of::<i64>(),
         ColumnChange::Replace(elements) => elements
             .iter()
             .map(|(path, value)| CELL_BYTES + path.as_ref().map_or(16, Bytes::len) + value.len())
