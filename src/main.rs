@@ -171,7 +171,9 @@ fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             None => check(&values),
         },
         "check-indexes" => check_indexes(&Config::new(&values)?),
-        "backup" | "restore" | "export" | "import" => backups::run(name, &Config::new(&values)?, seed()?, inner),
+        "backup" | "restore" | "salvage" | "export" | "import" => {
+            backups::run(name, &Config::new(&values)?, seed()?, inner)
+        }
         "status" => status(&values, inner.get_flag("json")),
         "shell" => shell(&values, inner.get_many::<String>("arguments").unwrap_or_default()),
         _ => {

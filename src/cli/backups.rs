@@ -1,4 +1,4 @@
-//! `helenus backup`, `restore`, `export` and `import`.
+//! `helenus backup`, `restore`, `salvage`, `export` and `import`.
 
 use std::error::Error;
 use std::path::PathBuf;
@@ -20,8 +20,14 @@ type Failure = Box<dyn Error>;
 
 /// The commands and their arguments.
 #[must_use]
-pub fn commands() -> [Command; 4] {
-    [backup_command(), restore_command(), export_command(), import_command()]
+pub fn commands() -> [Command; 5] {
+    [
+        backup_command(),
+        restore_command(),
+        salvage_command(),
+        export_command(),
+        import_command(),
+    ]
 }
 
 /// Carries out one of these commands.
@@ -32,6 +38,7 @@ pub fn run(name: &str, config: &Config, seed: u64, matches: &ArgMatches) -> Resu
     match name {
         "backup" => backup(config, seed, matches),
         "restore" => restore(config, seed, matches),
+        "salvage" => salvage(config, matches),
         "export" => export(config, seed, matches),
         _ => import(config, seed, matches),
     }
@@ -99,6 +106,17 @@ fn restore_command() -> Command {
                 .action(ArgAction::SetTrue)
                 .conflicts_with_all(["keyspace", "table"])
                 .help("All keyspaces of the backup, into data that is there and has none of them"),
+        )
+}
+
+fn salvage_command() -> Command {
+    Command::new("salvage")
+        .about("Write a backup of what can be read of a damaged data directory, and name the rest; the directory is only read")
+        .after_help("Exit code 0: everything was read. 3: something is missing or may be old; standard output says what.")
+        .arg(
+            option("to", "DIR")
+                .required(true)
+                .help("Where: a directory that is new or empty, for helenus restore"),
         )
 }
 
@@ -205,6 +223,44 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         figures.held_micros as f64 / 1000.0
     );
     Ok(ExitCode::SUCCESS)
+}
+
+/// Exit code of a salvage that could not read everything.
+const INCOMPLETE: u8 = 3;
+
+fn salvage(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
+    let to = matches.get_one::<String>("to").cloned().unwrap_or_default();
+    let to = std::path::absolute(to)?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .thread_stack_size(THREAD_STACK_BYTES)
+        .build()?;
+    let salvaged = runtime.block_on(offline::salvage(config, Clock::system(), &to))?;
+    let manifest = &salvaged.manifest;
+    for table in &manifest.tables {
+        let name = format!("{}.{}", table.keyspace, table.table);
+        let state = match salvaged.incomplete.contains(&name) {
+            true => "INCOMPLETE",
+            false => "complete",
+        };
+        println!(
+            "{name}: {} rows, {} deletions; {state}",
+            table.rows,
+            table.deletions + table.late
+        );
+    }
+    for lost in &manifest.lost {
+        println!("lost: {}: {}", lost.place, lost.what);
+    }
+    println!("helenus restore --from {} restores what was read", to.display());
+    if manifest.lost.is_empty() {
+        return Ok(ExitCode::SUCCESS);
+    }
+    println!(
+        "Something is missing. Where changes are missing, rows may be older than they were, and deleted rows may be back."
+    );
+    Ok(ExitCode::from(INCOMPLETE))
 }
 
 fn restore(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {

@@ -13,6 +13,7 @@
 
 mod plan;
 mod restore;
+mod salvage;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,13 +22,14 @@ use std::time::Duration;
 pub use self::plan::What;
 pub use self::restore::Restored;
 pub(super) use self::restore::{Restorer, verify};
+pub use self::salvage::{Salvaged, salvage};
 use super::catalog::{Catalog, Frozen, Snapshot};
 use super::error::Error;
 use super::failure::storage_read;
 use super::pending;
 use crate::backup::{self, Block, FORMAT, Kind, Manifest, RecordEntry, Scope, TableEntry, Writer};
 use crate::partition::backups::{self, Merge, Rest};
-use crate::partition::{KeyBound, TablePartitions};
+use crate::partition::{KeyBound, KeySpan};
 use crate::profile::Profile;
 use crate::schema::record::rename;
 use crate::schema::{Table, system};
@@ -77,6 +79,9 @@ pub enum BackupError {
         /// The type.
         name: String,
     },
+    /// A damaged store cannot be read at all.
+    #[error(transparent)]
+    Store(#[from] crate::partition::salvage::Unreadable),
     /// Profiles keep times to live differently.
     #[error("the backup is of a database with the profile {found}: start with --profile {found}")]
     Profile {
@@ -255,8 +260,8 @@ async fn catalog_records(
 
 /// The tokens at which the physical partitions of a table begin, but for the first. Bounds inside a token are left out: a table that is
 /// restored has its rows all the same, in fewer partitions.
-fn splits(list: &TablePartitions) -> Vec<i64> {
-    let starts = list.all().iter().skip(1).map(|partition| partition.span.start());
+fn splits<'s>(spans: impl Iterator<Item = &'s KeySpan>) -> Vec<i64> {
+    let starts = spans.skip(1).map(KeySpan::start);
     let between = starts.filter(|start| start.is_between_tokens());
     between.map(KeyBound::token).collect()
 }
@@ -279,7 +284,7 @@ impl Copy<'_> {
         let entry = TableEntry {
             keyspace: self.table.keyspace.clone(),
             table: self.table.name.clone(),
-            splits: splits(list),
+            splits: splits(list.all().iter().map(|partition| &partition.span)),
             rows,
             deletions,
             late,

@@ -75,7 +75,7 @@ use crate::tasks::Tasks;
 const HOST_ID: &[u8] = b"!host_id";
 const PAGING_KEY: &[u8] = b"!paging_key";
 const NEXT_STORAGE_ID: &[u8] = b"!next_storage_id";
-const PARTITIONS: &[u8] = b"!partitions";
+pub(in crate::engine) const PARTITIONS: &[u8] = b"!partitions";
 
 /// Everything that requests read of the catalog, at one moment.
 #[derive(Debug)]

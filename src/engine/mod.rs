@@ -48,7 +48,7 @@ mod sweep;
 pub(crate) mod value;
 pub(crate) mod write;
 
-pub use backup::{BackedUp, BackupError, Restored, What};
+pub use backup::{BackedUp, BackupError, Restored, Salvaged, What, salvage};
 pub use catalog::SchemaListener;
 pub use error::Error;
 pub use failure::{Access, FailureCause, StorageFailure};

@@ -8,12 +8,13 @@ use std::ops::{Bound, ControlFlow};
 use bytes::Bytes;
 use futures::future::try_join_all;
 
-use super::hosted::Hosted;
+use super::hosted::{Hosted, range_of};
 use super::map::TablePartitions;
 use super::ring::StoreId;
+use super::span::KeySpan;
 use crate::backup::{Block, Entry, Kind, entries};
 use crate::mutant::{self, Mutant};
-use crate::storage::{Batch, Error, KeyRange, Order, Result, Snapshot, Space, Store, TableId};
+use crate::storage::{Batch, Error, Gap, KeyRange, Order, Result, Salvage, Snapshot, Space, Store, TableId};
 
 /// A change that a logged batch is going to make: where, and what is merged there.
 pub type Merge = (Space, Vec<u8>, Bytes);
@@ -37,6 +38,12 @@ impl Rest {
     /// All rows, or all deletions, that a table has in a physical partition.
     #[must_use]
     pub fn all(table: TableId, partition: &Hosted, kind: Kind) -> Self {
+        Self::within(table, &partition.span, kind)
+    }
+
+    /// All rows, or all deletions, that a table has in a span.
+    #[must_use]
+    pub fn within(table: TableId, span: &KeySpan, kind: Kind) -> Self {
         let space = match kind {
             Kind::Row | Kind::LateRow => Space::Rows,
             Kind::Deletion | Kind::LateDeletion => Space::Deletions,
@@ -44,7 +51,7 @@ impl Rest {
         Self {
             space,
             kind,
-            range: Some(partition.key_range(table)),
+            range: Some(range_of(table, span)),
         }
     }
 
@@ -129,6 +136,33 @@ impl Moments {
         });
         Ok(count)
     }
+}
+
+/// Adds what can be read of a damaged store to a block, until it is full or there is no more. How many entries, and what was passed over.
+pub async fn fill_salvaged(salvage: &Salvage, block: &mut Block, rest: &mut Rest) -> (u64, Vec<Gap>) {
+    let Some(range) = rest.range.take() else {
+        return (0, Vec::new());
+    };
+    let (mut count, mut last, kind) = (0, None, rest.kind);
+    let scanned = salvage.scan(rest.space, &range, |key, value| {
+        count += 1;
+        let key_of = without_table(key);
+        if block.add(Entry {
+            kind,
+            key: key_of,
+            value,
+        }) {
+            last = Some(key.to_vec());
+            return ControlFlow::Break(());
+        }
+        ControlFlow::Continue(())
+    });
+    let gaps = scanned.await;
+    rest.range = last.map(|last| KeyRange {
+        start: Bound::Excluded(last),
+        end: range.end,
+    });
+    (count, gaps)
 }
 
 /// What a record of the batch log says; `None`: it is damaged.

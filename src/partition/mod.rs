@@ -27,6 +27,7 @@ pub mod nodes;
 pub mod replicas;
 pub mod ring;
 pub mod rows;
+pub mod salvage;
 pub mod span;
 pub mod store;
 pub mod stores;

@@ -64,6 +64,7 @@ pub use derivation::{Both, Derivation, Derivations, Entries, split_entry};
 pub use engine::Order;
 use engine::moments::Moment;
 pub use engine::moments::Moments;
+pub use engine::salvage::{Damage, Gap, Salvage};
 #[cfg(feature = "simulation")]
 use engine::simulated;
 #[cfg(feature = "simulation")]

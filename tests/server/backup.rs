@@ -23,13 +23,13 @@ fn output(arguments: &[&str]) -> Result<String, String> {
     }
 }
 
-struct Server {
+pub(crate) struct Server {
     child: Child,
     client: Client,
 }
 
 impl Server {
-    async fn start(data: &str, folder: &Path) -> Self {
+    pub(crate) async fn start(data: &str, folder: &Path) -> Self {
         let file = folder.join("ready");
         drop(std::fs::remove_file(&file));
         let path = file.to_str().unwrap();
@@ -44,7 +44,7 @@ impl Server {
         Self { child, client }
     }
 
-    async fn ask(&mut self, text: &str) -> Vec<u8> {
+    pub(crate) async fn ask(&mut self, text: &str) -> Vec<u8> {
         self.client.query(1, text).await;
         let frame = self.client.frame().await.unwrap();
         assert_eq!(frame.opcode, 8, "{text}: {frame:?}");
@@ -56,7 +56,7 @@ impl Server {
         self.child.wait().unwrap();
     }
 
-    fn stop(mut self) {
+    pub(crate) fn stop(mut self) {
         let killed = Command::new("kill").arg(self.child.id().to_string()).status().unwrap();
         assert!(killed.success());
         assert!(self.child.wait().unwrap().success());

@@ -13,6 +13,7 @@ mod program;
 mod raw;
 mod record;
 mod replicas;
+mod salvage;
 mod security;
 mod serve;
 mod shapes;

@@ -6,7 +6,7 @@ use super::{Ask, Came};
 use crate::backup::{self, Reader};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::{self, BackupError, Engine, Restored, What};
+use crate::engine::{self, BackupError, Engine, Restored, Salvaged, What};
 use crate::server::run::{self, RunError};
 
 /// Why nothing was done.
@@ -23,6 +23,12 @@ pub enum OfflineError {
     Absent {
         /// Where it should be.
         url: String,
+    },
+    /// Nothing is written into a damaged directory.
+    #[error("{} lies in the damaged directory, which is only read: give another directory", to.display())]
+    Inside {
+        /// Where the salvage was to go.
+        to: PathBuf,
     },
     /// The data cannot be opened.
     #[error(transparent)]
@@ -85,6 +91,18 @@ pub async fn carry_out(config: &Config, clock: Clock, seed: u64, ask: Ask) -> Re
     drop(look);
     closed?;
     Ok(came)
+}
+
+/// Writes a backup of what can be read of a damaged directory, which is only read.
+///
+/// # Errors
+/// There is no data, a process has it, or the medium fails otherwise than by damage.
+pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvaged, OfflineError> {
+    let directory = the_directory(config, true)?;
+    if to.starts_with(&directory) {
+        return Err(OfflineError::Inside { to: to.to_owned() });
+    }
+    Ok(engine::salvage(&config.data, &clock, config.profile, to).await?)
 }
 
 /// Restores a whole backup into a directory that is new or empty. Until all of it is there, the directory is refused by name.

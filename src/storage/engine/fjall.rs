@@ -22,6 +22,7 @@ mod judge;
 mod log;
 mod opening;
 mod request;
+pub(super) mod salvage;
 
 use std::any::Any;
 use std::ops::{Bound, ControlFlow};

@@ -10,6 +10,7 @@ mod layout;
 pub(super) mod memory;
 pub(super) mod moments;
 mod room;
+pub(super) mod salvage;
 #[cfg(feature = "simulation")]
 pub(super) mod simulated;
 #[cfg(feature = "slate")]

@@ -33,6 +33,7 @@ mod note;
 mod opening;
 mod places;
 mod records;
+pub(super) mod salvage;
 mod sealed;
 
 pub(super) use self::home::FORMAT;

@@ -8,6 +8,7 @@ mod derived;
 mod files;
 mod fixtures;
 mod mirror;
+mod salvage;
 mod sweeps;
 mod times;
 

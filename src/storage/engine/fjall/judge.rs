@@ -59,7 +59,7 @@ fn damaged(path: PathBuf, what: impl Into<String>) -> Error {
     }
 }
 
-fn list(path: &Path) -> Result<Vec<PathBuf>> {
+pub(super) fn list(path: &Path) -> Result<Vec<PathBuf>> {
     let listed = fs::read_dir(path).and_then(|entries| entries.map(|entry| Ok(entry?.path())).collect());
     match listed {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Vec::new()),
@@ -74,7 +74,7 @@ fn read(path: &Path, missing: &str) -> Result<Vec<u8>> {
     }
 }
 
-fn number(path: &Path) -> Option<u64> {
+pub(super) fn number(path: &Path) -> Option<u64> {
     path.file_name()?.to_str()?.parse().ok()
 }
 
@@ -98,7 +98,7 @@ pub(super) fn judge(engine: &Path) -> Result<Found> {
     }
 }
 
-fn keyspaces(engine: &Path) -> PathBuf {
+pub(super) fn keyspaces(engine: &Path) -> PathBuf {
     engine.join("keyspaces")
 }
 
@@ -144,6 +144,34 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
 
 /// Judges one tree: its manifest is whole, and every table that it names is there.
 fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
+    let manifest = read_manifest(tree)?;
+    let folder = tree.join("tables");
+    for table in &manifest.tables {
+        let path = folder.join(table.to_string());
+        match fs::metadata(&path) {
+            Ok(found) if found.len() > 0 => {}
+            Ok(_) => return Err(damaged(path, "it is empty")),
+            Err(error) if error.kind() == io::ErrorKind::NotFound => {
+                let name = manifest.path.file_name().unwrap_or_default().to_string_lossy();
+                return Err(damaged(path, format!("it is missing, and {name} names it")));
+            }
+            Err(error) => return Err(io_error("reading", &path)(error)),
+        }
+    }
+    match list(&folder)?.into_iter().find(|path| self::number(path).is_none()) {
+        Some(stranger) => Err(damaged(stranger, "it is none of the engine's tables")),
+        None => Ok([tree.join("current"), manifest.path]),
+    }
+}
+
+/// A manifest that is whole.
+pub(super) struct Manifest {
+    path: PathBuf,
+    pub(super) tables: BTreeSet<u64>,
+}
+
+/// Reads the manifest that a tree's `current` names.
+pub(super) fn read_manifest(tree: &Path) -> Result<Manifest> {
     let current_path = tree.join("current");
     let path = &current_path;
     let current = read(path, "it is missing, and names the tables beside it")?;
@@ -153,29 +181,13 @@ fn judge_tree(tree: &Path) -> Result<[PathBuf; 2]> {
     if current.len() != CURRENT_BYTES || kind != [0] {
         return Err(short());
     }
-    let number = u64::from_le_bytes(*number);
-    let path = tree.join(format!("v{number}"));
+    let path = tree.join(format!("v{}", u64::from_le_bytes(*number)));
     let manifest = read(&path, "it is missing, and current names it")?;
     if xxhash_rust::xxh3::xxh3_128(&manifest) != u128::from_le_bytes(*checksum) {
         return Err(damaged(path, "it does not match the checksum in current"));
     }
-    let named = tables(&manifest).ok_or_else(|| damaged(path.clone(), "it names no tables"))?;
-    let folder = tree.join("tables");
-    for table in &named {
-        let path = folder.join(table.to_string());
-        match fs::metadata(&path) {
-            Ok(found) if found.len() > 0 => {}
-            Ok(_) => return Err(damaged(path, "it is empty")),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => {
-                return Err(damaged(path, format!("it is missing, and v{number} names it")));
-            }
-            Err(error) => return Err(io_error("reading", &path)(error)),
-        }
-    }
-    match list(&folder)?.into_iter().find(|path| self::number(path).is_none()) {
-        Some(stranger) => Err(damaged(stranger, "it is none of the engine's tables")),
-        None => Ok([current_path, path]),
-    }
+    let tables = tables(&manifest).ok_or_else(|| damaged(path.clone(), "it names no tables"))?;
+    Ok(Manifest { path, tables })
 }
 
 /// The tables that a manifest names; `None` when it cannot be read.

@@ -1,0 +1,148 @@
+//! The stores of a damaged database, each as far as its files can be read; blocks of a backup of what they hold.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use super::backups::{Rest, fill_salvaged};
+use super::ring::{MapError, PartitionMap, StoreId};
+use crate::backup::{Block, Kind};
+use crate::clock::Clock;
+use crate::storage::{self, KeyRange, Salvage, Space, TableId, Url};
+
+/// A damaged database cannot be read at all.
+#[derive(Debug, thiserror::Error)]
+#[error(transparent)]
+pub struct Unreadable(#[from] storage::Error);
+
+/// The stores of a damaged database.
+#[derive(Debug)]
+pub struct Stores {
+    url: Url,
+    clock: Clock,
+    all: BTreeMap<StoreId, Salvage>,
+}
+
+/// What cannot be read of a range, by the file and the end of it.
+pub type Gaps = BTreeMap<(std::path::PathBuf, Option<Vec<u8>>), String>;
+
+/// A partition map as it is recorded; without a record all of a table is in the main store.
+///
+/// # Errors
+/// The record is damaged.
+pub fn map_of(record: Option<&Vec<u8>>) -> Result<PartitionMap, MapError> {
+    match record {
+        Some(record) => PartitionMap::decode(record),
+        None => Ok(PartitionMap::evenly(1, StoreId::MAIN)),
+    }
+}
+
+impl Stores {
+    /// Opens the main store at a URL.
+    ///
+    /// # Errors
+    /// There is none, another process has it, or the medium fails otherwise than by damage.
+    pub async fn open(url: &str, clock: Clock) -> Result<Self, Unreadable> {
+        let url: Url = url.parse()?;
+        let main = Salvage::open(&url, StoreId::MAIN.0, clock.clone()).await?;
+        Ok(Self {
+            url,
+            clock,
+            all: BTreeMap::from([(StoreId::MAIN, main)]),
+        })
+    }
+
+    /// Opens a store beside the main one; why it cannot be, if not.
+    ///
+    /// # Errors
+    /// As [`Stores::open`].
+    pub async fn open_beside(&mut self, id: StoreId) -> Result<(), Unreadable> {
+        let store = Salvage::open(&self.url, id.0, self.clock.clone()).await?;
+        self.all.insert(id, store);
+        Ok(())
+    }
+
+    /// The numbers of the stores that lie beside the main one.
+    #[must_use]
+    pub fn beside(&self) -> BTreeSet<StoreId> {
+        let folder = self.url.directory().map(|directory| directory.join("stores"));
+        let entries = folder.and_then(|folder| std::fs::read_dir(folder).ok());
+        let entries = entries.into_iter().flatten().flatten();
+        let numbers = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+        numbers.map(StoreId).collect()
+    }
+
+    /// The numbers of the stores that are open.
+    #[must_use]
+    pub fn ids(&self) -> Vec<StoreId> {
+        self.all.keys().copied().collect()
+    }
+
+    /// Walks the records of the catalog. What cannot be read of it: files, and why.
+    pub async fn records(&self, mut visit: impl FnMut(&[u8], &[u8])) -> Vec<(String, String)> {
+        let Some(main) = self.all.get(&StoreId::MAIN) else {
+            return Vec::new();
+        };
+        let all = KeyRange::all();
+        let gaps = main.scan(Space::Catalog, &all, |key, value| {
+            visit(key, value);
+            ControlFlow::Continue(())
+        });
+        let gaps = gaps.await.into_iter();
+        gaps.map(|gap| (gap.file.display().to_string(), gap.why)).collect()
+    }
+
+    /// Adds entries to a block until it is full or there are no more, and what cannot be read to `gaps`. How many; `None`: the store is not
+    /// open.
+    pub async fn fill(&self, id: StoreId, block: &mut Block, rest: &mut Rest, gaps: &mut Gaps) -> Option<u64> {
+        let (count, met) = fill_salvaged(self.all.get(&id)?, block, rest).await;
+        for gap in met {
+            let what = format!(
+                "{} of {} cannot be read ({})",
+                gap.tokens(),
+                gap.file.display(),
+                gap.why
+            );
+            gaps.entry(gap.id()).or_insert(what);
+        }
+        Some(count)
+    }
+
+    /// Files of a store that are lost, with what is wrong.
+    #[must_use]
+    pub fn damage(&self, id: StoreId) -> Vec<(String, String)> {
+        let damage = self.all.get(&id).map(Salvage::damage).unwrap_or_default().iter();
+        damage
+            .map(|lost| (lost.file.display().to_string(), lost.what.clone()))
+            .collect()
+    }
+
+    /// Rows that stores had counted in a table, where their engine counts.
+    pub fn counted(&self, ids: impl Iterator<Item = StoreId>, table: TableId) -> u64 {
+        ids.filter_map(|id| self.all.get(&id)?.counted(table)).sum()
+    }
+
+    /// Tables that have rows or deletions in a store, as far as can be read.
+    pub async fn tables(&self, id: StoreId) -> Vec<TableId> {
+        match self.all.get(&id) {
+            Some(store) => store.tables().await,
+            None => Vec::new(),
+        }
+    }
+
+    /// The highest timestamp that a store has recorded as given, µs; `None`: none is recorded.
+    #[must_use]
+    pub fn given_micros(&self) -> Option<i64> {
+        self.all.values().filter_map(Salvage::given_micros).max()
+    }
+}
+
+/// What a gap means for entries of a kind.
+#[must_use]
+pub const fn meaning(kind: Kind) -> &'static str {
+    match kind {
+        Kind::Row | Kind::LateRow => "rows there may be missing, or older than they were, and deleted ones may be back",
+        Kind::Deletion | Kind::LateDeletion => {
+            "records of deletions there may be missing, so that deleted rows may be back"
+        }
+    }
+}

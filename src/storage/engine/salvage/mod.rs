@@ -1,0 +1,377 @@
+//! Reading what can be read of a store whose files are damaged, file by file, without the engine and without writing anything.
+//!
+//! ```text
+//! log files ──► batches, also those that follow a damaged one ─┐
+//! tables ─────► blocks, around those that cannot be read ──────┴─► by key ─► the newest value, merged ─► rows, deletions, catalog
+//! ```
+//! An engine recovers before it serves, and refuses a directory of which one file is damaged. Here each file is read by itself: a table that
+//! is gone or cannot be opened is left out, a block that cannot be read is a [`Gap`], and the log goes on behind a damaged batch. Every value
+//! has passed its checksum, so nothing is made up. But a value may be an older one than the last: where a newer file is damaged, the change
+//! in it is gone, and so are the tombstones in it. [`Salvage::damage`] and the gaps of a scan say so.
+//!
+//! The parts: piece.rs has what the engines' files are made of; `fjall/salvage.rs` and `slate/salvage.rs` read them; this module puts
+//! the pieces of one store together by key.
+//!
+//! Memory: the log, and a block of each table of a scan.
+
+pub(super) mod piece;
+
+use std::cmp::Reverse;
+use std::collections::{BTreeMap, BinaryHeap, VecDeque};
+use std::fs::File;
+use std::ops::{Bound, ControlFlow};
+use std::path::{Path, PathBuf};
+
+use bytes::Bytes;
+use fs4::fs_std::FileExt;
+
+use self::piece::{Change, Entry, Files, Place, Stretch};
+pub use self::piece::{Damage, Gap};
+use super::fjall;
+use super::layout::{OWN, Own, full_range, parse_own};
+#[cfg(feature = "slate")]
+use super::slate;
+use crate::clock::Clock;
+use crate::storage::batch::{Space, merge_values};
+use crate::storage::key::{KeyRange, TableId};
+use crate::storage::{Error, Result, Url};
+
+/// The number of the main store.
+const MAIN: u32 = 0;
+
+/// A table that was opened.
+enum Table {
+    Fjall(fjall::salvage::TableFile),
+    #[cfg(feature = "slate")]
+    Slate(Box<slate::salvage::TableObject>),
+}
+
+impl Table {
+    /// Reads from a place on.
+    async fn read(&self, place: Place, end: &Bound<Vec<u8>>) -> Stretch {
+        match self {
+            Self::Fjall(table) => table.read(&place, end),
+            #[cfg(feature = "slate")]
+            Self::Slate(table) => Box::pin(table.read(place, end)).await,
+        }
+    }
+}
+
+/// What can be read of one store.
+pub struct Salvage {
+    files: Files<Table>,
+    /// Ranges whose deletion was not finished.
+    unfinished: Vec<(Space, KeyRange)>,
+    /// Rows that the store had counted, by table, where the engine counts them.
+    counted: BTreeMap<TableId, u64>,
+    given_micros: Option<i64>,
+    /// Kept locked while it is read; `None`: there is no lock file.
+    _lock: Option<File>,
+}
+
+/// One of the files of a scan, and how far it was read.
+struct Cursor<'s> {
+    read: VecDeque<Entry>,
+    /// Where to go on; `None`: nothing is left.
+    next: Option<Place>,
+    /// `None`: the log.
+    table: Option<&'s Table>,
+}
+
+impl std::fmt::Debug for Salvage {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Salvage")
+            .field("damage", &self.files.damage)
+            .finish_non_exhaustive()
+    }
+}
+
+impl Salvage {
+    /// Looks at the files of a store: the main one, or that of a number beside it.
+    ///
+    /// # Errors
+    /// There is no store, another process has it, or the medium fails otherwise than by damage.
+    pub async fn open(url: &Url, number: u32, clock: Clock) -> Result<Self> {
+        let main = url
+            .directory()
+            .ok_or_else(|| Error::NoDirectory { url: url.to_string() })?;
+        let beside = main.join("stores").join(number.to_string());
+        let directory = if number == MAIN { main } else { &beside };
+        if !directory.is_dir() {
+            return Err(Error::NoStore {
+                directory: directory.to_owned(),
+            });
+        }
+        // All databases of a bucket have the lock of the main one.
+        let lock = match url {
+            Url::SlateFile(_) if number != MAIN => None,
+            _ => lock_to_read(directory)?,
+        };
+        let files = match url {
+            Url::File(_) => fjall::salvage::files(directory)?.map(Table::Fjall),
+            #[cfg(feature = "slate")]
+            _ => slate::salvage::files(main, number, clock)
+                .await?
+                .map(|table| Table::Slate(Box::new(table))),
+            #[cfg(not(feature = "slate"))]
+            _ => {
+                drop(clock);
+                return Err(Error::WithoutFeature {
+                    url: url.to_string(),
+                    feature: "slate",
+                });
+            }
+        };
+        let mut salvage = Self {
+            files,
+            unfinished: Vec::new(),
+            counted: BTreeMap::new(),
+            given_micros: None,
+            _lock: lock,
+        };
+        salvage.read_own(directory).await;
+        Ok(salvage)
+    }
+
+    /// Reads the store's own records: what they say is missing, and what was going on.
+    async fn read_own(&mut self, directory: &Path) {
+        let (mut ends, mut own) = (Vec::new(), Vec::new());
+        let range = (Bound::Included(vec![OWN]), Bound::Unbounded);
+        let gaps = self.merged(range, |key, value| {
+            own.extend(parse_own(key, value));
+            ControlFlow::Continue(())
+        });
+        let gaps = gaps.await;
+        for record in own {
+            match record {
+                Own::Chain(end, time) => {
+                    ends.push(end.seq);
+                    self.given_micros = time.map(|time| time.given_micros).or(self.given_micros);
+                }
+                Own::Time(time) => self.given_micros = Some(time.given_micros),
+                Own::Size(table, size) => {
+                    self.counted.insert(table, size.rows);
+                }
+                Own::Range(_, space, range) => self.unfinished.push((space, range)),
+            }
+        }
+        if !gaps.is_empty() {
+            self.files.damage.push(Damage {
+                file: directory.to_owned(),
+                what: "the store's own records cannot all be read: deletions that were under way may be undone"
+                    .to_owned(),
+            });
+        }
+        let log = self.files.log_of_groups.take();
+        let Some(log) = log else { return };
+        // Each group removes the record of the one before it: two records say that a group between them is missing.
+        let missing = match ends.as_slice() {
+            [first, .., last] => Some(format!("changes between group {first} and group {last} are missing")),
+            [last] if *last < log.acknowledged => Some(format!(
+                "the log ends with group {last}, and group {} was acknowledged",
+                log.acknowledged
+            )),
+            [] if log.acknowledged > 0 => Some(format!(
+                "group {} was acknowledged, and no group is found",
+                log.acknowledged
+            )),
+            _ => None,
+        };
+        if let Some(what) = missing {
+            // A file that was cut short by a kill has lost nothing where no group is missing.
+            self.files.damage.extend(log.torn);
+            self.files.damage.push(Damage { file: log.place, what });
+        }
+    }
+
+    /// Files that are gone or cannot be read at all, and changes that are missing from the log. Which keys they held is not known.
+    #[must_use]
+    pub fn damage(&self) -> &[Damage] {
+        &self.files.damage
+    }
+
+    /// Rows that the store had counted in a table; `None`: it counted none, or its engine does not count.
+    #[must_use]
+    pub fn counted(&self, table: TableId) -> Option<u64> {
+        self.counted.get(&table).copied()
+    }
+
+    /// The highest timestamp that the store has recorded as given, µs; `None`: none is recorded.
+    #[must_use]
+    pub const fn given_micros(&self) -> Option<i64> {
+        self.given_micros
+    }
+
+    /// Walks what can be read of a range, in order of keys, until `visit` breaks. The gaps that were met; they are not all of a range that
+    /// was not walked to its end, and one may be met again by a walk that goes on.
+    pub async fn scan(
+        &self,
+        space: Space,
+        range: &KeyRange,
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Vec<Gap> {
+        if range.is_empty() {
+            return Vec::new();
+        }
+        let of_space = self.unfinished.iter().filter(|(of, _)| *of == space);
+        let deleted: Vec<&KeyRange> = of_space.map(|(_, range)| range).collect();
+        self.merged(full_range(space, range), |key, value| {
+            let key = key.get(1..).unwrap_or_default();
+            if deleted.iter().any(|range| range.contains(key)) {
+                return ControlFlow::Continue(());
+            }
+            visit(key, value)
+        })
+        .await
+    }
+
+    /// Tables that have rows or deletions, by their numbers, as far as can be read.
+    pub async fn tables(&self) -> Vec<TableId> {
+        let mut found = Vec::new();
+        for space in [Space::Rows, Space::Deletions] {
+            let mut from = Some(0_u32);
+            while let Some(first) = from.take() {
+                let range = KeyRange {
+                    start: Bound::Included(first.to_be_bytes().to_vec()),
+                    end: Bound::Unbounded,
+                };
+                self.scan(space, &range, |key, _| {
+                    if let Some(table) = super::table_of(key) {
+                        found.push(table);
+                        from = table.checked_add(1);
+                    }
+                    ControlFlow::Break(())
+                })
+                .await;
+            }
+        }
+        found.sort_unstable();
+        found.dedup();
+        found
+    }
+
+    /// Walks the newest values of a range of the engine's keys.
+    async fn merged(
+        &self,
+        (start, end): (Bound<Vec<u8>>, Bound<Vec<u8>>),
+        mut visit: impl FnMut(&[u8], &[u8]) -> ControlFlow<()>,
+    ) -> Vec<Gap> {
+        let mut gaps = Vec::new();
+        let mut cursors = vec![Cursor {
+            read: self.files.of_log(&start, &end).cloned().collect(),
+            next: None,
+            table: None,
+        }];
+        cursors.extend(self.files.tables.iter().map(|table| Cursor {
+            read: VecDeque::new(),
+            next: Some(Place::of(&start)),
+            table: Some(table),
+        }));
+        let mut heads = BinaryHeap::new();
+        for (number, cursor) in cursors.iter_mut().enumerate() {
+            heads.extend(cursor.head(&end, &mut gaps).await.map(|key| Reverse((key, number))));
+        }
+        let mut versions: Vec<Entry> = Vec::new();
+        while let Some(Reverse((key, number))) = heads.pop() {
+            let Some(cursor) = cursors.get_mut(number) else { break };
+            while cursor.head(&end, &mut gaps).await.as_ref() == Some(&key) {
+                versions.extend(cursor.read.pop_front());
+            }
+            heads.extend(cursor.head(&end, &mut gaps).await.map(|key| Reverse((key, number))));
+            if heads.peek().is_some_and(|Reverse((next, _))| *next == key) {
+                continue;
+            }
+            if let Some(value) = newest(&key, std::mem::take(&mut versions))
+                && visit(&key, &value).is_break()
+            {
+                break;
+            }
+        }
+        gaps
+    }
+}
+
+impl Cursor<'_> {
+    /// The key of the next entry, which is read if need be.
+    async fn head(&mut self, end: &Bound<Vec<u8>>, gaps: &mut Vec<Gap>) -> Option<Bytes> {
+        while self.read.is_empty() {
+            let (table, place) = (self.table?, self.next.take()?);
+            let Stretch { entries, next, gap } = table.read(place, end).await;
+            self.read = entries.into();
+            self.next = next;
+            gaps.extend(gap);
+        }
+        self.read.front().map(|entry| entry.key.clone())
+    }
+}
+
+/// The value of a key by all its versions; `None`: it was deleted.
+fn newest(key: &[u8], mut versions: Vec<Entry>) -> Option<Bytes> {
+    versions.sort_by_key(|version| Reverse(version.seq));
+    // The log and a table may both have one.
+    versions.dedup_by_key(|version| version.seq);
+    let (mut merges, mut value) = (Vec::new(), None);
+    for version in versions {
+        match version.change {
+            Change::Put(put) => {
+                value = Some(put);
+                break;
+            }
+            Change::Delete => break,
+            Change::Merge(merge) => merges.push(merge),
+        }
+    }
+    let space = Space::ALL.into_iter().find(|space| key.first() == Some(&space.byte()));
+    for merge in merges.into_iter().rev() {
+        value = Some(match (value, space) {
+            (Some(before), Some(space)) => merge_values(space, &before, &merge).unwrap_or(before),
+            (_, _) => merge,
+        });
+    }
+    value
+}
+
+/// Keeps a store from being opened while its files are read. Nothing is made and nothing written: the lock is one of the system.
+fn lock_to_read(directory: &Path) -> Result<Option<File>> {
+    let Ok(lock) = File::open(directory.join("helenus.lock")) else {
+        return Ok(None);
+    };
+    match FileExt::try_lock_exclusive(&lock) {
+        Ok(false) => Err(Error::Locked {
+            directory: directory.to_owned(),
+            holder: None,
+        }),
+        _ => Ok(Some(lock)),
+    }
+}
+
+/// The token in an engine's key.
+fn token_of(key: &[u8]) -> Option<i64> {
+    let bytes = key.get(TOKEN_AT..)?.first_chunk::<8>()?;
+    Some((u64::from_be_bytes(*bytes) ^ (1 << 63)).cast_signed())
+}
+
+/// Where the token begins in an engine's key: after the space and the table.
+const TOKEN_AT: usize = 1 + 4;
+
+impl Gap {
+    /// Where it is, for people.
+    #[must_use]
+    pub fn tokens(&self) -> String {
+        let end = |key: &Option<Vec<u8>>, none: &str| {
+            let token = key.as_deref().and_then(token_of);
+            token.map_or_else(|| none.to_owned(), |token| token.to_string())
+        };
+        format!(
+            "tokens {} to {}",
+            end(&self.after, "from the first"),
+            end(&self.until, "the last")
+        )
+    }
+
+    /// What tells it from others when a walk goes on.
+    #[must_use]
+    pub fn id(&self) -> (PathBuf, Option<Vec<u8>>) {
+        (self.file.clone(), self.until.clone())
+    }
+}
