@@ -15,6 +15,7 @@ use crate::engine::read::sink::Shape;
 use crate::engine::{Error, Origin};
 use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
+use crate::schema::Table;
 
 /// Plans of unprepared texts that are kept; texts with literals in them rarely come again.
 const TEXTS_MAX: usize = 512;
@@ -123,6 +124,21 @@ fn is_fully_qualified(statement: &grammar::ast::Statement) -> bool {
     }
 }
 
+fn tables_of(plan: &Plan) -> Vec<Arc<Table>> {
+    match plan {
+        Plan::Select(plan) => vec![Arc::clone(&plan.table)],
+        Plan::Modify(plan) => vec![Arc::clone(&plan.table)],
+        Plan::Batch(plan) => plan
+            .modifications
+            .iter()
+            .map(|member| Arc::clone(&member.table))
+            .collect(),
+        Plan::Truncate(table) => vec![Arc::clone(table)],
+        Plan::Explain(plan) => tables_of(plan),
+        Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Auth(_) => Vec::new(),
+    }
+}
+
 /// A prepared statement: its text and the plan that fits the schema in force.
 #[derive(Debug)]
 pub struct Statement {
@@ -169,6 +185,12 @@ impl Statement {
     #[must_use]
     pub fn result(&self) -> Option<Arc<ResultMetadata>> {
         self.current.load().result.clone()
+    }
+
+    /// The tables that its plan was made with.
+    #[must_use]
+    pub fn tables(&self) -> Vec<Arc<Table>> {
+        tables_of(&self.current.load().planned.plan)
     }
 
     /// The version of the schema that its plan was made in.

@@ -326,6 +326,21 @@ impl Table {
         std::iter::once(self.storage_id).chain(indexes.filter(|id| *id != 0))
     }
 
+    /// Whether statements that were prepared with the table as it was must be prepared again now that it is `after`
+    /// (`TableMetadata.changeAffectsPreparedStatements`). A comment, for one, changes none.
+    #[must_use]
+    pub fn affects_statements(&self, after: &Self) -> bool {
+        let index =
+            |(was, is): (&Index, &Index)| was.name == is.name && was.kind == is.kind && was.options == is.options;
+        let same_indexes =
+            self.indexes.len() == after.indexes.len() && self.indexes.values().zip(after.indexes.values()).all(index);
+        let judged = |table: &Self| {
+            let options = &table.options;
+            (options.default_time_to_live, options.cdc, options.gc_grace_seconds == 0)
+        };
+        self.id != after.id || self.columns != after.columns || !same_indexes || judged(self) != judged(after)
+    }
+
     /// Whether some column is static.
     #[must_use]
     pub fn has_static(&self) -> bool {

@@ -4,12 +4,15 @@
 //! after a restart. So forgetting a statement is safe: its client is told UNPREPARED, prepares it again and gets the same id.
 //!
 //! A statement is planned again when the schema has another version than its plan; so a plan is never older than the schema
-//! that the request sees. If that changes its columns, it must be prepared again, as in Cassandra, which forgets it; here it is
-//! kept, so that clients who then still have the old columns are told of the new ones. Bounded by number and bytes; what has not been used since the hand last passed is forgotten first.
+//! that the request sees. A change of its table that matters to statements ([`Table::affects_statements`]) makes it forgotten, as in
+//! Cassandra: it must be prepared again. Bounded by number and bytes; what has not been used since the hand last passed is forgotten first.
+//!
+//! What columns a forgotten statement had is remembered, so that clients below version 5 who know the old columns, while another
+//! client prepares the statement again, are sent the new ones. Differs: Cassandra sends them rows without columns, which they misread.
 
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
 use md5::{Digest, Md5};
@@ -17,6 +20,7 @@ use uuid::Uuid;
 
 use crate::cql::{ResultMetadata, Statement};
 use crate::metrics;
+use crate::schema::Table;
 use crate::wire::response::{Metadata, Prepared};
 
 /// MD5 of keyspace and text.
@@ -47,13 +51,13 @@ pub(super) struct Entry {
     pub(super) result: Option<Arc<ResultMetadata>>,
     /// Its columns are others than they once were under this id: clients below version 5 may know the old ones.
     pub(super) result_changed: bool,
+    /// The tables that it was planned with.
+    tables: Vec<Arc<Table>>,
     used: AtomicBool,
-    /// Its columns have changed since a client last prepared it.
-    outdated: AtomicBool,
 }
 
 impl Entry {
-    pub(super) const fn new(
+    pub(super) fn new(
         text: Arc<str>,
         keyspace: Option<Arc<str>>,
         statement: Arc<Statement>,
@@ -64,24 +68,20 @@ impl Entry {
         Self {
             text,
             keyspace,
+            tables: statement.tables(),
             statement,
             schema_version,
             prepared,
             result,
             result_changed: false,
             used: AtomicBool::new(false),
-            outdated: AtomicBool::new(false),
         }
     }
 
-    /// Whether a client must prepare it again before it executes it.
-    pub(super) fn is_outdated(&self) -> bool {
-        self.outdated.load(Ordering::Relaxed)
-    }
-
-    /// A client prepares it, and so knows its columns.
-    pub(super) fn renew(&self) {
-        self.outdated.store(false, Ordering::Relaxed);
+    /// Whether a client must prepare it again before it is executed as `after`, which is the same text in a later schema.
+    pub(super) fn is_outdated(&self, after: &Self) -> bool {
+        let affects = |(was, is): (&Arc<Table>, &Arc<Table>)| !Arc::ptr_eq(was, is) && was.affects_statements(is);
+        self.tables.len() != after.tables.len() || self.tables.iter().zip(&after.tables).any(affects)
     }
 
     /// Bytes that it takes, roughly: a plan is about as large as what it was made of.
@@ -91,10 +91,34 @@ impl Entry {
     }
 }
 
-/// All prepared statements of a server.
+/// What is remembered of statements that were forgotten: by id the id of their columns, and whether these ever changed.
+#[derive(Debug, Default)]
+struct Forgotten {
+    columns: HashMap<Id, ([u8; 16], bool)>,
+    /// Every id once, the oldest first.
+    order: VecDeque<Id>,
+}
+
+impl Forgotten {
+    fn note(&mut self, entry: &Entry, entries_max: usize) {
+        let id = entry.prepared.id;
+        let known = (entry.prepared.result_metadata_id(), entry.result_changed);
+        if self.columns.insert(id, known).is_none() {
+            self.order.push_back(id);
+        }
+        while self.order.len() > entries_max {
+            let oldest = self.order.pop_front();
+            oldest.and_then(|id| self.columns.remove(&id));
+        }
+    }
+}
+
+/// The prepared statements of a node.
 #[derive(Debug)]
 pub(super) struct Statements {
     entries: DashMap<Id, Arc<Entry>>,
+    /// At most `entries_max`.
+    forgotten: Mutex<Forgotten>,
     /// Every id once, in the order in which the hand passes.
     order: Mutex<VecDeque<Id>>,
     bytes: AtomicUsize,
@@ -106,6 +130,7 @@ impl Statements {
     pub(super) fn new(entries_max: usize, bytes_max: usize) -> Self {
         Self {
             entries: DashMap::new(),
+            forgotten: Mutex::default(),
             order: Mutex::default(),
             bytes: AtomicUsize::new(0),
             entries_max: entries_max.max(1),
@@ -126,10 +151,13 @@ impl Statements {
     /// Keeps a statement, in place of the one of the same id; makes room if it must.
     pub(super) fn insert(&self, mut entry: Entry) -> Arc<Entry> {
         let id = entry.prepared.id;
-        if let Some(before) = self.entries.get(&id) {
-            let changed = before.prepared.result_metadata_id() != entry.prepared.result_metadata_id();
-            entry.result_changed = before.result_changed || changed;
-            entry.outdated = AtomicBool::new(before.is_outdated() || changed);
+        let before = self.entries.get(&id).map(|before| {
+            let columns = before.prepared.result_metadata_id();
+            (columns, before.result_changed)
+        });
+        let before = before.or_else(|| self.forgotten().columns.get(&id).copied());
+        if let Some((columns, changed)) = before {
+            entry.result_changed = changed || columns != entry.prepared.result_metadata_id();
         }
         let entry = Arc::new(entry);
         self.bytes.fetch_add(entry.memory_bytes(), Ordering::Relaxed);
@@ -142,9 +170,16 @@ impl Statements {
         entry
     }
 
-    /// Forgets a statement that can no longer be planned.
+    fn forgotten(&self) -> MutexGuard<'_, Forgotten> {
+        self.forgotten.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Forgets a statement; its columns are remembered.
     pub(super) fn remove(&self, id: &Id) {
         if let Some((_, before)) = self.entries.remove(id) {
+            if before.prepared.result.is_some() {
+                self.forgotten().note(&before, self.entries_max);
+            }
             self.bytes.fetch_sub(before.memory_bytes(), Ordering::Relaxed);
         }
     }

@@ -27,7 +27,10 @@ use crate::wire::{BatchType, Value as WireValue, Version, flags};
 #[derive(Debug)]
 pub struct Requests {
     database: Arc<Database>,
+    /// Those of the first node. A statement must be prepared on every node that executes it.
     statements: Statements,
+    /// Those of the other virtual nodes.
+    statements_of_others: Vec<Statements>,
     tracer: Tracer,
     charge_payload: ChargePayload,
     clock: Clock,
@@ -119,9 +122,12 @@ impl Requests {
     #[must_use]
     pub fn new(database: Arc<Database>, limits: &Limits, clock: Clock) -> Self {
         let tracer = Tracer::new(Arc::clone(&database), clock.clone());
+        let nodes = database.node().virtual_nodes.max(1);
+        let statements = || Statements::new(limits.prepared_max / nodes, limits.prepared_bytes_max / nodes);
         Self {
             database,
-            statements: Statements::new(limits.prepared_max, limits.prepared_bytes_max),
+            statements: statements(),
+            statements_of_others: (1..nodes).map(|_| statements()).collect(),
             tracer,
             charge_payload: ChargePayload::default(),
             clock,
@@ -138,7 +144,20 @@ impl Requests {
     /// Prepared statements that are kept, and the bytes that they take, roughly.
     #[must_use]
     pub fn prepared(&self) -> (usize, usize) {
-        (self.statements.len(), self.statements.bytes())
+        let all = std::iter::once(&self.statements).chain(&self.statements_of_others);
+        all.fold((0, 0), |(count, bytes), statements| {
+            (count + statements.len(), bytes + statements.bytes())
+        })
+    }
+
+    /// Those of the node that the client is connected to.
+    fn statements(&self, session: &Session) -> &Statements {
+        let others = &self.statements_of_others;
+        if others.is_empty() {
+            return &self.statements;
+        }
+        let other = session.node().checked_sub(1).and_then(|at| others.get(at));
+        other.unwrap_or(&self.statements)
     }
 
     /// A driver's default timestamp, moved as far as our clock was moved ahead of the machine's, which the driver reads. Otherwise what it
@@ -217,7 +236,7 @@ impl Requests {
         request: Request<'_>,
         mut around: Around,
     ) -> Result<Response, Refused> {
-        let mut trace = self.begin_trace(&request);
+        let mut trace = self.begin_trace(session, &request);
         around.trace = Some(trace.id());
         let response = Box::pin(self.untraced(session, version, request, &mut around)).await;
         if let Err(Refused {
@@ -241,7 +260,7 @@ impl Requests {
         Ok(response)
     }
 
-    fn begin_trace(&self, request: &Request<'_>) -> Trace {
+    fn begin_trace(&self, session: &Session, request: &Request<'_>) -> Trace {
         let mut trace = match request {
             Request::Query(query) => {
                 let mut trace = self.tracer.begin("Execute CQL3 query");
@@ -252,7 +271,9 @@ impl Requests {
             }
             Request::Execute(execute) => {
                 let mut trace = self.tracer.begin("Execute CQL3 prepared query");
-                let entry = <&Id>::try_from(execute.id).ok().and_then(|id| self.statements.get(id));
+                let entry = <&Id>::try_from(execute.id)
+                    .ok()
+                    .and_then(|id| self.statements(session).get(id));
                 if let Some(entry) = entry {
                     trace.parameter("query", &entry.text);
                 }
@@ -315,19 +336,20 @@ impl Requests {
         }
         let keyspace: Option<Arc<str>> = prepare.keyspace.map(Arc::from).or_else(|| state.keyspace.clone());
         metrics::STATEMENTS_PREPARED.increment();
+        let statements = self.statements(session);
         let unqualified = prepared::id(keyspace.as_deref(), prepare.text);
         let version = self.database.schema_version();
         let kept = [unqualified, prepared::id(None, prepare.text)]
             .iter()
-            .find_map(|id| self.statements.get(id))
+            .find_map(|id| statements.get(id))
             .filter(|entry| entry.schema_version == version);
         let entry = match kept {
             Some(entry) => entry,
-            None => self
-                .plan(keyspace, prepare.text.into())
-                .map_err(|error| refused(&error))?,
+            None => {
+                let planned = self.plan(keyspace, prepare.text.into());
+                statements.insert(planned.map_err(|error| refused(&error))?)
+            }
         };
-        entry.renew();
         let mut warnings = Vec::new();
         if !entry.statement.is_fully_qualified() && session.warn_of_use() {
             warnings.push(use_warning(state.keyspace.as_deref(), &entry));
@@ -335,8 +357,8 @@ impl Requests {
         Ok(Response::from(Body::Prepared(Box::new(entry.prepared.clone()))).with_extras(warnings, Vec::new()))
     }
 
-    /// Plans a text and keeps it.
-    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Arc<Entry>, crate::engine::Error> {
+    /// Plans a text.
+    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Entry, crate::engine::Error> {
         let statement = self.database.prepare(keyspace.as_deref(), &text)?;
         let keyspace = if statement.is_fully_qualified() { None } else { keyspace };
         let result = statement.result();
@@ -353,38 +375,37 @@ impl Requests {
             result: result.as_deref().map(|result| Arc::new(wire_metadata(result))),
         };
         let version = statement.schema_version();
-        Ok(self.statements.insert(Entry::new(
+        Ok(Entry::new(
             text,
             keyspace,
             Arc::new(statement),
             version,
             prepared,
             result,
-        )))
+        ))
     }
 
     /// The statement of an id, with a plan for the schema in force.
-    fn statement(&self, id: &[u8]) -> Result<Arc<Entry>, Refused> {
+    fn statement(&self, session: &Session, id: &[u8]) -> Result<Arc<Entry>, Refused> {
         let unprepared = || -> Refused {
             metrics::STATEMENTS_UNKNOWN.increment();
             ErrorBody::unprepared(id).into()
         };
         let known: Id = id.try_into().map_err(|_| unprepared())?;
-        let entry = self.statements.get(&known).ok_or_else(unprepared)?;
-        let entry = if entry.schema_version == self.database.schema_version() {
-            entry
-        } else {
-            // Its table may be gone: as in Cassandra the client then hears so when it prepares again.
-            let planned = self.plan(entry.keyspace.clone(), Arc::clone(&entry.text));
-            planned.map_err(|_| {
-                self.statements.remove(&known);
-                unprepared()
-            })?
-        };
-        if entry.is_outdated() {
-            return Err(unprepared());
+        let statements = self.statements(session);
+        let entry = statements.get(&known).ok_or_else(unprepared)?;
+        if entry.schema_version == self.database.schema_version() {
+            return Ok(entry);
         }
-        Ok(entry)
+        // Its table may have changed or be gone: as in Cassandra the client hears so when it prepares again.
+        let planned = self.plan(entry.keyspace.clone(), Arc::clone(&entry.text));
+        match planned {
+            Ok(planned) if !entry.is_outdated(&planned) => Ok(statements.insert(planned)),
+            Ok(_) | Err(_) => {
+                statements.remove(&known);
+                Err(unprepared())
+            }
+        }
     }
 
     async fn execute(
@@ -394,7 +415,7 @@ impl Requests {
         execute: Execute<'_>,
         around: &mut Around,
     ) -> Result<Response, Refused> {
-        let entry = self.statement(execute.id)?;
+        let entry = self.statement(session, execute.id)?;
         let skip = execute.params.skip_metadata;
         let params = around.params(self.dated(execute.params));
         let mut answer = self
@@ -426,7 +447,7 @@ impl Requests {
         for statement in batch.statements {
             let member = match statement.subject {
                 Subject::Text(text) => Member::Text(text.to_owned()),
-                Subject::Prepared(id) => Member::Prepared(Arc::clone(&self.statement(id)?.statement)),
+                Subject::Prepared(id) => Member::Prepared(Arc::clone(&self.statement(session, id)?.statement)),
             };
             members.push((member, bound_values(statement.values)));
         }

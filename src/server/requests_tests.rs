@@ -318,3 +318,49 @@ async fn dependents_are_announced_with_what_they_depend_on() {
     ];
     assert_eq!(told(), dropped);
 }
+
+/// A changed comment changes no statement; what is added to the table, an index or a field of a type in it changes all of them.
+#[tokio::test]
+async fn a_statement_is_prepared_again_when_its_table_has_changed() {
+    let bench = Bench::new().await;
+    bench.done("CREATE TYPE ks.ty (a int)").await;
+    bench.done("CREATE TABLE ks.u (a int PRIMARY KEY, b int, f ty)").await;
+    let (read, write) = ("SELECT a FROM ks.u", "INSERT INTO ks.u (a) VALUES (1)");
+    let changes = [
+        ("ALTER TABLE ks.u WITH comment = 'c'", true),
+        ("CREATE TABLE ks.other (a int PRIMARY KEY)", true),
+        ("TRUNCATE ks.u", true),
+        ("ALTER TABLE ks.u ADD c int", false),
+        ("CREATE INDEX i ON ks.u (b)", false),
+        ("TRUNCATE ks.u", true),
+        ("DROP TABLE ks.other", true),
+        ("ALTER TYPE ks.ty ADD b int", false),
+        ("DROP INDEX ks.i", false),
+        ("ALTER TABLE ks.u WITH default_time_to_live = 60", false),
+    ];
+    for (change, stays) in changes {
+        let (read, _) = bench.prepare(read).await;
+        let (write, _) = bench.prepare(write).await;
+        bench.done(change).await;
+        for prepared in [read, write] {
+            let response = bench.execute(Version::V4, &prepared.id, &[]).await;
+            let is_error = matches!(response.body, Body::Error(_));
+            assert!(is_error != stays, "{change}: {response:?}");
+            assert!(stays || code(&response) == 0x2500, "{change}");
+        }
+    }
+}
+
+/// A client below version 5 with the old columns executes what another client has prepared again after a DROP and a CREATE.
+#[tokio::test]
+async fn columns_of_a_table_made_again_are_sent_to_those_who_know_the_old() {
+    let bench = Bench::new().await;
+    let (prepared, _) = bench.prepare("SELECT * FROM ks.t").await;
+    bench.done("DROP TABLE ks.t").await;
+    assert_eq!(code(&bench.execute(Version::V4, &prepared.id, &[]).await), 0x2500);
+    bench.done("CREATE TABLE ks.t (b text PRIMARY KEY, c text)").await;
+    let (again, _) = bench.prepare("SELECT * FROM ks.t").await;
+    assert_eq!(again.id, prepared.id);
+    let response = bench.execute(Version::V4, &prepared.id, &[]).await;
+    assert_eq!(mode(&response), MetadataMode::Full);
+}

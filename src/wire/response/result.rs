@@ -63,7 +63,9 @@ impl Rows {
         let mut flags = 0;
         if self.mode == MetadataMode::Skipped {
             flags |= NO_METADATA;
-        } else if self.metadata.is_global() {
+        }
+        // Also without specifications, as Cassandra sets it.
+        if self.metadata.is_global() {
             flags |= GLOBAL_TABLES_SPEC;
         }
         if self.paging_state.is_some() {
