@@ -25,7 +25,7 @@
 mod count;
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::AtomicBool;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -46,7 +46,7 @@ use crate::partition::{Gauges, Hosted};
 use crate::schema::{Schema, StorageId, Table};
 use crate::token::Token;
 
-use self::count::{Counted, count};
+use self::count::{Counted, Turn, count};
 pub(crate) use self::count::{entries_of, printed_key};
 
 /// What the records of watched partitions begin with, in the catalog space.
@@ -352,8 +352,8 @@ pub(crate) struct LogicalPartitions {
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
     /// Those counted and not watched: bytes and key.
     seen: Mutex<BTreeMap<Place, (u64, Bytes)>>,
-    /// Somebody counts behind the writers.
-    is_counting: AtomicBool,
+    /// A task counts: the one that has the [`Turn`].
+    is_counting: Arc<AtomicBool>,
     clock: Clock,
     timestamps: WriteClock,
     tasks: crate::tasks::Tasks,
@@ -394,7 +394,7 @@ impl LogicalPartitions {
             ),
             watched: ArcSwap::from_pointee(watched.collect()),
             seen: Mutex::default(),
-            is_counting: AtomicBool::new(false),
+            is_counting: Arc::default(),
             clock,
             timestamps,
             tasks,
@@ -518,15 +518,15 @@ impl LogicalPartitions {
             return self.look_at(weight).await;
         }
         let place = (weight.table.storage_id, weight.token);
-        if self.is_counting.swap(true, Ordering::Relaxed) {
+        let Some(turn) = Turn::take(&self.is_counting) else {
             // One at a time; the next to fill the gauge tries again.
             self.gauges.counted(place.0, place.1, 0);
             return;
-        }
+        };
         let (partitions, weight) = (Arc::clone(self), weight.clone());
         self.tasks.spawn("count", async move {
+            let _turn = turn;
             partitions.look_at(&weight).await;
-            partitions.is_counting.store(false, Ordering::Relaxed);
         });
     }
 
@@ -600,16 +600,16 @@ impl LogicalPartitions {
     }
 
     fn count_behind(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
-        if self.is_counting.swap(true, Ordering::Relaxed) {
+        let Some(turn) = Turn::take(&self.is_counting) else {
             return;
-        }
+        };
         let (partitions, weight, watched) = (Arc::clone(self), weight.clone(), Arc::clone(watched));
         self.tasks.spawn("count", async move {
+            let _turn = turn;
             let sweep_at = lock(&watched.size).is_freed.then_some(now_seconds);
             if let Err(error) = partitions.count_watched(&weight, &watched, sweep_at, None).await {
                 tracing::warn!(%error, "could not count a logical partition");
             }
-            partitions.is_counting.store(false, Ordering::Relaxed);
         });
     }
 

@@ -1,6 +1,7 @@
 //! From judged restrictions to keys, ranges and filters: what a WHERE narrows to once its values are in.
 //! What it cannot narrow to is tested row by row ([`filter`]).
 
+mod bounds;
 mod filter;
 
 use std::cmp::Ordering;
@@ -12,7 +13,7 @@ pub(crate) use self::filter::FilterPlan;
 use super::error::{Error, invalid};
 use super::key::{KEY_BYTES_MAX, partition_key};
 use super::nearest;
-use super::range::{self, BoundPart};
+use super::range;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
 use super::term::{Binding, Typed};
 use super::value;
@@ -52,6 +53,8 @@ enum RowPart {
     /// The columns lie in a slice; always last.
     Slice {
         columns: Vec<usize>,
+        /// How many of the columns narrow. What is left of the slice filters.
+        narrowed: usize,
         multi: bool,
         lower: Option<SliceBound>,
         upper: Option<SliceBound>,
@@ -289,12 +292,14 @@ impl RowsPlan {
     /// What restrictions on clustering columns narrow to; the second part are those that can only filter.
     ///
     /// Types like decimal have equal values of different bytes (1.5 and 1.50), and their keys differ in a trailer. Unless
-    /// `exact`, such a column is narrowed by what those have in common, and what comes behind it filters.
+    /// `exact`, such a column is narrowed by what those have in common, and what comes behind it filters: other restrictions, and those of
+    /// several columns with it, since a key of another form goes on with columns of its own.
     pub(crate) fn new<'r>(table: &Table, found: &'r Restrictions, exact: bool) -> (Self, Vec<&'r Restriction>) {
         let mut parts = Vec::new();
         let mut left = Vec::new();
         let mut next = table.partition_key_count;
         let mut open = true;
+        let is_loose = |column: usize| !exact && at(table, column).ty.has_equal_forms();
         for restriction in &found.clustering {
             if !open || restriction.columns.first() != Some(&next) {
                 left.push(restriction);
@@ -305,7 +310,13 @@ impl RowsPlan {
             let part = match &restriction.test {
                 Test::Slice { lower, upper } => {
                     open = false;
+                    let (all_but_last, _) = columns.split_at(columns.len().saturating_sub(1));
+                    let loose = all_but_last.iter().position(|column| is_loose(*column));
+                    if loose.is_some() {
+                        left.push(restriction);
+                    }
                     RowPart::Slice {
+                        narrowed: loose.map_or(columns.len(), |place| place + 1),
                         columns,
                         multi: restriction.multi,
                         lower: lower.clone(),
@@ -317,12 +328,19 @@ impl RowsPlan {
                     left.push(restriction);
                     continue;
                 }
+                Test::Eq(_) | Test::In(_) | Test::InMarker(_)
+                    if restriction.multi && columns.iter().any(|column| is_loose(*column)) =>
+                {
+                    open = false;
+                    left.push(restriction);
+                    continue;
+                }
                 Test::Eq(operand) if restriction.multi => RowPart::Tuples(columns, vec![operand.clone()]),
                 Test::In(operands) if restriction.multi => RowPart::Tuples(columns, operands.clone()),
                 Test::InMarker(term) if restriction.multi => RowPart::TupleList(columns, term.clone()),
                 test => match Given::of(test) {
                     Some(given) => {
-                        let loose = !exact && at(table, next).ty.has_equal_forms();
+                        let loose = is_loose(next);
                         open = !loose;
                         RowPart::Values {
                             column: next,
@@ -525,22 +543,23 @@ impl RowsPlan {
                 }
                 RowPart::Slice {
                     columns,
+                    narrowed,
                     multi,
                     lower,
                     upper,
                 } => {
+                    let bound_parts = |bound| {
+                        let (mut parts, inclusive) = bounds::bound_parts(table, columns, *multi, bound, binding)?;
+                        let is_cut = parts.len() > *narrowed;
+                        parts.truncate(*narrowed);
+                        Ok::<_, Error>((parts, inclusive || is_cut))
+                    };
                     if many {
                         prefixes.sort_unstable();
                         prefixes.dedup();
                     }
-                    let lower = lower
-                        .as_ref()
-                        .map(|bound| bound_parts(table, columns, *multi, bound, binding))
-                        .transpose()?;
-                    let upper = upper
-                        .as_ref()
-                        .map(|bound| bound_parts(table, columns, *multi, bound, binding))
-                        .transpose()?;
+                    let lower = lower.as_ref().map(bound_parts).transpose()?;
+                    let upper = upper.as_ref().map(bound_parts).transpose()?;
                     let mut ranges = Vec::new();
                     for prefix in &prefixes {
                         let above = lower
@@ -571,7 +590,7 @@ impl Between {
     /// Whether the lower bound is not below the upper one (Cassandra's `Slice.isEmpty`), whether or not there are values between, and
     /// in whichever order the columns are. What cannot be bound is refused elsewhere.
     fn is_none(&self, table: &Table, binding: &Binding<'_>) -> bool {
-        let values = |bound| bound_values(table, &self.columns, bound, binding);
+        let values = |bound| bounds::bound_values(table, &self.columns, bound, binding);
         let (Ok(lower), Ok(upper)) = (values(&self.lower), values(&self.upper)) else {
             return false;
         };
@@ -708,60 +727,4 @@ fn whole_tuple(table: &Table, columns: &[usize], values: Vec<Value>, several: bo
         );
     }
     Ok(whole)
-}
-
-/// The values of one end of a slice, one for each column that it is of.
-fn bound_values(
-    table: &Table,
-    columns: &[usize],
-    bound: &SliceBound,
-    binding: &Binding<'_>,
-) -> Result<Vec<Value>, Error> {
-    // Of two bounds one may be of fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
-    let width = match &bound.operand {
-        Operand::Tuple(Typed::Marker(_, ty)) => match ty.unfrozen() {
-            CqlType::Tuple(types) => types.len(),
-            _ => columns.len(),
-        },
-        _ => columns.len(),
-    };
-    let mut values = tuple_values(table, columns, &bound.operand, binding)?;
-    values.truncate(width);
-    Ok(values)
-}
-
-/// One end of a slice, column by column.
-fn bound_parts(
-    table: &Table,
-    columns: &[usize],
-    multi: bool,
-    bound: &SliceBound,
-    binding: &Binding<'_>,
-) -> Result<(Vec<BoundPart>, bool), Error> {
-    let values = bound_values(table, columns, bound, binding)?;
-    let mut parts = Vec::with_capacity(values.len());
-    for (column, value) in columns.iter().zip(values) {
-        let column = at(table, *column);
-        let mut whole = Vec::new();
-        let encoded = match value {
-            Value::Bytes(bytes) => {
-                let mut encoded = Vec::new();
-                column.ty.encode_key(&bytes, column.descending, &mut whole);
-                // What equal values have in common, so that a bound takes all of them or none.
-                column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
-                Some(encoded)
-            }
-            Value::Null if multi && !matches!(bound.operand, Operand::One(_)) => {
-                return invalid!("Invalid null value in condition for column {}", column.name);
-            }
-            Value::Null => None,
-            Value::Unset => return invalid!("Invalid unset value for column {}", column.name),
-        };
-        parts.push(BoundPart {
-            encoded,
-            whole,
-            descending: column.descending,
-        });
-    }
-    Ok((parts, bound.inclusive))
 }

@@ -2,6 +2,7 @@
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use crate::engine::index::rows::IndexedRows;
 use crate::engine::value::key_components;
@@ -17,6 +18,22 @@ pub(super) struct Counted {
     pub(super) bytes: u64,
     /// Deleted cells and elements, deleted rows without such, and two for each deleted range.
     pub(super) tombstones: u64,
+}
+
+/// The turn to count, which one task has at a time. It is given back however the task ends, by a panic too.
+pub(super) struct Turn(Arc<AtomicBool>);
+
+impl Turn {
+    /// `None`: another task has it.
+    pub(super) fn take(is_taken: &Arc<AtomicBool>) -> Option<Self> {
+        (!is_taken.swap(true, Ordering::Relaxed)).then(|| Self(Arc::clone(is_taken)))
+    }
+}
+
+impl Drop for Turn {
+    fn drop(&mut self) {
+        self.0.store(false, Ordering::Relaxed);
+    }
 }
 
 /// A partition key as CQL, cut where it is long.
@@ -90,4 +107,21 @@ fn entries_bytes(indexed: &IndexedRows, key: &[u8], row: &RowView<'_>) -> u64 {
         .iter()
         .map(|(key, value)| (key.len() + value.len()) as u64)
         .sum()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_gives_the_turn_to_count_back() {
+        let is_taken = Arc::default();
+        let turn = Turn::take(&is_taken).unwrap();
+        assert!(Turn::take(&is_taken).is_none());
+        let counted = std::panic::catch_unwind(move || {
+            let _turn = turn;
+            panic!("while it counts");
+        });
+        assert!(counted.is_err() && Turn::take(&is_taken).is_some());
+    }
 }

@@ -32,6 +32,30 @@ enum Operands {
     List(Typed),
 }
 
+/// The columns of a slice that one of its bounds is of, and their type: it may be of fewer than the other bound.
+fn cut_to(operand: &Operand, target: &TargetPlan, ty: &CqlType) -> (TargetPlan, CqlType) {
+    let width = match operand {
+        Operand::One(_) => 1,
+        Operand::Each(terms) => terms.len(),
+        Operand::Tuple(Typed::Marker(_, of)) => match of.unfrozen() {
+            CqlType::Tuple(types) => types.len(),
+            _ => usize::MAX,
+        },
+        Operand::Tuple(_) => usize::MAX,
+    };
+    match (target, ty) {
+        (TargetPlan::Tuple(columns), CqlType::Tuple(types)) if width < columns.len() => {
+            let columns: Vec<usize> = columns.iter().take(width).copied().collect();
+            let types: Vec<CqlType> = types.iter().take(width).cloned().collect();
+            match (operand, columns.as_slice(), types.as_slice()) {
+                (Operand::One(_), [column], [of]) => (TargetPlan::Column(*column), of.clone()),
+                _ => (TargetPlan::Tuple(columns), CqlType::Tuple(types.into())),
+            }
+        }
+        _ => (target.clone(), ty.clone()),
+    }
+}
+
 impl FilterPlan {
     /// The tests that a restriction makes.
     pub(crate) fn of(table: &Table, restriction: &Restriction) -> Vec<Self> {
@@ -70,11 +94,12 @@ impl FilterPlan {
                     .filter_map(|(is_lower, bound)| {
                         let bound = bound.as_ref()?;
                         let comparison = slice_comparison(is_lower, bound.inclusive);
+                        let (target, ty) = cut_to(&bound.operand, &target, &ty);
                         Some(plan(
                             comparison,
                             Operands::Each(vec![bound.operand.clone()]),
-                            target.clone(),
-                            ty.clone(),
+                            target,
+                            ty,
                         ))
                     })
                     .collect()

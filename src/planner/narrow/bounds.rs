@@ -1,0 +1,66 @@
+//! The ends of a slice of clustering columns, with their values in.
+
+use super::super::error::{Error, invalid};
+use super::super::range::BoundPart;
+use super::super::restriction::{Operand, SliceBound};
+use super::super::term::{Binding, Typed};
+use super::{at, tuple_values};
+use crate::command::Value;
+use crate::schema::Table;
+use crate::types::CqlType;
+
+/// The values of one end of a slice, one for each column that it is of.
+pub(super) fn bound_values(
+    table: &Table,
+    columns: &[usize],
+    bound: &SliceBound,
+    binding: &Binding<'_>,
+) -> Result<Vec<Value>, Error> {
+    // Of two bounds one may be of fewer columns than the other. Differs: a tuple with fewer fields than its type is refused.
+    let width = match &bound.operand {
+        Operand::Tuple(Typed::Marker(_, ty)) => match ty.unfrozen() {
+            CqlType::Tuple(types) => types.len(),
+            _ => columns.len(),
+        },
+        _ => columns.len(),
+    };
+    let mut values = tuple_values(table, columns, &bound.operand, binding)?;
+    values.truncate(width);
+    Ok(values)
+}
+
+/// One end of a slice, column by column.
+pub(super) fn bound_parts(
+    table: &Table,
+    columns: &[usize],
+    multi: bool,
+    bound: &SliceBound,
+    binding: &Binding<'_>,
+) -> Result<(Vec<BoundPart>, bool), Error> {
+    let values = bound_values(table, columns, bound, binding)?;
+    let mut parts = Vec::with_capacity(values.len());
+    for (column, value) in columns.iter().zip(values) {
+        let column = at(table, *column);
+        let mut whole = Vec::new();
+        let encoded = match value {
+            Value::Bytes(bytes) => {
+                let mut encoded = Vec::new();
+                column.ty.encode_key(&bytes, column.descending, &mut whole);
+                // What equal values have in common, so that a bound takes all of them or none.
+                column.ty.encode_key_order(&bytes, column.descending, &mut encoded);
+                Some(encoded)
+            }
+            Value::Null if multi && !matches!(bound.operand, Operand::One(_)) => {
+                return invalid!("Invalid null value in condition for column {}", column.name);
+            }
+            Value::Null => None,
+            Value::Unset => return invalid!("Invalid unset value for column {}", column.name),
+        };
+        parts.push(BoundPart {
+            encoded,
+            whole,
+            descending: column.descending,
+        });
+    }
+    Ok((parts, bound.inclusive))
+}
