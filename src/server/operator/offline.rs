@@ -125,7 +125,7 @@ pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path)
 /// Restores tables into a database that no server has open.
 ///
 /// # Errors
-/// As [`Database::restore`]; there is no database, or it cannot be opened.
+/// As [`crate::engine::Engine::restore`]; there is no database, or it cannot be opened.
 pub async fn restore_beside(
     config: &Config,
     clock: Clock,
