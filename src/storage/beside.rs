@@ -95,6 +95,7 @@ impl Store {
     fn moment(&self) -> Option<Moment> {
         match self {
             Self::Fjall(store) => Some(store.moment()),
+            Self::Slate(store) => store.moment(),
             _ => None,
         }
     }

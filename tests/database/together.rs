@@ -13,7 +13,12 @@ use helenus::engine::Error;
 
 async fn open(folder: &Path, create: bool) -> Result<Client, Error> {
     let clock = Clock::manual(1_700_000_000_000_000);
-    let mut options = Client::options(&format!("file:{}", folder.display()), clock.clone());
+    // Folders of SlateDB's stores are told by their names.
+    let is_slate = folder
+        .file_name()
+        .is_some_and(|name| name.to_string_lossy().starts_with("slate"));
+    let scheme = if is_slate { "slate+file" } else { "file" };
+    let mut options = Client::options(&format!("{scheme}:{}", folder.display()), clock.clone());
     options.store.create = create;
     let mut client = Client {
         database: Database::open(options).await?,
@@ -184,6 +189,63 @@ async fn stores_of_different_moments_are_refused_by_name() {
         open(&trial, false).await.unwrap().database.close().await.unwrap();
         copy(&later, &trial);
         assert_eq!(sum(&open(&trial, false).await.unwrap()).await, expected);
+    }
+}
+
+/// The databases of a bucket, each with the record of what was put there, of a copy before more was written.
+#[cfg(feature = "slate")]
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn databases_of_different_moments_are_refused_by_name() {
+    let place = tempfile::tempdir().unwrap();
+    let [data, earlier, later, trial] =
+        ["slate-data", "slate-earlier", "slate-later", "slate-trial"].map(|name| place.path().join(name));
+    let client = make(&data).await;
+    // The pace of notes.
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    copy(&data, &earlier);
+    fill(&client, 2).await;
+    tokio::time::sleep(std::time::Duration::from_millis(200)).await;
+    copy(&data, &later);
+    let expected = sum(&client).await;
+    client.database.close().await.unwrap();
+    drop(client);
+    let exchange = |database: &str, from: &Path| {
+        copy(&from.join(database), &trial.join(database));
+        let record = match database {
+            "engine" => "acknowledged".to_owned(),
+            beside => format!("acknowledged.{}", beside.replace('/', ".")),
+        };
+        fs::copy(from.join(&record), trial.join(&record)).unwrap();
+    };
+    for later in [&later, &data] {
+        for database in ["stores/1", "stores/2", "engine"] {
+            copy(later, &trial);
+            exchange(database, &earlier);
+            let told = refused(&trial, database).await;
+            let named = format!(
+                "the store in {} is of an earlier moment",
+                trial.join(database).display()
+            );
+            assert!(told.contains(&named), "{told}");
+            // Of an earlier moment than one that is of a later one.
+            copy(&earlier, &trial);
+            exchange(database, later);
+            let told = refused(&trial, database).await;
+            let newer = format!("than the one in {}", trial.join(database).display());
+            assert!(told.contains(&newer), "{told}");
+        }
+        // All of one moment are served, the earlier and the later one.
+        copy(&earlier, &trial);
+        open(&trial, false).await.unwrap().database.close().await.unwrap();
+        copy(later, &trial);
+        let client = open(&trial, false).await.unwrap();
+        assert_eq!(sum(&client).await, expected);
+        client.ok("ALTER TABLE t WITH helenus_lower = 1").await;
+        fill(&client, 3).await;
+        client.ok("ALTER TABLE t WITH helenus_lift = 0").await;
+        client.database.close().await.unwrap();
+        drop(client);
+        open(&trial, false).await.unwrap().database.close().await.unwrap();
     }
 }
 

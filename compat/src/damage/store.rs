@@ -5,7 +5,7 @@ use crate::launch::Launch;
 use crate::raw::Connection;
 use crate::{Error, Outcome, clock, tools};
 use serde_json::Value;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::hash::{DefaultHasher, Hasher};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -182,15 +182,16 @@ impl Files {
         self.0.keys().cloned()
     }
 
-    /// The first file that is gone or another; new ones are no loss.
+    /// The first file that is gone, another or new.
     pub(super) fn changed(&self, after: &Self) -> Option<String> {
-        let mut changed = self.0.iter().filter(|(path, sum)| after.0.get(*path) != Some(*sum));
-        let (path, _) = changed.next()?;
+        let all: BTreeSet<&PathBuf> = self.0.keys().chain(after.0.keys()).collect();
+        let mut changed = all.into_iter().filter(|path| self.0.get(*path) != after.0.get(*path));
+        let path = changed.next()?;
         let more = changed.count();
-        let what = if after.0.contains_key(path) {
-            "other bytes"
-        } else {
-            "gone"
+        let what = match (self.0.contains_key(path), after.0.contains_key(path)) {
+            (true, true) => "other bytes",
+            (true, false) => "gone",
+            (false, _) => "new",
         };
         Some(format!("{} ({what}) and {more} more files", path.display()))
     }

@@ -5,7 +5,7 @@
 //! DIR/helenus.format  one line: "helenus store 1, <engine> <engine's format>"
 //! DIR/helenus.used    there once the engine was made whole: the store may hold data from then on
 //! DIR/acknowledged    what was last answered as durable, see acknowledged.rs   (fjall only)
-//! DIR/moments         what is known of the stores beside it, see moments.rs   (fjall only, not before there are any)
+//! DIR/moments         what is known of the stores beside it, see moments.rs   (not before there are any; SlateDB: in each database's folder)
 //! DIR/engine/         the engine's own files; beside it what aside.rs makes while it opens   (fjall only)
 //! DIR/helenus.restoring   there while a backup is restored into it, see restoring.rs
 //! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see beside.rs

@@ -9,6 +9,9 @@
 //! stores against all these files before it changes anything ([`check`]). A store that ends before a group that another one has noted is of an
 //! earlier moment, and is refused.
 //!
+//! In `slate+file:` the file lies in each database's folder, and a group is an object of its log: all that a start needs is read before any
+//! of them is opened (slate/opening.rs).
+//!
 //! **No false alarm.** A group is noted only after its store was synced ([`Durable`]), whatever the durability. So neither a kill nor a loss
 //! of power leaves a note of a group that is not there, and notes that are lost are missing, never wrong. Numbers of groups only grow, and a
 //! number of a store is given once, so an old note stays true; one of a store that is no more concerns none.

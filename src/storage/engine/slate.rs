@@ -57,6 +57,7 @@ use self::home::Home;
 use self::medium::Medium;
 use self::places::DATABASE;
 use super::layout::{full_key, full_range};
+use super::moments::Moment;
 use super::room::Room;
 use super::{DeletionTables, Order, SCAN_STRIDE_ENTRIES};
 use crate::clock::Clock;
@@ -159,6 +160,7 @@ impl Store {
                 location,
                 database: DATABASE.into(),
                 ticks: Arc::new(Ticks::new(clock)),
+                durable: Arc::default(),
             },
         };
         Self::open_at(home, options).await
@@ -168,6 +170,11 @@ impl Store {
     pub(in crate::storage) async fn open_beside(&self, path: String, options: &Options) -> Result<Self> {
         let home = self.home()?.beside(path);
         Self::open_at(home, options).await
+    }
+
+    /// What is known of its moment: the objects of its log; `None`: it is in memory, or closed.
+    pub(in crate::storage) fn moment(&self) -> Option<Moment> {
+        self.home().ok()?.moment()
     }
 
     fn home(&self) -> Result<Arc<Home>> {

@@ -31,6 +31,10 @@ pub(in crate::storage) struct Published {
 }
 
 impl Store {
+    pub(in crate::storage) fn moment(&self) -> Option<super::moments::Moment> {
+        match self.0 {}
+    }
+
     pub(in crate::storage) async fn open(url: &Url, _: &Options, _: Clock) -> Result<Self> {
         Err(Error::WithoutFeature {
             url: url.to_string(),

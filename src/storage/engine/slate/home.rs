@@ -16,6 +16,7 @@ use super::note;
 use super::places::DATABASE;
 use crate::clock::Clock;
 use crate::storage::engine::directory::Directory;
+use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Result};
 
 /// What the format file of such a store says.
@@ -32,6 +33,8 @@ pub(super) struct Home {
     pub(super) database: Arc<str>,
     /// One for all databases of the bucket.
     pub(super) ticks: Arc<Ticks>,
+    /// The last object of the log that is on the medium.
+    pub(super) durable: Arc<Durable>,
 }
 
 impl std::fmt::Debug for Home {
@@ -55,6 +58,7 @@ impl Home {
             location,
             database: DATABASE.into(),
             ticks: Arc::new(Ticks::new(clock)),
+            durable: Arc::default(),
         })
     }
 
@@ -66,7 +70,17 @@ impl Home {
             location: format!("{} {database}", self.location).into(),
             database: database.into(),
             ticks: Arc::clone(&self.ticks),
+            durable: Arc::default(),
         }
+    }
+
+    /// What is known of its moment; `None`: it is in memory. A group is an object of the log here.
+    pub(super) fn moment(&self) -> Option<Moment> {
+        let directory = self.directory.as_ref()?.path().join(self.database.as_ref());
+        Some(Moment {
+            directory,
+            durable: Arc::clone(&self.durable),
+        })
     }
 
     /// The object store, for SlateDB.

@@ -19,11 +19,12 @@
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 
 use super::places::{DATABASE, Folder};
 use crate::storage::engine::acknowledged::Syncer;
 use crate::storage::engine::directory::{full_or, io_error, sync_directory};
+use crate::storage::engine::moments::Durable;
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
@@ -141,6 +142,7 @@ pub(super) struct Note {
     path: PathBuf,
     state: Mutex<State>,
     syncer: Syncer,
+    durable: Arc<Durable>,
 }
 
 #[derive(Debug)]
@@ -152,7 +154,7 @@ struct State {
 
 impl Note {
     /// Opens the record of a database that was found to end so; makes it where there is none.
-    pub(super) fn open(directory: &Path, database: &str, ends: Ends) -> Result<Self> {
+    pub(super) fn open(directory: &Path, database: &str, ends: Ends, durable: Arc<Durable>) -> Result<Self> {
         let path = path_of(directory, database);
         let failed = |operation| move |error| full_or(error, directory, operation, &path_of(directory, database));
         let file = OpenOptions::new()
@@ -161,6 +163,7 @@ impl Note {
             .truncate(false)
             .open(&path)
             .map_err(failed("opening"))?;
+        durable.raise(ends.log);
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut state = State { file, ends, turn: 0 };
         // Both, so that neither has a turn of before.
@@ -171,6 +174,7 @@ impl Note {
             path,
             state: Mutex::new(state),
             syncer,
+            durable,
         })
     }
 
@@ -178,6 +182,7 @@ impl Note {
     pub(super) fn add(&self, folder: Folder, id: u64, is_empty: bool) -> Result<(), (PathBuf, io::Error)> {
         let mut state = self.state.lock().unwrap_or_else(PoisonError::into_inner);
         state.ends.add(folder, id, is_empty);
+        self.durable.raise(state.ends.log);
         state.write().map_err(|error| (self.path.clone(), error))?;
         self.syncer.is_wanted();
         Ok(())
@@ -251,7 +256,7 @@ mod tests {
         let directory = directory.path();
         let path = path_of(directory, "stores/7");
         assert_eq!(read(&path).unwrap(), None);
-        let note = Note::open(directory, "stores/7", Ends::default()).unwrap();
+        let note = Note::open(directory, "stores/7", Ends::default(), Arc::default()).unwrap();
         note.add(Folder::Log, 1, true).unwrap();
         note.add(Folder::Log, 2, false).unwrap();
         let before = read(&path).unwrap().unwrap();

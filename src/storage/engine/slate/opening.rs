@@ -5,17 +5,19 @@ use std::fs;
 use std::io;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use futures::FutureExt;
 
 use super::failures::failure;
 use super::home::Home;
-use super::judge::judge;
+use super::judge::{Found, judge};
 use super::note::{self, Note};
 use super::places::{DATABASE, Folder};
 use crate::storage::engine::aside::rename_aside;
 use crate::storage::engine::directory::{Directory, io_error, sync_directory, write_anew};
 use crate::storage::engine::fjall::panic_text;
+use crate::storage::engine::moments;
 use crate::storage::{Error, Options, Result};
 
 /// Folders of a database whose newest objects may have been put without being synced.
@@ -86,10 +88,7 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
     let is_new = noted.is_none();
     let found = judge(home, &home.database, noted).await?;
     if is_start && *home.database == *DATABASE {
-        for beside in note::beside(directory.path())? {
-            let noted = self::noted(directory, &beside, options)?;
-            judge(home, &beside, noted).await?;
-        }
+        judge_together(home, directory, found.as_ref(), options).await?;
     }
     directory.make_durable()?;
     let database = directory.path().join(home.database.as_ref());
@@ -115,9 +114,36 @@ pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> R
     home.ticks.raise_to(millis);
     // The one before writes to the same file.
     home.medium.end_note(&home.database);
-    home.medium
-        .begin_note(&home.database, Note::open(directory.path(), &home.database, ends)?);
+    home.medium.begin_note(
+        &home.database,
+        Note::open(directory.path(), &home.database, ends, Arc::clone(&home.durable))?,
+    );
     Ok(())
+}
+
+/// Judges the databases beside the main one, and holds all of them against what they have noted of each other.
+async fn judge_together(home: &Home, directory: &Directory, main: Option<&Found>, options: &Options) -> Result<()> {
+    let moment = |home: &Home, found: &Found| {
+        let moment = home.moment()?;
+        moment.durable.raise(found.ends.log);
+        Some(moment)
+    };
+    let mut moments: Vec<_> = main
+        .and_then(|found| moment(home, found))
+        .map(|moment| (0, moment))
+        .into_iter()
+        .collect();
+    for beside in note::beside(directory.path())? {
+        let noted = noted(directory, &beside, options)?;
+        let found = judge(home, &beside, noted).await?;
+        let number = beside.rsplit('/').next().and_then(|number| number.parse().ok());
+        if let (Some(found), Some(number)) = (found, number)
+            && let Some(moment) = moment(&home.beside(beside), &found)
+        {
+            moments.push((number, moment));
+        }
+    }
+    moments::check(&moments, options.create)
 }
 
 /// What was noted of a database. A record that is there and cannot be read is made anew where the settings say so.

@@ -56,6 +56,7 @@ pub(in crate::storage::engine) async fn files(
         location,
         database: database.as_str().into(),
         ticks: Arc::new(Ticks::new(clock)),
+        durable: Arc::default(),
     };
     let mut reading = Reading {
         home,

@@ -131,6 +131,7 @@ async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
         location: format!("slate+file:{}", directory.display()).into(),
         database: DATABASE.into(),
         ticks: Arc::new(Ticks::new(Clock::system())),
+        durable: Arc::default(),
     };
     let options = Options {
         row_cache_bytes_max: 0,
