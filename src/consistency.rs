@@ -22,11 +22,13 @@ pub enum Consistency {
     Serial,
     LocalSerial,
     LocalOne,
+    /// Cassandra's, for tools of its own: no statement is carried out at it.
+    NodeLocal,
 }
 
 impl Consistency {
     /// Every level, in the order of the protocol's codes.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::Any,
         Self::One,
         Self::Two,
@@ -38,6 +40,7 @@ impl Consistency {
         Self::Serial,
         Self::LocalSerial,
         Self::LocalOne,
+        Self::NodeLocal,
     ];
 
     /// The name as messages and traces write it.
@@ -55,6 +58,7 @@ impl Consistency {
             Self::Serial => "SERIAL",
             Self::LocalSerial => "LOCAL_SERIAL",
             Self::LocalOne => "LOCAL_ONE",
+            Self::NodeLocal => "NODE_LOCAL",
         }
     }
 

@@ -71,6 +71,7 @@ pub(super) fn read(
     warnings: &mut Vec<String>,
 ) -> Result<ReadPass, Error> {
     let asked = request.consistency();
+    levels::refuse_node_local(asked)?;
     let consistency = levels::read(gates.rules, asked, system::is_local(&read.table.keyspace))?;
     gates.guardrails.level(asked.name(), false, warnings)?;
     let mut page_rows = page_rows.filter(|rows| *rows > 0 && !read.is_one_group());
@@ -127,6 +128,7 @@ pub(super) fn write(
     table: &Table,
     warnings: &mut Vec<String>,
 ) -> Result<WriteRequest, Error> {
+    levels::refuse_node_local(request.consistency())?;
     let consistency = levels::write(gates.rules, request.consistency());
     if write_kind == WriteKind::Cas {
         levels::conditional(request, consistency, table)?;

@@ -29,7 +29,7 @@ impl Consistency {
     pub const fn needed(self) -> u32 {
         match self {
             Self::Any => 0,
-            Self::One | Self::LocalOne => 1,
+            Self::One | Self::LocalOne | Self::NodeLocal => 1,
             Self::Two => 2,
             Self::Three => 3,
             Self::Quorum | Self::LocalQuorum | Self::EachQuorum | Self::Serial | Self::LocalSerial => QUORUM,

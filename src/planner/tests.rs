@@ -434,3 +434,28 @@ fn oracle_scripts() {
     println!("{total} statements, {later} errors left to the engine or to values");
     assert!(wrong.is_empty(), "{} wrong:\n{}", wrong.len(), wrong.join("\n"));
 }
+
+/// What Cassandra takes and then sends cut: a name longer than a message can carry.
+#[test]
+fn names_that_no_message_can_carry_are_refused() {
+    let mut world = World::new();
+    world
+        .run("CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}")
+        .unwrap();
+    world.run("CREATE TABLE ks.t (k int PRIMARY KEY, v int)").unwrap();
+    world.run("CREATE TYPE ks.ty (a int)").unwrap();
+    let long = "a".repeat(65_536);
+    for text in [
+        format!("CREATE TYPE ks.{long} (a int)"),
+        format!("CREATE TYPE ks.u ({long} int)"),
+        format!("ALTER TYPE ks.ty ADD {long} int"),
+        format!("ALTER TYPE ks.ty RENAME a TO {long}"),
+        format!("CREATE TABLE ks.u (k int PRIMARY KEY, {long} int)"),
+        format!("ALTER TABLE ks.t ADD {long} int"),
+        format!("ALTER TABLE ks.t RENAME k TO {long}"),
+        format!("CREATE INDEX {long} ON ks.t (v)"),
+    ] {
+        let told = world.run(&text).unwrap_err().to_string();
+        assert!(told.contains(" name must not be more than "), "{told}");
+    }
+}

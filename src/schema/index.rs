@@ -22,12 +22,11 @@ use crate::types::{Corrupt, CqlType, Native};
 /// The class of SASI's indexes.
 pub const SASI_CLASS: &str = "org.apache.cassandra.index.sasi.SASIIndex";
 
-/// The names of the class of storage-attached indexes, in lower case.
-const SAI_CLASSES: &[&str] = &[
-    "sai",
-    "storageattachedindex",
-    "org.apache.cassandra.index.sai.storageattachedindex",
-];
+/// The class of storage-attached indexes.
+const SAI_CLASS: &str = "org.apache.cassandra.index.sai.StorageAttachedIndex";
+
+/// Its short names, which are taken in any case.
+const SAI_NAMES: [&str; 2] = ["sai", "StorageAttachedIndex"];
 
 /// Most bytes of a term that entries of an index with mode CONTAINS keep: each of its ends is an entry.
 const SUFFIX_BYTES_MAX: usize = 64;
@@ -44,7 +43,7 @@ pub fn is_cosmos_class(class: &str) -> bool {
 /// Whether a class is that of storage-attached indexes.
 #[must_use]
 pub fn is_sai_class(class: &str) -> bool {
-    SAI_CLASSES.contains(&class.to_lowercase().as_str())
+    class == SAI_CLASS || SAI_NAMES.iter().any(|name| class.eq_ignore_ascii_case(name))
 }
 
 /// A secondary index.

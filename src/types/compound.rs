@@ -102,7 +102,7 @@ pub(super) fn walk<'a>(
 ) -> Result<(), Invalid> {
     let mut input = bytes;
     let count = take_i32(&mut input).ok_or_else(|| Invalid::Short(kind.to_owned()))?;
-    // A negative count is an empty collection to Cassandra.
+    // A negative count is valid, and an empty collection, but none that may be bound.
     let count = usize::try_from(count).unwrap_or(0).saturating_mul(per_entry);
     for index in 0..count {
         each(index, element(&mut input, kind)?)?;
@@ -176,6 +176,26 @@ pub fn tuple_fields(bytes: &[u8], count: usize) -> Vec<Option<&[u8]>> {
             take(&mut input, usize::try_from(length).ok()?)
         })
         .collect()
+}
+
+/// Refuses a bound collection whose count is negative; `kind` is its kind.
+pub(super) fn refuse_negative(bytes: &[u8], kind: &'static str) -> Result<(), Invalid> {
+    let mut input = bytes;
+    match take_i32(&mut input) {
+        Some(..0) => Err(Invalid::Undecodable(kind)),
+        _ => Ok(()),
+    }
+}
+
+/// The bytes of a user-defined type with every field that is unset as null; `None`: there is none.
+pub(super) fn without_unset(bytes: &[u8]) -> Option<Bytes> {
+    let mut lengths = bytes;
+    let mut has_unset = false;
+    while let Some(length) = take_i32(&mut lengths) {
+        has_unset |= length < -1;
+        take(&mut lengths, usize::try_from(length).unwrap_or(0))?;
+    }
+    has_unset.then(|| encode_tuple(tuple_fields(bytes, tuple_length(bytes))))
 }
 
 /// How many fields the bytes of a tuple hold.

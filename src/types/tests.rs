@@ -801,3 +801,46 @@ proptest! {
         prop_assert_eq!(Civil::from_days(days).to_days(), days);
     }
 }
+
+/// What Cassandra does with bound bytes (`oracle/scripts/bound_bytes.cql`): sets and maps inside other collections are put in order, those
+/// in tuples and fields are not; unset fields are null; a negative count is no collection.
+#[test]
+fn bound_collections_are_put_in_order_at_every_depth() {
+    let int = || CqlType::Native(Native::Int);
+    let set = || CqlType::Set(Arc::new(int())).freeze();
+    let [one, two, three] = [1_i32, 2, 3].map(i32::to_be_bytes);
+    let unordered = compound::encode_list([&three[..], &one, &three]);
+    let ordered = compound::encode_list([&one[..], &three]);
+    let list = CqlType::List(Arc::new(set()));
+    let bound = compound::encode_list([unordered.as_ref(), &ordered]);
+    let expected = compound::encode_list([ordered.as_ref(), &ordered]);
+    assert_eq!(list.normalize(&bound).unwrap(), expected);
+    let sets = CqlType::Set(Arc::new(set()));
+    assert_eq!(
+        sets.normalize(&bound).unwrap(),
+        compound::encode_list([ordered.as_ref()])
+    );
+    let map = CqlType::Map(Arc::new(set()), Arc::new(set()));
+    let bound = compound::encode_map([(ordered.as_ref(), two_in_set(&two).as_ref()), (&unordered, &unordered)]);
+    let expected = compound::encode_map([(ordered.as_ref(), ordered.as_ref())]);
+    assert_eq!(map.normalize(&bound).unwrap(), expected);
+    let tuple = CqlType::Tuple([set()].into());
+    let bound = compound::encode_tuple([Some(unordered.as_ref())]);
+    assert_eq!(tuple.normalize(&bound).unwrap(), bound);
+    let user = CqlType::User(Arc::new(UserType {
+        keyspace: "ks".to_owned(),
+        name: "ty".to_owned(),
+        fields: vec![("a".to_owned(), int()), ("b".to_owned(), int())],
+    }));
+    let unset = Bytes::from_static(&[0, 0, 0, 4, 0, 0, 0, 1, 0xFF, 0xFF, 0xFF, 0xFE]);
+    let null = compound::encode_tuple([Some(&one[..]), None]);
+    assert_eq!(user.normalize(&unset).unwrap(), null);
+    for ty in [list, sets, map] {
+        let negative = Bytes::from_static(&[0xFF; 4]);
+        assert!(matches!(ty.normalize(&negative), Err(Invalid::Undecodable(_))));
+    }
+}
+
+fn two_in_set(two: &[u8]) -> Bytes {
+    compound::encode_list([two])
+}

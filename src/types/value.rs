@@ -243,18 +243,60 @@ impl CqlType {
         }
     }
 
-    /// A bound value as Cassandra stores it: sets and maps in order and without duplicates, of equal keys the last; everything
-    /// else as it is.
+    /// A bound value as Cassandra stores it: sets and maps in order and without duplicates, of equal keys the last, also as elements
+    /// of other collections; unset fields of a user-defined type are null. Everything else as it is: what lies in a tuple, in a field or
+    /// in a vector is not looked into.
     ///
     /// # Errors
     /// When the bytes are no value of the type.
     pub fn normalize(&self, bytes: &Bytes) -> Result<Bytes, Invalid> {
         self.validate(bytes)?;
+        self.normalize_valid(bytes)
+    }
+
+    fn normalize_valid(&self, bytes: &Bytes) -> Result<Bytes, Invalid> {
+        match self.unfrozen() {
+            Self::List(_) => compound::refuse_negative(bytes, "list")?,
+            Self::Set(_) => compound::refuse_negative(bytes, "set")?,
+            Self::Map(..) => compound::refuse_negative(bytes, "map")?,
+            _ => {}
+        }
         Ok(match self.unfrozen() {
+            Self::List(element) if element.has_normal_form() => {
+                let elements = element.normalize_all(list_elements(bytes)?)?;
+                compound::encode_list(elements.iter().map(AsRef::as_ref))
+            }
+            Self::Set(element) if element.has_normal_form() => {
+                let elements = element.normalize_all(set_elements(bytes)?)?;
+                element.encode_set(elements.iter().map(AsRef::as_ref).collect())
+            }
+            Self::Map(key_type, value_type) if key_type.has_normal_form() || value_type.has_normal_form() => {
+                let (keys, values): (Vec<&[u8]>, Vec<&[u8]>) = map_entries(bytes)?.into_iter().unzip();
+                let (keys, values) = (key_type.normalize_all(keys)?, value_type.normalize_all(values)?);
+                let entries = keys.iter().map(AsRef::as_ref).zip(values.iter().map(AsRef::as_ref));
+                key_type.encode_sorted_map(entries.collect())
+            }
             Self::Set(element) => element.encode_set(set_elements(bytes)?),
             Self::Map(key_type, _) => key_type.encode_sorted_map(map_entries(bytes)?),
+            Self::User(_) => compound::without_unset(bytes).unwrap_or_else(|| bytes.clone()),
             _ => bytes.clone(),
         })
+    }
+
+    /// Whether [`CqlType::normalize`] may change a value of this type.
+    fn has_normal_form(&self) -> bool {
+        match self.unfrozen() {
+            Self::Set(_) | Self::Map(..) | Self::User(_) => true,
+            Self::List(element) => element.has_normal_form(),
+            _ => false,
+        }
+    }
+
+    fn normalize_all(&self, values: Vec<&[u8]>) -> Result<Vec<Bytes>, Invalid> {
+        let values = values.into_iter();
+        values
+            .map(|value| self.normalize_valid(&Bytes::copy_from_slice(value)))
+            .collect()
     }
 
     /// The bytes of a set whose elements have this type: in order, without duplicates.

@@ -37,6 +37,7 @@ impl Consistency {
             Self::Serial => 8,
             Self::LocalSerial => 9,
             Self::LocalOne => 10,
+            Self::NodeLocal => 11,
         }
     }
 }
@@ -84,6 +85,6 @@ mod tests {
         for level in Consistency::ALL {
             assert_eq!(Consistency::from_code(level.code()), Some(level));
         }
-        assert_eq!(Consistency::from_code(11), None);
+        assert_eq!(Consistency::from_code(12), None);
     }
 }

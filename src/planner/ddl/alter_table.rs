@@ -134,6 +134,7 @@ impl Alteration<'_> {
                 Err(invalid!("Column with name '{name}' already exists"))
             };
         }
+        column_type::check_length("Column", name)?;
         if self.table.compact_storage {
             return Err(invalid!("Cannot add new column to a COMPACT STORAGE table"));
         }
@@ -301,6 +302,7 @@ impl Alteration<'_> {
         if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
             return Err(invalid!("Cannot rename non PRIMARY KEY column {from}"));
         }
+        column_type::check_length("Column", to)?;
         if before.is_some_and(|before| before.column(to).is_some()) || self.table.column(to).is_some() {
             return Err(invalid!(
                 "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",

@@ -8,6 +8,10 @@ use super::error::{DdlError, invalid};
 use crate::schema::Keyspace;
 use crate::types::{CqlType, Native, TypeError, UserType};
 
+/// Most bytes of the name of a column, field or type: what a `[string]` of the protocol holds, less the keyspace's name and marks that
+/// stand beside it in a record's key.
+const NAME_BYTES_MAX: usize = 65_000;
+
 /// The type, its user-defined types looked up in the keyspace.
 pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, DdlError> {
     foreign(written, keyspace)?;
@@ -69,6 +73,16 @@ fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), DdlError> {
     }
 }
 
+/// Whether the type is written as the class of a descending order: `'ReversedType(Int32Type)'`. A clustering column is then sorted from
+/// high to low, also where CLUSTERING ORDER BY says ASC; elsewhere it means nothing.
+pub(super) fn is_reversed(written: &Type) -> bool {
+    let Type::Custom(class) = written else { return false };
+    let class = class.trim_start();
+    let name = class.strip_prefix("org.apache.cassandra.db.marshal.").unwrap_or(class);
+    let rest = name.strip_prefix("ReversedType");
+    rest.is_some_and(|rest| rest.trim_start().starts_with('('))
+}
+
 /// Whether the type is written as a counter.
 pub(super) fn is_counter(written: &Type) -> bool {
     matches!(written, Type::Named(name) if name.keyspace.is_none() && name.name.as_str() == "counter")
@@ -87,4 +101,17 @@ pub(super) fn check_nested(ty: &CqlType) -> Result<(), DdlError> {
         )),
         _ => Ok(()),
     }
+}
+
+/// Refuses the name of a column, field or type that no message can carry.
+///
+/// Differs: Cassandra takes it, and sends it cut to its length modulo 65536.
+pub(super) fn check_length(what: &str, name: &str) -> Result<(), DdlError> {
+    if name.len() > NAME_BYTES_MAX {
+        return Err(invalid!(
+            "{what} name must not be more than {NAME_BYTES_MAX} bytes long (got {} bytes)",
+            name.len()
+        ));
+    }
+    Ok(())
 }

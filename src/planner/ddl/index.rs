@@ -18,6 +18,9 @@ use crate::types::{CqlType, quoted};
 /// The index that stands where no class is given. Cassandra finds it under this name.
 const LEGACY: &str = "legacy_local_table";
 
+/// Most bytes of an index's name: Cassandra makes a folder `.NAME`, and fails in its own words where the file system takes no such name.
+const NAME_BYTES_MAX: usize = 254;
+
 /// The part of a column that a target names.
 pub(super) fn part_of(kind: IndexTargetKind) -> IndexPart {
     match kind {
@@ -72,7 +75,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
     let given = properties.map("options")?.unwrap_or_default();
     let in_order = properties.entries("options");
     let class = match (&statement.using, statement.custom) {
-        (Some(class), _) => Some(class.as_str()).filter(|class| statement.custom || *class != LEGACY),
+        (Some(class), _) => {
+            Some(class.as_str()).filter(|class| statement.custom || !class.eq_ignore_ascii_case(LEGACY))
+        }
         (None, true) => Some(LEGACY),
         (None, false) => None,
     };
@@ -120,6 +125,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
     }
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
         return Err(configuration!("Illegal index name {name}"));
+    }
+    if name.len() > NAME_BYTES_MAX {
+        return Err(invalid!(
+            "Index name must not be more than {NAME_BYTES_MAX} bytes long (got {} bytes)",
+            name.len()
+        ));
     }
     if let Some(class) = class.filter(|class| !(is_cosmos && is_cosmos_class(class))) {
         index_options::judge(class, &in_order, table, &targets)?;

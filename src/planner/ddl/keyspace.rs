@@ -186,9 +186,10 @@ fn by_data_center(
 ) -> Result<BTreeMap<String, String>, DdlError> {
     let mut factor = options.remove(FACTOR);
     if factor.is_none() && options.is_empty() {
-        // From SimpleStrategy straight to this one.
-        factor = before.get(FACTOR).cloned();
-    } else if factor.is_some() {
+        // From SimpleStrategy straight to this one; otherwise what there is stays, and the rest gets the default.
+        factor = Some(before.get(FACTOR).map_or(DEFAULT_FACTOR, String::as_str).to_owned());
+    }
+    if factor.is_some() {
         for (name, value) in before.iter().filter(|(name, _)| *name != FACTOR && *name != "class") {
             options.entry(name.clone()).or_insert_with(|| value.clone());
         }

@@ -46,6 +46,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     let mut written: Vec<&ast::ColumnDefinition> = statement.columns.iter().collect();
     statement_order(&mut written, |column| column.name.as_str());
     for column in written {
+        column_type::check_length("Column", column.name.as_str())?;
         types.insert(
             column.name.as_str(),
             column_type::resolve(&column.column_type, keyspace)?,
@@ -354,7 +355,8 @@ fn columns(
             ty: types.get(name).cloned().unwrap_or(CqlType::Native(Native::Blob)),
             kind,
             position,
-            descending: descending.contains(name),
+            descending: kind == ColumnKind::Clustering
+                && (descending.contains(name) || column_type::is_reversed(&written.column_type)),
             mask: None,
         }
     };

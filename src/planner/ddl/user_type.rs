@@ -44,8 +44,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<SchemaOutc
             Err(invalid!("A user type with name '{name}' already exists"))
         };
     }
+    column_type::check_length("Type", name)?;
     let mut seen = BTreeSet::new();
     for (field, _) in &statement.fields {
+        column_type::check_length("Field", field.as_str())?;
         if !seen.insert(field) {
             return Err(invalid!("Duplicate field name '{}' in type '{name}'", field.as_str()));
         }
@@ -131,6 +133,7 @@ fn add_field(
             ))
         };
     }
+    column_type::check_length("Field", field)?;
     let field_type = column_type::resolve(written, keyspace)?;
     let shown = typename::with_keyspace(&field_type);
     if field_type.references_user_type(&ty.keyspace, &ty.name) {
@@ -184,6 +187,7 @@ fn rename_fields(
     }
     let mut seen = BTreeSet::new();
     for (name, _) in &ty.fields {
+        column_type::check_length("Field", name)?;
         if !seen.insert(name) {
             // Cassandra names the keyspace here.
             return Err(invalid!("Duplicate field name {name} in type {}", ty.keyspace));
