@@ -1,7 +1,7 @@
 //! Settings: every one there is in one table, where each value came from, and what they mean together.
 //!
 //! A value is taken from the command line, else from the environment (`HELENUS_` and the name in capitals), else from the
-//! configuration file (TOML, the same names as keys), else the default. `helenus check` prints what came out, with origins.
+//! configuration file (TOML, the same names as keys), else the default. `helenus settings` prints what came out, with origins.
 
 mod access;
 mod amounts;
@@ -53,6 +53,10 @@ pub struct Config {
     pub admin_listen: Option<SocketAddr>,
     /// What a request must have to change something through the admin port; `None`: the server draws it.
     pub admin_token: Option<String>,
+    /// Whether the admin port shows partition keys.
+    pub admin_show_keys: bool,
+    /// CQL that is run before the server answers, on data without keyspaces of users; `None`: nothing.
+    pub init: Option<PathBuf>,
     /// What clients are told to connect to; `None`: the first address listened on.
     pub broadcast_address: Option<IpAddr>,
     /// As clients see it.
@@ -151,6 +155,8 @@ impl Config {
             server,
             admin_listen,
             admin_token: values.text("admin-token").map(str::to_owned),
+            admin_show_keys: values.parsed("admin-show-keys")?,
+            init: values.text("init").map(PathBuf::from),
             tls_reload_interval: values.seconds("tls-reload-seconds")?,
             broadcast_address: values.optional("broadcast-address")?,
             cluster_name: values.text("cluster-name").unwrap_or_default().to_owned(),

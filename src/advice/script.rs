@@ -76,6 +76,11 @@ impl Script {
         }
     }
 
+    /// The statements with the lines where they begin, counted from 1; without semicolons.
+    pub fn texts(&self) -> impl Iterator<Item = (usize, &str)> {
+        self.statements().map(|found| (found.place().line, found.text()))
+    }
+
     pub(super) fn statements(&self) -> impl Iterator<Item = Found<'_>> {
         self.statements.iter().map(|piece| Found { script: self, piece })
     }

@@ -18,18 +18,6 @@ use crate::server::run::THREAD_STACK_BYTES;
 /// What went wrong, for the person who started the program.
 type Failure = Box<dyn Error>;
 
-/// The commands and their arguments.
-#[must_use]
-pub fn commands() -> [Command; 5] {
-    [
-        backup_command(),
-        restore_command(),
-        salvage_command(),
-        export_command(),
-        import_command(),
-    ]
-}
-
 /// Carries out one of these commands.
 ///
 /// # Errors
@@ -44,9 +32,10 @@ pub fn run(name: &str, config: &Config, seed: u64, matches: &ArgMatches) -> Resu
     }
 }
 
-fn backup_command() -> Command {
-    Command::new("backup")
-        .about("Make a backup of one moment, of a running server or of data that no server has open")
+/// The arguments of `helenus backup`.
+#[must_use]
+pub fn backup_arguments(command: Command) -> Command {
+    command
         .arg(
             option("to", "DIR")
                 .required(true)
@@ -60,17 +49,19 @@ fn backup_command() -> Command {
         .arg(option("table", "KEYSPACE.TABLE").help("Only this table"))
 }
 
-fn export_command() -> Command {
-    Command::new("export")
-        .about("Write the rows of a table to a file, of a running server or of data that no server has open")
+/// The arguments of `helenus export`.
+#[must_use]
+pub fn export_arguments(command: Command) -> Command {
+    command
         .arg(option("table", "KEYSPACE.TABLE").required(true).help("The table"))
         .arg(format_option())
         .arg(option("to", "FILE").required(true).help("A file that is not there yet"))
 }
 
-fn import_command() -> Command {
-    Command::new("import")
-        .about("Write the rows of a file to a table, as INSERT does")
+/// The arguments of `helenus import`.
+#[must_use]
+pub fn import_arguments(command: Command) -> Command {
+    command
         .arg(option("table", "KEYSPACE.TABLE").required(true).help("The table"))
         .arg(format_option())
         .arg(option("from", "FILE").required(true).help("The file"))
@@ -89,9 +80,10 @@ fn format_option() -> Arg {
         .help("CSV with a line of column names, or one JSON object a line")
 }
 
-fn restore_command() -> Command {
-    Command::new("restore")
-        .about("Restore a backup into a new data directory, or a part of it beside what is there; no server may have the data open")
+/// The arguments of `helenus restore`.
+#[must_use]
+pub fn restore_arguments(command: Command) -> Command {
+    command
         .arg(option("from", "DIR").required(true).help("The backup"))
         .arg(
             option("keyspace", "NAME")
@@ -109,10 +101,13 @@ fn restore_command() -> Command {
         )
 }
 
-fn salvage_command() -> Command {
-    Command::new("salvage")
-        .about("Write a backup of what can be read of a damaged data directory, and name the rest; the directory is only read")
-        .after_help("Exit code 0: everything was read. 3: something is missing or may be old; standard output says what.")
+/// The arguments of `helenus salvage`.
+#[must_use]
+pub fn salvage_arguments(command: Command) -> Command {
+    command
+        .after_help(
+            "Exit code 0: everything was read. 3: something is missing or may be old; standard output says what.",
+        )
         .arg(
             option("to", "DIR")
                 .required(true)

@@ -1,12 +1,58 @@
-//! The `cli` room: what the `helenus` program does around a server. `main` parses the arguments and calls these.
+//! The `cli` room: the verbs of the `helenus` program. `main` hands the arguments to [`run`].
+//!
+//! [`verbs::VERBS`] is the table: name, older words, summary, the settings that the verb uses, its arguments and its function. Help,
+//! completions, the man page and parsing all read it; a verb is added by a line there.
 //!
 //! A server writes a [`record::ServerRecord`] once it serves: one line of JSON with every address, the account and its key, the
-//! certificate and the process id. Test harnesses read it (`--ready-json`), and so do `helenus shell` and `helenus status`, which find it
-//! in the data directory. The record holds a password, so only its owner may read it. It is removed when the server stops; a killed
+//! certificate and the process id. Test harnesses read it (`--ready-json`), and so do `helenus shell`, `status` and `health`, which find
+//! it in the data directory. The record holds a password, so only its owner may read it. It is removed when the server stops; a killed
 //! server leaves it behind, and its reader notices when it connects.
 
 pub mod backups;
+mod cert;
+mod groups;
+mod health;
+mod init;
+mod lint;
+mod pages;
 pub mod parent;
 pub mod record;
+mod running;
+mod servers;
+mod serving;
+mod settings;
 pub mod shell;
+mod verbs;
+mod verify;
 pub mod warnings;
+
+use std::process::ExitCode;
+
+/// What went wrong, for the person who started the program.
+pub type Failure = Box<dyn std::error::Error>;
+
+/// Parses the program's arguments and does what they ask. Exits with 2 where they cannot be parsed.
+#[must_use]
+pub fn run() -> ExitCode {
+    match verbs::run(&verbs::command().get_matches()) {
+        Ok(code) => code,
+        // The reader of our output, such as `head`, has seen enough.
+        Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
+        Err(error) => {
+            eprintln!("helenus: {error}");
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
+    let error = error.downcast_ref::<std::io::Error>();
+    error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+}
+
+/// The one draw from the system's randomness.
+fn seed() -> Result<u64, Failure> {
+    let mut bytes = [0; 8];
+    getrandom::fill(&mut bytes)?;
+    Ok(u64::from_le_bytes(bytes))
+}

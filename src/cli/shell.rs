@@ -5,8 +5,9 @@ use std::fs;
 use std::io;
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
-use std::process::Command;
+use std::process::{Command, ExitCode};
 
+use super::Failure;
 use super::record::ServerRecord;
 use crate::permissions::{self, PRIVATE};
 use crate::profile::Profile;
@@ -110,6 +111,29 @@ pub fn find_cqlsh() -> Option<PathBuf> {
     std::env::split_paths(&path)
         .map(|folder| folder.join("cqlsh"))
         .find(|file| file.is_file())
+}
+
+/// Starts cqlsh against a server until it ends; prints how to get it where it is not installed.
+///
+/// # Errors
+/// A file for the login cannot be written, or cqlsh cannot be started.
+pub fn start<'a>(
+    record: &ServerRecord,
+    profile: Profile,
+    arguments: impl Iterator<Item = &'a String>,
+) -> Result<ExitCode, Failure> {
+    let name = format!("helenus-shell-{}", std::process::id());
+    let call = Call::new(record, profile, &std::env::temp_dir(), &name)?;
+    let Some(cqlsh) = find_cqlsh() else {
+        println!(
+            "cqlsh is not on the search path. To use it:\n\n    pipx install cqlsh\n    cqlsh {}",
+            call.words()
+        );
+        return Ok(ExitCode::FAILURE);
+    };
+    let status = call.run(&cqlsh, arguments)?;
+    let code = status.code().and_then(|code| u8::try_from(code).ok());
+    Ok(code.map_or(ExitCode::FAILURE, ExitCode::from))
 }
 
 #[cfg(test)]

@@ -38,7 +38,7 @@ fn unknown_variable(name: &str) -> String {
         .filter(|known| distance(known, name) <= 2);
     match nearest {
         Some(known) => format!("{name} is no setting and is ignored; did you mean {known}?"),
-        None => format!("{name} is no setting and is ignored; `helenus check` lists all settings"),
+        None => format!("{name} is no setting and is ignored; `helenus settings` lists all settings"),
     }
 }
 
@@ -99,7 +99,7 @@ mod tests {
             warnings,
             [
                 "HELENUS_LISTN is no setting and is ignored; did you mean HELENUS_LISTEN?",
-                "HELENUS_ZZZ is no setting and is ignored; `helenus check` lists all settings",
+                "HELENUS_ZZZ is no setting and is ignored; `helenus settings` lists all settings",
             ]
         );
     }

@@ -140,13 +140,25 @@ pub const SETTINGS: &[Setting] = &[
         "admin-listen",
         "ADDRESS:PORT",
         None,
-        "Admin HTTP port: metrics, status, fault injection. It has no login",
+        "Admin HTTP port: health, metrics, JSON, faults, clock. Reading needs no login, changes need admin-token",
     ),
     setting(
         "admin-token",
         "TEXT",
         None,
         "Token that changes through the admin port need, as Authorization: Bearer TEXT; default: one is drawn, see --ready-json",
+    ),
+    setting(
+        "admin-show-keys",
+        "BOOL",
+        Some("false"),
+        "Show partition keys on the admin port, in /api/keys and in `helenus status`",
+    ),
+    setting(
+        "init",
+        "FILE|DIR",
+        None,
+        "CQL file, or directory of .cql files, that is run at the start, before the server says that it is ready; data with keyspaces stays as it is",
     ),
     setting(
         "cluster-name",

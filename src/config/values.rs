@@ -18,6 +18,8 @@ pub enum Origin {
     Default,
     /// The profile's own default.
     Profile(Profile),
+    /// A verb's own default, such as that of `helenus dev`.
+    Verb(&'static str),
     /// The configuration file.
     File(PathBuf),
     /// This variable.
@@ -31,6 +33,7 @@ impl fmt::Display for Origin {
         match self {
             Self::Default => formatter.write_str("default"),
             Self::Profile(profile) => write!(formatter, "profile {profile}"),
+            Self::Verb(verb) => write!(formatter, "helenus {verb}"),
             Self::File(path) => write!(formatter, "{}", path.display()),
             Self::Environment(name) => write!(formatter, "environment {name}"),
             Self::CommandLine => formatter.write_str("command line"),
@@ -161,6 +164,24 @@ impl Values {
                 && value.1 == Origin::Default
             {
                 *value = (values, Origin::Profile(profile));
+            }
+        }
+    }
+
+    /// Whether a setting has a value.
+    #[must_use]
+    pub fn is_set(&self, name: &'static str) -> bool {
+        !self.all(name).is_empty()
+    }
+
+    /// Gives a setting a verb's own value, unless it was given one. Of `listen` and `tls-listen` none is suggested that the profile
+    /// leaves out.
+    pub fn suggest(&mut self, verb: &'static str, name: &'static str, value: &str) {
+        if let Some((values, origin)) = self.values.get_mut(name) {
+            let is_left_out = matches!(origin, Origin::Profile(_)) && values.is_empty();
+            if matches!(origin, Origin::Default | Origin::Profile(_)) && !is_left_out {
+                *values = vec![value.to_owned()];
+                *origin = Origin::Verb(verb);
             }
         }
     }

@@ -26,6 +26,12 @@ const ACCOUNT_KEY: &str = "account-key";
 /// Bytes of an account's key before they are written as text; as many as Cosmos's have.
 const ACCOUNT_KEY_BYTES: usize = 64;
 
+/// Where the self-made certificate of a data directory is kept.
+#[must_use]
+pub fn certificate_file(directory: &Path) -> PathBuf {
+    directory.join(FOLDER).join(CERTIFICATE)
+}
+
 /// Why no identity could be made.
 #[derive(Debug, thiserror::Error)]
 pub enum IdentityError {

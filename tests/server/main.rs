@@ -20,4 +20,5 @@ mod shapes;
 #[expect(dead_code, reason = "the tests of the database use more of it")]
 #[path = "../support/mod.rs"]
 mod support;
+mod verbs;
 mod wire_oracles;

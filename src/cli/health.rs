@@ -1,0 +1,136 @@
+//! `helenus health`: whether a server answers, for scripts and images.
+
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
+use std::process::ExitCode;
+use std::time::Duration;
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::{Failure, servers};
+use crate::clock::Clock;
+use crate::config::{Config, Values};
+use crate::server::admin::client;
+
+/// Time between two looks.
+const PAUSE: Duration = Duration::from_millis(20);
+
+/// How long one look may take.
+const LOOK_WITHIN: Duration = Duration::from_secs(5);
+
+/// OPTIONS in version 4 of the protocol; the answer is SUPPORTED (native_protocol_v4.spec, 2 and 4.1.3).
+const OPTIONS: [u8; 9] = [4, 0, 0, 0, 5, 0, 0, 0, 0];
+const SUPPORTED: [u8; 5] = [0x84, 0, 0, 0, 6];
+
+/// The arguments of the verb.
+#[must_use]
+pub(super) fn arguments(command: Command) -> Command {
+    command
+        .arg(
+            Arg::new("wait")
+                .long("wait")
+                .value_name("TIME")
+                .value_parser(duration)
+                .default_value("0s")
+                .help("How long to wait until the server is ready, such as 30s or 500ms"),
+        )
+        .after_help("Exit code 0: the server is ready. 1: it is not; standard error says why.")
+}
+
+/// A time with its unit: `30s`, `500ms`, `2m`.
+fn duration(text: &str) -> Result<Duration, String> {
+    let digits = text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len());
+    let (number, unit) = text.split_at(digits);
+    let wrong = || format!("expected a number and ms, s or m, such as 30s, not {text:?}");
+    let number: u64 = number.parse().map_err(|_| wrong())?;
+    match unit {
+        "ms" => Ok(Duration::from_millis(number)),
+        "s" | "" => Ok(Duration::from_secs(number)),
+        "m" => Ok(Duration::from_secs(number.saturating_mul(60))),
+        _ => Err(wrong()),
+    }
+}
+
+/// Looks until the server is ready or the time is over.
+///
+/// # Errors
+/// The server is not ready: why.
+pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let wait = matches.get_one::<Duration>("wait").copied().unwrap_or_default();
+    let clock = Clock::system();
+    let deadline = clock.monotonic() + wait;
+    loop {
+        match look(values) {
+            Ok(()) => return Ok(ExitCode::SUCCESS),
+            Err(error) if clock.monotonic() >= deadline => return Err(format!("not ready: {error}").into()),
+            Err(_) => std::thread::sleep(PAUSE),
+        }
+    }
+}
+
+/// Asks the admin port where it is known: it writes and reads a record in each store. Otherwise asks for the protocol's options; of an
+/// address with TLS only that it takes connections.
+fn look(values: &Values) -> Result<(), Failure> {
+    if let Some(admin) = values.admin_listen()? {
+        return ask_admin(admin);
+    }
+    let config = Config::new(values)?;
+    let (cql, tls) = match servers::running(&config)? {
+        Some(record) => match record.admin {
+            Some(admin) => return ask_admin(admin.parse()?),
+            None => (record.cql, record.tls),
+        },
+        None => servers::addresses(&config),
+    };
+    match (cql, tls) {
+        (Some(cql), _) => ask_cql(cql.parse()?),
+        (None, Some(tls)) => connect(tls.parse()?).map(drop),
+        (None, None) => Err("no address to connect to: give --listen ADDRESS:PORT as to the server".into()),
+    }
+}
+
+fn ask_admin(address: SocketAddr) -> Result<(), Failure> {
+    match client::get(address, "/readyz")? {
+        (200, _) => Ok(()),
+        (status, body) => Err(format!("{address}/readyz answers {status}: {}", body.trim()).into()),
+    }
+}
+
+/// Connects. An address that means all of the machine's own is asked at 127.0.0.1.
+fn connect(mut address: SocketAddr) -> Result<TcpStream, Failure> {
+    if address.ip().is_unspecified() {
+        address.set_ip(std::net::Ipv4Addr::LOCALHOST.into());
+    }
+    let socket = TcpStream::connect_timeout(&address, LOOK_WITHIN);
+    let socket = socket.map_err(|error| format!("cannot connect to {address}: {error}"))?;
+    socket.set_read_timeout(Some(LOOK_WITHIN))?;
+    socket.set_write_timeout(Some(LOOK_WITHIN))?;
+    Ok(socket)
+}
+
+fn ask_cql(address: SocketAddr) -> Result<(), Failure> {
+    let mut socket = connect(address)?;
+    let mut head = [0; 5];
+    let answered = socket.write_all(&OPTIONS).and_then(|()| socket.read_exact(&mut head));
+    answered.map_err(|error| format!("no answer from {address}: {error}"))?;
+    if head == SUPPORTED {
+        Ok(())
+    } else {
+        Err(format!("{address} does not answer like a CQL server: is it the port of another program?").into())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn times_have_units() {
+        for (text, millis) in [("30s", 30_000), ("500ms", 500), ("2m", 120_000), ("7", 7_000)] {
+            assert_eq!(duration(text), Ok(Duration::from_millis(millis)), "{text}");
+        }
+        for text in ["", "s", "3h", "-1s"] {
+            assert!(duration(text).unwrap_err().contains("30s"), "{text}");
+        }
+    }
+}

@@ -1,0 +1,55 @@
+//! `--init`: CQL that is run before a server answers, as containers of databases have it.
+
+use std::fs;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use super::Failure;
+use crate::advice::Script;
+use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
+use crate::schema::system;
+
+/// Runs a file of statements, or the `.cql` files of a directory in the order of their names. Data that has a keyspace of a user is left
+/// as it is: a server that starts again on the same data runs nothing.
+///
+/// # Errors
+/// A file cannot be read, or a statement is refused; those before it have been run.
+pub(super) async fn apply(database: &Database, path: &Path) -> Result<(), Failure> {
+    if database.schema().keyspaces.keys().any(|name| !system::is_name(name)) {
+        tracing::info!(path = %path.display(), "init is not run: the data has keyspaces already");
+        return Ok(());
+    }
+    let mut session = SessionState::default();
+    for file in files(path)? {
+        let name = file.display().to_string();
+        let text = fs::read_to_string(&file).map_err(|error| format!("init: cannot read {name}: {error}"))?;
+        for (line, statement) in Script::new(&name, &text).texts() {
+            let done = database.query(&session, statement, &QueryParams::default()).await;
+            let answer = done.map_err(|error| format!("init: {name}:{line}: {error}"))?;
+            if let AnswerKind::SetKeyspace(keyspace) = answer.kind {
+                session.keyspace = Some(Arc::from(keyspace.as_ref()));
+            }
+        }
+    }
+    Ok(())
+}
+
+/// The files, in the order of their names.
+fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
+    if !path.is_dir() {
+        return Ok(vec![path.to_owned()]);
+    }
+    let entries = fs::read_dir(path).map_err(|error| format!("init: cannot read {}: {error}", path.display()))?;
+    let mut files = Vec::new();
+    for entry in entries {
+        let file = entry?.path();
+        if file.extension().is_some_and(|extension| extension == "cql") {
+            files.push(file);
+        }
+    }
+    if files.is_empty() {
+        return Err(format!("init: {} has no .cql file", path.display()).into());
+    }
+    files.sort();
+    Ok(files)
+}

@@ -1,0 +1,137 @@
+//! `helenus man` and `helenus completions`: what packages install beside the program.
+
+use std::fmt::Write as _;
+use std::io::Write;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command};
+use clap_complete::Shell;
+
+use super::{Failure, verbs};
+
+/// The argument of `helenus completions`.
+#[must_use]
+pub(super) fn shell_argument(command: Command) -> Command {
+    command.arg(
+        Arg::new("shell")
+            .required(true)
+            .value_parser(clap::value_parser!(Shell))
+            .help("The shell"),
+    )
+}
+
+/// Prints completions.
+///
+/// # Errors
+/// Standard output is closed.
+pub(super) fn completions(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let mut text = Vec::new();
+    if let Some(shell) = matches.get_one::<Shell>("shell") {
+        clap_complete::generate(*shell, &mut verbs::command(), "helenus", &mut text);
+    }
+    std::io::stdout().lock().write_all(&text)?;
+    Ok(ExitCode::SUCCESS)
+}
+
+/// Prints the man page of section 1, for `man -l` and packages.
+///
+/// # Errors
+/// Standard output is closed.
+pub(super) fn man() -> Result<ExitCode, Failure> {
+    std::io::stdout().lock().write_all(page().as_bytes())?;
+    Ok(ExitCode::SUCCESS)
+}
+
+fn page() -> String {
+    let mut command = verbs::command();
+    command.build();
+    let about = command.get_about().map(ToString::to_string).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION");
+    let mut page = format!(
+        ".TH HELENUS 1 \"\" \"helenus {version}\"\n.SH NAME\nhelenus \\- {}\n.SH SYNOPSIS\n\\fBhelenus\\fR [VERB] [OPTIONS]\n.SH DESCRIPTION\n{}\n",
+        escape("Cassandra-compatible database server"),
+        escape(&about)
+    );
+    page.push_str(
+        "Without a verb the program serves. Each option is also a variable, HELENUS_ and the name in capitals, and a key of the \
+         configuration file.\n.SH VERBS\n",
+    );
+    for verb in command.get_subcommands().filter(|verb| verb.get_name() != "help") {
+        let about = verb.get_about().map(ToString::to_string).unwrap_or_default();
+        item(&mut page, &format!("\\fB{}\\fR", escape(verb.get_name())), &about);
+        for argument in verb.get_arguments().filter(|argument| is_its_own(argument)) {
+            page.push_str(".RS\n");
+            option(&mut page, argument);
+            page.push_str(".RE\n");
+        }
+    }
+    let mut heading = None;
+    for argument in command.get_arguments().filter(|argument| !argument.is_hide_set()) {
+        let of = argument.get_help_heading().unwrap_or("Options");
+        if heading != Some(of) {
+            heading = Some(of);
+            // Writing to a text cannot fail.
+            let _ = writeln!(page, ".SH {}", escape(&of.to_uppercase()));
+        }
+        option(&mut page, argument);
+    }
+    page.push_str(
+        ".SH EXIT STATUS\n0: stopped as asked. 1: could not start, or a verb failed. 2: unknown argument. 74: data can no longer be read.\n",
+    );
+    page
+}
+
+/// Whether an argument is the verb's own and no setting.
+fn is_its_own(argument: &Arg) -> bool {
+    argument.get_help_heading().is_none()
+        && !argument.is_hide_set()
+        && !["help", "version"].contains(&argument.get_id().as_str())
+}
+
+fn option(page: &mut String, argument: &Arg) {
+    let values = argument.get_value_names().unwrap_or_default();
+    let value = values.iter().map(ToString::to_string).collect::<Vec<_>>().join(" ");
+    let name = match argument.get_long() {
+        Some(long) => format!("\\fB\\-\\-{}\\fR", escape(long)),
+        None => String::new(),
+    };
+    let help = argument.get_long_help().or(argument.get_help());
+    let help = help.map(ToString::to_string).unwrap_or_default();
+    item(page, format!("{name} \\fI{}\\fR", escape(&value)).trim(), &help);
+}
+
+fn item(page: &mut String, name: &str, text: &str) {
+    // Writing to a text cannot fail.
+    let _ = writeln!(page, ".TP\n{name}\n{}", escape(text));
+}
+
+/// A text without roff's requests: backslashes, hyphens, and dots and quotes at the beginnings of lines.
+fn escape(text: &str) -> String {
+    let text = text.replace('\\', "\\e").replace('-', "\\-");
+    let lines: Vec<String> = text
+        .lines()
+        .map(|line| match line.starts_with(['.', '\'']) {
+            true => format!("\\&{line}"),
+            false => line.to_owned(),
+        })
+        .collect();
+    lines.join("\n")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_page_has_every_verb_and_no_stray_request() {
+        let page = page();
+        for verb in verbs::VERBS {
+            let name = format!(".TP\n\\fB{}\\fR\n", escape(verb.name));
+            assert!(page.contains(&name), "{} is missing", verb.name);
+        }
+        for line in page.lines().filter(|line| line.starts_with('.')) {
+            let request = line.split(' ').next().unwrap_or_default();
+            assert!([".TH", ".SH", ".TP", ".RS", ".RE"].contains(&request), "{line}");
+        }
+    }
+}

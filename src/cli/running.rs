@@ -1,0 +1,141 @@
+//! `helenus run -- COMMAND`: a command with a server of its own in memory.
+//!
+//! ```text
+//! start the server ─► run --init ─► write the record ─► COMMAND … ends ─► stop the server ─► exit as COMMAND did
+//! ```
+//! The command finds the server by `CASSANDRA_HOST` and `CASSANDRA_PORT`, or by the record whose file `HELENUS_READY_JSON` names. `helenus
+//! shell` and `helenus status` read the same variable, so they find the server without arguments.
+
+use std::fs;
+use std::net::SocketAddr;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command as Process, ExitCode, ExitStatus};
+
+use clap::{Arg, ArgMatches, Command};
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::record::ServerRecord;
+use super::{Failure, serving};
+use crate::config::{Config, Values, variable};
+use crate::permissions;
+
+/// The exit code of a command that a signal ended, as shells have it: the signal's number above this.
+const SIGNALLED: i32 = 128;
+
+/// The arguments of the verb.
+#[must_use]
+pub(super) fn arguments(command: Command) -> Command {
+    command
+        .arg(
+            Arg::new("command")
+                .value_name("COMMAND")
+                .required(true)
+                .num_args(1..)
+                .last(true)
+                .help("The command and its arguments"),
+        )
+        .after_help(
+            "COMMAND has CASSANDRA_HOST, CASSANDRA_PORT and HELENUS_READY_JSON (a file) in its environment. Exit code: that of COMMAND.",
+        )
+}
+
+/// What the verb has instead of the defaults: free ports, data in memory, a quiet log.
+pub(super) fn suggest(values: &mut Values) {
+    for (name, value) in [
+        ("data", "memory:"),
+        ("listen", "127.0.0.1:0"),
+        ("tls-listen", "127.0.0.1:0"),
+        ("admin-listen", "127.0.0.1:0"),
+        ("log", "warn"),
+    ] {
+        let is_tls_wanted = name != "tls-listen" || values.is_set(name);
+        if is_tls_wanted {
+            values.suggest("run", name, value);
+        }
+    }
+}
+
+/// A directory that is removed with all it holds when this is dropped.
+struct Scratch(PathBuf);
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        // Best effort: it is in the folder of temporary files, and only its owner can read it.
+        drop(fs::remove_dir_all(&self.0));
+    }
+}
+
+/// Runs the command with a server.
+///
+/// # Errors
+/// The server or the command cannot start.
+pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    serving::log(config)?;
+    permissions::keep_new_files_private();
+    let mut words = matches.get_many::<String>("command").unwrap_or_default();
+    let program = words.next().ok_or("give a command after --")?;
+    let scratch = Scratch(std::env::temp_dir().join(format!("helenus-run-{}", std::process::id())));
+    permissions::create_directory(&scratch.0)?;
+    serving::runtime(config)?.block_on(async {
+        let mut terminate = signal(SignalKind::terminate())?;
+        // A terminal sends it to the command as well, which ends as it likes.
+        let _interrupt = signal(SignalKind::interrupt())?;
+        let mut ended = signal(SignalKind::child())?;
+        let running = serving::start(config).await?;
+        let record = ServerRecord::of(config, &running)?;
+        let file = scratch.0.join("ready.json");
+        let written = record.write(&file)?;
+        let mut command = Process::new(program);
+        command.args(words).envs(environment(&record, &file)?);
+        let mut child = match command.spawn() {
+            Ok(child) => child,
+            Err(error) => {
+                running.stop().await?;
+                return Err(format!("cannot run {program}: {error}").into());
+            }
+        };
+        let status = loop {
+            if let Some(status) = child.try_wait()? {
+                break status;
+            }
+            tokio::select! {
+                _ = ended.recv() => {}
+                _ = terminate.recv() => end(&child),
+            }
+        };
+        running.stop().await?;
+        drop(written);
+        Ok(code(status))
+    })
+}
+
+/// What the command finds in its environment.
+fn environment(record: &ServerRecord, file: &Path) -> Result<Vec<(String, String)>, Failure> {
+    let address = record
+        .cql
+        .as_ref()
+        .or(record.tls.as_ref())
+        .ok_or("the server has no address")?;
+    let address: SocketAddr = address.parse()?;
+    Ok(vec![
+        ("CASSANDRA_HOST".to_owned(), address.ip().to_string()),
+        ("CASSANDRA_PORT".to_owned(), address.port().to_string()),
+        (variable("ready-json"), file.display().to_string()),
+    ])
+}
+
+/// Asks the command to end.
+fn end(child: &Child) {
+    if let Some(pid) = i32::try_from(child.id()).ok().and_then(rustix::process::Pid::from_raw)
+        && let Err(error) = rustix::process::kill_process(pid, rustix::process::Signal::TERM)
+    {
+        tracing::warn!(%error, "cannot end the command");
+    }
+}
+
+fn code(status: ExitStatus) -> ExitCode {
+    let signal = std::os::unix::process::ExitStatusExt::signal(&status);
+    let code = status.code().or(signal.map(|signal| SIGNALLED + signal));
+    code.and_then(|code| u8::try_from(code).ok())
+        .map_or(ExitCode::FAILURE, ExitCode::from)
+}

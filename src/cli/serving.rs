@@ -1,0 +1,233 @@
+//! `helenus serve`: a server until it is asked to stop.
+
+use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
+use std::path::Path;
+use std::process::ExitCode;
+
+use tokio::signal::unix::{SignalKind, signal};
+
+use super::record::{ServerRecord, Written};
+use super::servers::data_directory;
+use super::{Failure, init, parent, seed};
+use crate::clock::Clock;
+use crate::config::{Config, LogFormat};
+use crate::permissions;
+use crate::server::log::HumanFields;
+use crate::server::run::{Running, THREAD_STACK_BYTES};
+
+/// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should start the server again, once, and then look at
+/// the disk.
+const EXIT_LOST: u8 = 74;
+
+/// Begins to write the log to standard error.
+///
+/// # Errors
+/// The filter means nothing.
+pub(super) fn log(config: &Config) -> Result<(), Failure> {
+    let filter = tracing_subscriber::EnvFilter::try_new(&config.log)?;
+    let human = match config.log_format {
+        LogFormat::Human => true,
+        LogFormat::Json => false,
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+    };
+    let builder = tracing_subscriber::fmt()
+        .with_env_filter(filter)
+        .with_writer(std::io::stderr)
+        .with_ansi(std::io::stderr().is_terminal());
+    if human {
+        builder.fmt_fields(HumanFields).init();
+    } else {
+        builder.json().init();
+    }
+    std::panic::set_hook(Box::new(|panic| {
+        let backtrace = std::backtrace::Backtrace::capture();
+        tracing::error!(%panic, %backtrace, "panic");
+    }));
+    Ok(())
+}
+
+/// The runtime that a server runs on.
+///
+/// # Errors
+/// The system refuses threads.
+pub(super) fn runtime(config: &Config) -> std::io::Result<tokio::runtime::Runtime> {
+    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    if config.threads > 0 {
+        builder.worker_threads(config.threads);
+    }
+    builder.enable_all().thread_stack_size(THREAD_STACK_BYTES).build()
+}
+
+/// Starts a server and runs the CQL of `init`.
+///
+/// # Errors
+/// The data cannot be opened, an address is taken, or a statement is refused.
+pub(super) async fn start(config: &Config) -> Result<Running, Failure> {
+    // Dates in the future do no harm to data that ends with the process.
+    let clock = match data_directory(config) {
+        Some(_) => Clock::system(),
+        None => Clock::movable(),
+    };
+    let running = Running::start(config, clock, seed()?).await?;
+    if let Some(path) = &config.init
+        && let Err(error) = init::apply(running.database(), path).await
+    {
+        running.stop().await?;
+        return Err(error);
+    }
+    Ok(running)
+}
+
+/// Serves until a signal asks to stop. `more` is printed after the banner.
+///
+/// # Errors
+/// The server cannot start, or the data cannot be closed.
+pub(super) fn serve(config: &Config, more: fn(&ServerRecord) -> String) -> Result<ExitCode, Failure> {
+    log(config)?;
+    permissions::keep_new_files_private();
+    runtime(config)?.block_on(async {
+        // Registered before anything is opened, so that a signal at any moment closes what is open.
+        let mut terminate = signal(SignalKind::terminate())?;
+        let mut interrupt = signal(SignalKind::interrupt())?;
+        let mut hang_up = signal(SignalKind::hangup())?;
+        let running = start(config).await?;
+        let written = announce(config, &running, more)?;
+        let mut stdin_ends = std::pin::pin!(stdin_ends(config));
+        let lost = loop {
+            tokio::select! {
+                () = &mut stdin_ends => break None,
+                _ = terminate.recv() => break None,
+                _ = interrupt.recv() => break None,
+                why = running.until_lost() => break Some(why),
+                _ = hang_up.recv() => running.look_at_certificate(true),
+            }
+        };
+        tracing::info!(connections = running.server().connections(), "stopping");
+        let stopped = running.stop().await;
+        drop(written);
+        if let Some(why) = lost {
+            tracing::error!(
+                why,
+                code = EXIT_LOST,
+                "data can no longer be read; look at the disk and start again"
+            );
+            return Ok(ExitCode::from(EXIT_LOST));
+        }
+        stopped?;
+        tracing::info!("stopped");
+        Ok(ExitCode::SUCCESS)
+    })
+}
+
+/// Resolves when standard input ends, if the server is to end with it.
+async fn stdin_ends(config: &Config) {
+    if config.exit_with_stdin {
+        parent::stdin_ends().await;
+    } else {
+        std::future::pending().await
+    }
+}
+
+/// Announces that the server answers: the banner, then the files that others wait for. They are removed when what is returned is dropped.
+fn announce(config: &Config, running: &Running, more: fn(&ServerRecord) -> String) -> Result<Vec<Written>, Failure> {
+    let server = running.server();
+    let record = ServerRecord::of(config, running)?;
+    let is_json_printed = config.ready_json.as_deref() == Some(Path::new("-"));
+    if is_json_printed {
+        // Standard output belongs to the record.
+        eprint!("{}{}", banner(config, running), more(&record));
+    } else {
+        print!("{}{}", banner(config, running), more(&record));
+    }
+    std::io::stdout().flush()?;
+    tracing::info!(
+        addresses = %list(server.addresses()),
+        tls_addresses = %list(server.tls_addresses()),
+        data = %config.data,
+        durability = %config.durability,
+        "Startup complete: serving"
+    );
+    let mut written = Vec::new();
+    if let Some(directory) = data_directory(config) {
+        written.push(record.write(&ServerRecord::path(&directory))?);
+    }
+    match &config.ready_json {
+        Some(_) if is_json_printed => record.print()?,
+        Some(path) => written.push(record.write(path)?),
+        None => {}
+    }
+    let Some(first) = server.addresses().first().or_else(|| server.tls_addresses().first()) else {
+        return Ok(written);
+    };
+    if let Some(number) = config.ready_fd {
+        // By its path, since taking over a number that someone else has opened is not safe code.
+        let mut file = std::fs::OpenOptions::new()
+            .write(true)
+            .open(format!("/dev/fd/{number}"))?;
+        writeln!(file, "{first}")?;
+    }
+    if let Some(path) = &config.ready_file {
+        // Renamed into place, so that its reader finds the whole address. An address is no secret: everybody may read it.
+        permissions::write(path, &format!("{first}\n"), permissions::PUBLIC)?;
+        written.push(Written::of(path));
+    }
+    Ok(written)
+}
+
+/// What the server serves, where its data is, and what to type next.
+fn banner(config: &Config, running: &Running) -> String {
+    let server = running.server();
+    let has_login = config.server.credentials.is_some() || running.identity().is_some();
+    let serves = match (server.addresses(), server.tls_addresses()) {
+        (plain, []) => list(plain),
+        ([], tls) => format!("{} with TLS", list(tls)),
+        (plain, tls) => format!("{}, with TLS on {}", list(plain), list(tls)),
+    };
+    let admin = running
+        .admin_address()
+        .map(|address| format!(", figures on http://{address}"));
+    let mut lines = vec![
+        format!(
+            "helenus {} serves CQL on {serves}{}",
+            env!("CARGO_PKG_VERSION"),
+            admin.unwrap_or_default()
+        ),
+        format!(
+            "data {}, durability {}, login {}",
+            config.data,
+            config.durability,
+            if has_login { "required" } else { "none" }
+        ),
+    ];
+    if let Some(identity) = running.identity() {
+        lines.push(format!("profile cosmos, account {}", config.account_name));
+        lines.extend(identity.account_key().map(|key| format!("account key {key}")));
+        match (identity.certificate(), identity.certificate_path()) {
+            (Some(_), Some(path)) => lines.push(format!("self-made certificate {}", path.display())),
+            (Some(_), None) => lines.push("self-made certificate, in memory only; --ready-json has it".to_owned()),
+            (None, _) => {}
+        }
+    }
+    lines.push(next_steps(config, running));
+    lines.join("\n  ") + "\n"
+}
+
+/// How to connect, and how to stop.
+fn next_steps(config: &Config, running: &Running) -> String {
+    let plain = running.server().addresses().first();
+    let cqlsh = plain.filter(|_| config.server.credentials.is_none() && running.identity().is_none());
+    let cqlsh = cqlsh.map(|address| format!("cqlsh {} {}", address.ip(), address.port()));
+    let shell = data_directory(config).map(|_| format!("helenus shell --data {}", config.data));
+    let ways: Vec<String> = cqlsh.into_iter().chain(shell).collect();
+    match ways.as_slice() {
+        [] => "stop: Ctrl-C".to_owned(),
+        ways => format!("connect: {}; stop: Ctrl-C", ways.join(", or ")),
+    }
+}
+
+/// Addresses with commas between.
+#[must_use]
+pub(super) fn list(addresses: &[SocketAddr]) -> String {
+    addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}

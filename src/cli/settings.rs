@@ -1,0 +1,42 @@
+//! `helenus settings`: every setting with its value and where that comes from, as a configuration file.
+
+use std::io::Write;
+use std::process::ExitCode;
+
+use super::{Failure, serving::list};
+use crate::config::{Config, SECRETS, Values};
+
+/// Prints every setting as TOML, with its origin as a comment, and judges them.
+///
+/// # Errors
+/// A value that means nothing, or standard output is closed.
+pub(super) fn print(values: &Values) -> Result<ExitCode, Failure> {
+    let mut out = std::io::stdout().lock();
+    for (setting, values, origin) in values.iter() {
+        let quoted: Vec<String> = values
+            .iter()
+            .map(|value| toml::Value::from(value.as_str()).to_string())
+            .collect();
+        let value = match (quoted.as_slice(), setting.repeatable) {
+            ([_, ..], _) if SECRETS.contains(&setting.name) => {
+                writeln!(out, "# {} is set  # {origin}", setting.name)?;
+                continue;
+            }
+            ([], _) => {
+                writeln!(out, "# {} is not set", setting.name)?;
+                continue;
+            }
+            ([one], false) => one.clone(),
+            (all, _) => format!("[{}]", all.join(", ")),
+        };
+        writeln!(out, "{} = {value}  # {origin}", setting.name)?;
+    }
+    let config = Config::new(values)?;
+    writeln!(
+        out,
+        "# data in {}, served on {}",
+        config.data,
+        list(&config.server.listen)
+    )?;
+    Ok(ExitCode::SUCCESS)
+}

@@ -1,0 +1,431 @@
+//! The table of verbs, and how it becomes a command line.
+
+use std::collections::BTreeMap;
+use std::io::Write;
+use std::path::Path;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::groups::{COMMON, group};
+use super::{
+    Failure, backups, cert, health, lint, pages, running, seed, servers, serving, settings, shell, verify, warnings,
+};
+use crate::config::{Config, SETTINGS, Setting, Values, variable};
+use crate::server::admin::client;
+use crate::views::print;
+
+/// A verb of the program.
+pub(super) struct Verb {
+    /// Its word.
+    pub(super) name: &'static str,
+    /// Older words for it.
+    pub(super) aliases: &'static [&'static str],
+    /// What it does, in a line.
+    pub(super) summary: &'static str,
+    /// The settings that it uses. Help shows no others.
+    pub(super) uses: Uses,
+    /// Its own arguments.
+    arguments: fn(Command) -> Command,
+    /// What it does.
+    run: fn(&Call<'_>) -> Result<ExitCode, Failure>,
+}
+
+/// Settings that a verb uses.
+pub(super) enum Uses {
+    /// Of all.
+    All,
+    /// These.
+    Only(&'static [&'static str]),
+}
+
+impl Uses {
+    fn has(&self, setting: &str) -> bool {
+        match self {
+            Self::All => true,
+            Self::Only(names) => names.contains(&setting),
+        }
+    }
+}
+
+/// A verb as it was called.
+struct Call<'a> {
+    /// The program's arguments before the verb.
+    outer: &'a ArgMatches,
+    /// Those after it.
+    matches: &'a ArgMatches,
+}
+
+/// What finds a server, its address and its login.
+const CLIENT: Uses = Uses::Only(&[
+    "config",
+    "data",
+    "profile",
+    "listen",
+    "tls-listen",
+    "tls-certificate",
+    "tls-key",
+    "user",
+    "password-file",
+    "account",
+    "account-key",
+    "ready-json",
+]);
+
+/// What finds a server's admin port.
+const ADMIN: Uses = Uses::Only(&[
+    "config",
+    "data",
+    "listen",
+    "tls-listen",
+    "admin-listen",
+    "profile",
+    "ready-json",
+]);
+
+/// What opens data that no server has open.
+const DATA: Uses = Uses::Only(&[
+    "config",
+    "data",
+    "durability",
+    "row-cache-bytes-max",
+    "key-filter-bytes-max",
+    "block-cache-bytes-max",
+    "stores-max",
+]);
+
+/// No settings.
+const NONE: Uses = Uses::Only(&[]);
+
+/// Every verb, in the order of help.
+pub(super) const VERBS: &[Verb] = &[
+    Verb {
+        name: "serve",
+        aliases: &[],
+        summary: "Serve CQL; also without a verb",
+        uses: Uses::All,
+        arguments: |command| command,
+        run: |call| {
+            let values = call.values()?;
+            let config = Config::new(&values)?;
+            for warning in warnings::of_profile(&values, config.profile.is_cosmos()) {
+                eprintln!("helenus: warning: {warning}");
+            }
+            serving::serve(&config, |_| String::new())
+        },
+    },
+    Verb {
+        name: "run",
+        aliases: &[],
+        summary: "Run a command with a server of its own, in memory and on free ports",
+        uses: Uses::All,
+        arguments: running::arguments,
+        run: |call| {
+            let mut values = call.values()?;
+            running::suggest(&mut values);
+            running::run(&Config::new(&values)?, call.matches)
+        },
+    },
+    Verb {
+        name: "shell",
+        aliases: &[],
+        summary: "Start cqlsh against a server, with its login and certificate",
+        uses: CLIENT,
+        arguments: |command| {
+            let arguments = Arg::new("arguments").num_args(0..).last(true);
+            command.arg(arguments.help("Passed on to cqlsh"))
+        },
+        run: |call| {
+            let values = call.values()?;
+            let config = Config::new(&values)?;
+            let record = servers::to_connect_to(&values, &config)?;
+            let arguments = call.matches.get_many::<String>("arguments").unwrap_or_default();
+            shell::start(&record, config.profile, arguments)
+        },
+    },
+    Verb {
+        name: "status",
+        aliases: &[],
+        summary: "Print the figures of a running server, from its admin port",
+        uses: ADMIN,
+        arguments: |command| {
+            let json = Arg::new("json").long("json").action(ArgAction::SetTrue);
+            command.arg(json.help("One JSON object, for programs"))
+        },
+        run: |call| status(&call.values()?, call.matches.get_flag("json")),
+    },
+    Verb {
+        name: "health",
+        aliases: &[],
+        summary: "Tell whether a server is ready, and wait until it is",
+        uses: ADMIN,
+        arguments: health::arguments,
+        run: |call| health::run(&call.values()?, call.matches),
+    },
+    Verb {
+        name: "settings",
+        aliases: &[],
+        summary: "Print every setting, its value and where it comes from, as a configuration file",
+        uses: Uses::All,
+        arguments: |command| command,
+        run: |call| settings::print(&call.values()?),
+    },
+    Verb {
+        name: "lint",
+        aliases: &["check"],
+        summary: "Advise on a data model, and on the data of a directory",
+        uses: Uses::Only(&["config", "data", "logical-partition-bytes-max", "scale-limits"]),
+        arguments: lint::arguments,
+        run: |call| match call.matches.get_one::<String>("schema") {
+            Some(schema) => lint::run(&call.values()?, call.matches, schema),
+            // What the older word `check` did without a file.
+            None => settings::print(&call.values()?),
+        },
+    },
+    Verb {
+        name: "verify",
+        aliases: &[],
+        summary: "Read all rows and index entries of data that no server has open",
+        uses: DATA,
+        arguments: verify::arguments,
+        run: |call| verify::run(&call.config()?, call.matches),
+    },
+    Verb {
+        name: "check-indexes",
+        aliases: &[],
+        summary: "Older word for verify --indexes",
+        uses: DATA,
+        arguments: |command| command.hide(true),
+        run: |call| verify::indexes(&call.config()?),
+    },
+    Verb {
+        name: "backup",
+        aliases: &[],
+        summary: "Make a backup of one moment, of a running server or of data that no server has open",
+        uses: DATA,
+        arguments: backups::backup_arguments,
+        run: |call| backups::run("backup", &call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "restore",
+        aliases: &[],
+        summary: "Restore a backup into a new data directory, or a part of it beside what is there",
+        uses: DATA,
+        arguments: backups::restore_arguments,
+        run: |call| backups::run("restore", &call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "salvage",
+        aliases: &[],
+        summary: "Write a backup of what can be read of a damaged data directory, and name the rest",
+        uses: DATA,
+        arguments: backups::salvage_arguments,
+        run: |call| backups::run("salvage", &call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "export",
+        aliases: &[],
+        summary: "Write the rows of a table to a file, of a running server or of data that no server has open",
+        uses: DATA,
+        arguments: backups::export_arguments,
+        run: |call| backups::run("export", &call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "import",
+        aliases: &[],
+        summary: "Write the rows of a file to a table, as INSERT does",
+        uses: DATA,
+        arguments: backups::import_arguments,
+        run: |call| backups::run("import", &call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "cert",
+        aliases: &[],
+        summary: "Print the certificate that clients of a server should trust, as PEM",
+        uses: CLIENT,
+        arguments: cert::arguments,
+        run: |call| cert::run(&call.config()?, call.matches),
+    },
+    Verb {
+        name: "completions",
+        aliases: &[],
+        summary: "Print completions for a shell",
+        uses: NONE,
+        arguments: pages::shell_argument,
+        run: |call| pages::completions(call.matches),
+    },
+    Verb {
+        name: "man",
+        aliases: &[],
+        summary: "Print the man page",
+        uses: NONE,
+        arguments: |command| command,
+        run: |_| pages::man(),
+    },
+];
+
+/// The command line.
+#[must_use]
+pub(super) fn command() -> Command {
+    let command = Command::new("helenus")
+        .version(env!("CARGO_PKG_VERSION"))
+        .about(env!("CARGO_PKG_DESCRIPTION"))
+        .after_help("More: helenus --help, helenus VERB -h, helenus settings")
+        .after_long_help(
+            "Exit codes: 0 stopped as asked, 1 could not start or a verb failed, 2 unknown argument, 74 data can no longer be read",
+        )
+        .disable_help_subcommand(true)
+        .subcommand_value_name("VERB")
+        .subcommand_help_heading("Verbs");
+    let command = with_settings(command, &Uses::All);
+    command.subcommands(VERBS.iter().map(|verb| {
+        let command = Command::new(verb.name).about(verb.summary).aliases(verb.aliases);
+        with_settings((verb.arguments)(command), &verb.uses)
+    }))
+}
+
+/// Adds all settings; those that are not used are taken and not shown, so that a script can give every verb the same.
+fn with_settings(command: Command, uses: &Uses) -> Command {
+    let config = Arg::new("config")
+        .long("config")
+        .value_name("FILE")
+        .help("Configuration file: TOML, one key for each setting [env: HELENUS_CONFIG]");
+    let arguments = std::iter::once(config).chain(SETTINGS.iter().map(argument));
+    command.args(arguments.map(|argument| {
+        let name = argument.get_id().to_string();
+        let is_common = COMMON.iter().any(|(common, _)| *common == name);
+        argument
+            .hide(!uses.has(&name))
+            .hide_short_help(!is_common)
+            .help_heading(if is_common { "Common settings" } else { group(&name) })
+    }))
+}
+
+fn argument(setting: &Setting) -> Arg {
+    let mut help = format!("{} [env: {}]", setting.help, variable(setting.name));
+    if let Some(default) = setting.default {
+        help = format!("{help} [default: {default}]");
+    }
+    let short = COMMON.iter().find(|(name, _)| *name == setting.name);
+    let argument = Arg::new(setting.name).long(setting.name).value_name(setting.value);
+    let argument = match short {
+        Some((_, short)) => argument.help(*short).long_help(help),
+        None => argument.help(help),
+    };
+    if setting.value == "BOOL" {
+        return argument
+            .num_args(0..=1)
+            .default_missing_value("true")
+            .require_equals(true);
+    }
+    argument.action(if setting.repeatable {
+        ArgAction::Append
+    } else {
+        ArgAction::Set
+    })
+}
+
+/// Does what the arguments ask.
+///
+/// # Errors
+/// For the person who started the program.
+pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let (name, inner) = matches.subcommand().unwrap_or(("serve", matches));
+    let verb = VERBS.iter().find(|verb| verb.name == name).ok_or("no such verb")?;
+    (verb.run)(&Call {
+        outer: matches,
+        matches: inner,
+    })
+}
+
+impl Call<'_> {
+    fn values(&self) -> Result<Values, Failure> {
+        gather(self.outer, self.matches)
+    }
+
+    fn config(&self) -> Result<Config, Failure> {
+        Ok(Config::new(&self.values()?)?)
+    }
+}
+
+/// The settings' values; what stands after the verb wins over what stands before it.
+fn gather(outer: &ArgMatches, inner: &ArgMatches) -> Result<Values, Failure> {
+    let mut given = BTreeMap::new();
+    for setting in SETTINGS {
+        for matches in [outer, inner] {
+            if let Some(values) = matches.get_many::<String>(setting.name) {
+                given.insert(setting.name.to_owned(), values.cloned().collect());
+            }
+        }
+    }
+    let environment = |name: &str| std::env::var(name).ok();
+    let config = |matches: &ArgMatches| matches.get_one::<String>("config").cloned();
+    let file = config(inner)
+        .or_else(|| config(outer))
+        .or_else(|| environment("HELENUS_CONFIG"));
+    let values = Values::gather(file.as_deref().map(Path::new), &given, environment)?;
+    let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
+    for warning in warnings::of_environment(names) {
+        eprintln!("helenus: warning: {warning}");
+    }
+    Ok(values)
+}
+
+/// Asks the admin port of a running server and prints what it says.
+fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
+    let everything = client::everything(servers::admin(values)?)?;
+    let mut out = std::io::stdout().lock();
+    if is_json {
+        serde_json::to_writer(&mut out, &everything)?;
+        writeln!(out)?;
+    } else {
+        out.write_all(print::text(&everything).as_bytes())?;
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Lines of a screen.
+    const SCREEN_LINES: usize = 40;
+
+    #[test]
+    fn short_help_fits_a_screen_on_every_verb_and_shows_only_what_the_verb_uses() {
+        let mut command = command();
+        command.build();
+        let all = command.render_help().to_string();
+        assert!(all.lines().count() <= SCREEN_LINES, "{all}");
+        for verb in VERBS {
+            let inner = command.find_subcommand_mut(verb.name).unwrap();
+            let short = inner.render_help().to_string();
+            assert!(short.lines().count() <= SCREEN_LINES, "{}:\n{short}", verb.name);
+            let long = inner.render_long_help().to_string();
+            for setting in SETTINGS {
+                let is_shown =
+                    long.contains(&format!("--{} ", setting.name)) || long.contains(&format!("--{}[", setting.name));
+                assert_eq!(is_shown, verb.uses.has(setting.name), "{} {}", verb.name, setting.name);
+            }
+        }
+        command.debug_assert();
+    }
+
+    #[test]
+    fn words_are_unique_and_uses_are_settings() {
+        let mut words: Vec<&str> = VERBS.iter().map(|verb| verb.name).collect();
+        words.extend(VERBS.iter().flat_map(|verb| verb.aliases));
+        let count = words.len();
+        words.sort_unstable();
+        words.dedup();
+        assert_eq!(words.len(), count);
+        for verb in VERBS {
+            if let Uses::Only(names) = &verb.uses {
+                for name in *names {
+                    let is_known = *name == "config" || SETTINGS.iter().any(|setting| setting.name == *name);
+                    assert!(is_known, "{}: {name}", verb.name);
+                }
+            }
+        }
+    }
+}

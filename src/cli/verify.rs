@@ -1,0 +1,74 @@
+//! `helenus verify`: reads all data of a directory that no server has open.
+
+use std::path::PathBuf;
+use std::process::ExitCode;
+
+use clap::{Arg, ArgAction, ArgMatches, Command};
+
+use super::{Failure, seed, servers, serving};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::permissions;
+use crate::server::{run, survey};
+
+/// The arguments of the verb.
+#[must_use]
+pub(super) fn arguments(command: Command) -> Command {
+    command
+        .arg(
+            Arg::new("indexes")
+                .long("indexes")
+                .action(ArgAction::SetTrue)
+                .help("Only compare the entries of secondary indexes with their rows"),
+        )
+        .after_help("Exit code 0: all is well. 1: something is damaged or differs, or the data cannot be opened.")
+}
+
+/// Reads every row of every table of users, and every index entry, and so their blocks with their checksums.
+///
+/// # Errors
+/// There is no data, a server has it open, or it is damaged.
+pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
+    if matches.get_flag("indexes") {
+        return indexes(config);
+    }
+    let directory = directory(config)?;
+    let runtime = serving::runtime(config)?;
+    let figures = runtime.block_on(survey::survey(config, Clock::system(), seed()?))?;
+    let rows: u64 = figures.iter().map(|figure| figure.rows).sum();
+    println!("{}: {} tables, {rows} rows read", directory.display(), figures.len());
+    indexes(config)
+}
+
+/// The directory of the data, which is there.
+fn directory(config: &Config) -> Result<PathBuf, Failure> {
+    match servers::data_directory(config) {
+        Some(directory) if directory.is_dir() => Ok(directory),
+        Some(_) => Err(format!("there is no data at {}: give --data as to the server", config.data).into()),
+        None => Err("data in memory ends with its server: give --data file:DIR".into()),
+    }
+}
+
+/// Compares the entries of secondary indexes with their rows, and prints what it found. Fails when something differs.
+///
+/// # Errors
+/// There is no data, or it cannot be opened or read.
+pub(super) fn indexes(config: &Config) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
+    directory(config)?;
+    let runtime = serving::runtime(config)?;
+    let found = runtime.block_on(run::check_indexes(config, Clock::system(), seed()?))?;
+    for difference in &found.told {
+        println!("{difference}");
+    }
+    println!(
+        "{} indexes, {} entries, {} differences; {} indexes are being built",
+        found.indexes, found.entries, found.differences, found.building
+    );
+    Ok(if found.differences == 0 {
+        ExitCode::SUCCESS
+    } else {
+        ExitCode::FAILURE
+    })
+}

@@ -1,0 +1,215 @@
+//! The program's verbs from outside.
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::fs;
+use std::process::Stdio;
+
+use crate::program::{helenus, output, ready, terminate};
+use crate::raw::Client;
+use helenus::cli::record::ServerRecord;
+use helenus::clock::Clock;
+use helenus::wire::Version;
+
+const SCHEMA: &str = "-- of a test\nCREATE KEYSPACE app WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1};\n\
+                      USE app;\nCREATE TABLE t (k int PRIMARY KEY, v text);\nINSERT INTO t (k, v) VALUES (1, 'a;b');\n";
+
+#[test]
+fn run_gives_a_command_a_server_with_its_schema_and_ends_as_it_does() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = folder.path().join("init");
+    fs::create_dir(&init).unwrap();
+    fs::write(init.join("1.cql"), SCHEMA).unwrap();
+    fs::write(init.join("2.cql"), "INSERT INTO app.t (k, v) VALUES (2, 'b');").unwrap();
+    fs::write(init.join("read.me"), "no CQL").unwrap();
+    let script = format!(
+        "echo $CASSANDRA_HOST $CASSANDRA_PORT; cat $HELENUS_READY_JSON; {} health && {} status --json; exit 7",
+        env!("CARGO_BIN_EXE_helenus"),
+        env!("CARGO_BIN_EXE_helenus"),
+    );
+    for profile in ["cassandra", "cosmos"] {
+        let init = init.to_str().unwrap();
+        let mut command = helenus(&["run", "--profile", profile, "--init", init, "--", "sh", "-c", &script]);
+        let done = command.output().unwrap();
+        let (out, error) = (
+            String::from_utf8(done.stdout).unwrap(),
+            String::from_utf8(done.stderr).unwrap(),
+        );
+        assert_eq!(done.status.code(), Some(7), "{out} {error}");
+        let mut lines = out.lines();
+        let address = lines.next().unwrap();
+        let record: ServerRecord = serde_json::from_str(lines.next().unwrap()).unwrap();
+        let own = record.cql.or(record.tls).unwrap();
+        assert_eq!(address.replace(' ', ":"), own);
+        let figures: serde_json::Value = serde_json::from_str(lines.next().unwrap()).unwrap();
+        assert_eq!(
+            figures.pointer("/tables/tables/0/table"),
+            Some(&"t".into()),
+            "{figures}"
+        );
+        assert!(std::net::TcpStream::connect(&own).is_err(), "the server is gone");
+    }
+}
+
+#[test]
+fn run_names_what_is_wrong() {
+    let folder = tempfile::tempdir().unwrap();
+    let bad = folder.path().join("bad.cql");
+    fs::write(&bad, "\nCREATE TABLE nowhere.t (k int PRIMARY KEY);").unwrap();
+    let (success, _, error) = output(&["run", "--init", bad.to_str().unwrap(), "--", "true"]);
+    assert!(!success && error.contains("bad.cql:2: "), "{error}");
+    let (success, _, error) = output(&["run", "--", "/no/such/program"]);
+    assert!(!success && error.contains("cannot run /no/such/program"), "{error}");
+    let (success, _, error) = output(&["run", "--", "sh", "-c", "kill -9 $$"]);
+    assert!(!success && error.is_empty(), "{error}");
+}
+
+#[tokio::test]
+async fn init_runs_on_new_data_only() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (init, data) = (path("init.cql"), format!("file:{}", path("data")));
+    fs::write(&init, SCHEMA).unwrap();
+    for round in 0..2 {
+        let file = path(&format!("ready{round}"));
+        let arguments = [
+            "--data",
+            &data,
+            "--listen",
+            "127.0.0.1:0",
+            "--init",
+            &init,
+            "--ready-file",
+            &file,
+        ];
+        let mut child = helenus(&arguments).stderr(Stdio::null()).spawn().unwrap();
+        let address = ready(file.as_ref(), &mut child);
+        let mut client = Client::ready(address.parse().unwrap(), Version::V4).await;
+        client.query(1, "SELECT v FROM app.t").await;
+        let frame = client.frame().await.unwrap();
+        assert!(frame.body.ends_with(b"\0\0\0\x03a;b"), "{frame:?}");
+        assert!(terminate(&mut child).0);
+    }
+}
+
+#[test]
+fn health_waits_until_the_server_is_ready() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let data = format!("file:{}", path("data"));
+    let (success, _, error) = output(&["health", "--data", &data, "--listen", "127.0.0.1:1"]);
+    assert!(
+        !success && error.contains("not ready: cannot connect to 127.0.0.1:1"),
+        "{error}"
+    );
+    // Not the address of the defaults: that of the server that has the data open.
+    let mut waiting = helenus(&["health", "--wait", "60s", "--data", &data, "--listen", "127.0.0.1:1"])
+        .spawn()
+        .unwrap();
+    let arguments = [
+        "--data",
+        &data,
+        "--listen",
+        "127.0.0.1:0",
+        "--ready-file",
+        &path("ready"),
+    ];
+    let mut child = helenus(&arguments).stderr(Stdio::null()).spawn().unwrap();
+    assert!(waiting.wait().unwrap().success());
+    ready(path("ready").as_ref(), &mut child);
+    assert!(terminate(&mut child).0);
+    let (success, _, _) = output(&["health", "--data", &data, "--listen", "127.0.0.1:1"]);
+    assert!(!success);
+}
+
+#[test]
+fn a_server_is_ready_within_fifty_milliseconds() {
+    // The fastest of several: a busy machine delays some of them.
+    let fastest = (0..20)
+        .map(|_| {
+            let clock = Clock::system();
+            assert!(output(&["run", "--", "true"]).0);
+            clock.monotonic()
+        })
+        .min()
+        .unwrap();
+    let limit_ms = if cfg!(debug_assertions) { 250 } else { 50 };
+    assert!(fastest.as_millis() <= limit_ms, "{fastest:?}");
+}
+
+#[test]
+fn cert_prints_what_clients_should_trust() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("certificate.pem");
+    let script = format!("{} cert --out {}", env!("CARGO_BIN_EXE_helenus"), file.display());
+    let (success, _, error) = output(&["run", "--profile", "cosmos", "--", "sh", "-c", &script]);
+    assert!(success, "{error}");
+    assert!(
+        fs::read_to_string(&file)
+            .unwrap()
+            .starts_with("-----BEGIN CERTIFICATE-----")
+    );
+    let (success, _, error) = output(&["cert", "--data", "memory:"]);
+    assert!(!success && error.contains("there is no certificate"), "{error}");
+}
+
+#[test]
+fn verify_makes_no_data_and_reads_what_is_there() {
+    let folder = tempfile::tempdir().unwrap();
+    let nowhere = folder.path().join("nowhere");
+    let url = format!("file:{}", nowhere.display());
+    for words in [&["check-indexes"][..], &["verify"], &["verify", "--indexes"]] {
+        let (success, text, error) = output(&[words, &["--data", &url]].concat());
+        assert!(
+            !success && text.is_empty() && error.contains("there is no data"),
+            "{words:?} {error}"
+        );
+        assert!(!nowhere.exists(), "{words:?}");
+        let (success, ..) = output(&[words, &["--data", "memory:"]].concat());
+        assert!(!success, "{words:?}");
+    }
+    let init = folder.path().join("init.cql");
+    fs::write(&init, format!("{SCHEMA}CREATE INDEX ON t (v);")).unwrap();
+    let (success, _, error) = output(&[
+        "run",
+        "--data",
+        &url,
+        "--init",
+        init.to_str().unwrap(),
+        "--",
+        "sleep",
+        "0.3",
+    ]);
+    assert!(success, "{error}");
+    let (success, text, error) = output(&["verify", "--data", &url]);
+    assert!(success, "{error}");
+    assert!(
+        text.contains("1 tables, 1 rows read") && text.contains("1 indexes, 1 entries, 0 differences"),
+        "{text}"
+    );
+}
+
+#[test]
+fn the_man_page_and_completions_know_every_verb() {
+    let (success, page, _) = output(&["man"]);
+    assert!(success && page.starts_with(".TH HELENUS 1"));
+    for shell in ["bash", "zsh", "fish"] {
+        let (success, text, _) = output(&["completions", shell]);
+        assert!(success);
+        for verb in ["run", "health", "verify", "cert", "salvage"] {
+            assert!(
+                text.contains(verb) && page.contains(&format!("\\fB{verb}\\fR")),
+                "{shell} {verb}"
+            );
+        }
+    }
+}
+
+#[test]
+fn older_words_and_settings_before_the_verb_stay() {
+    let (success, text, _) = output(&["--rack", "r7", "check", "--data", "memory:", "--nodes", "4"]);
+    assert!(
+        success && text.contains("rack = \"r7\"  # command line") && text.contains("nodes = \"4\"  # command line")
+    );
+    let (success, again, _) = output(&["settings", "--rack", "r7", "--data", "memory:", "--nodes", "4"]);
+    assert!(success && again == text);
+}
