@@ -7,14 +7,7 @@ pub(super) const COMMON: &[(&str, &str)] = &[
     ("listen", "Where CQL is served; port 0 takes a free one"),
     ("tls-listen", "Where CQL is served over TLS"),
     ("admin-listen", "Where health, metrics and JSON are served over HTTP"),
-    ("user", "User who must log in; with password-file"),
-    ("password-file", "File with that user's password"),
-    ("account-key", "Password of the account in the profile cosmos"),
     ("init", "CQL to run on new data"),
-    ("scale-limits", "Fraction of all limits, for tests: 1/1000"),
-    ("fault-plan", "TOML file of faults to inject"),
-    ("ready-json", "File for addresses and login, once ready"),
-    ("exit-with-stdin", "Stop when standard input ends"),
     ("log", "What is logged: error, warn, info, debug"),
 ];
 
