@@ -1,5 +1,4 @@
 //! The program's verbs from outside.
-#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::fs;
 use std::process::Stdio;
