@@ -6,6 +6,7 @@
 //! A front end never computes the next schema itself: between its look at the schema and the change another one may come first. It
 //! hands over an intent ("create table X unless it is there"), which the catalog applies while no other change is made.
 
+use bytes::Bytes;
 use uuid::Uuid;
 
 use crate::profile::Profile;
@@ -21,6 +22,11 @@ pub trait SchemaIntent: Send + Sync + 'static {
     /// # Errors
     /// The schema does not permit the change; nothing has changed.
     fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Self::Refusal>;
+
+    /// Whether a table that it makes lies in the order of its partition keys, instead of by their hash. CQL's tables never do.
+    fn orders_by_key(&self) -> bool {
+        false
+    }
 }
 
 /// What comes from outside.
@@ -137,12 +143,14 @@ impl SchemaOutcome {
 }
 
 /// What is to become of some physical partitions.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PartitionChange {
-    /// The one of this token becomes two, the right one beginning with it.
+    /// The one of this place becomes two, the right one beginning with it.
     Split {
         /// The token.
         at: i64,
+        /// The first partition key of that token on the right; empty: all of the token is.
+        partition_key: Bytes,
     },
     /// Two neighbours become one.
     Merge {

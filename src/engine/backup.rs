@@ -29,7 +29,7 @@ use super::failure::storage_read;
 use super::pending;
 use crate::backup::{self, Block, FORMAT, Kind, Manifest, RecordEntry, Scope, TableEntry, Writer};
 use crate::partition::backups::{self, Merge, Rest};
-use crate::partition::{KeyBound, KeySpan};
+use crate::partition::{KeyBound, KeySpan, Placement};
 use crate::profile::Profile;
 use crate::schema::record::rename;
 use crate::schema::{Table, system};
@@ -201,6 +201,15 @@ fn tables(snapshot: &Snapshot, scope: &Scope) -> Result<Vec<Arc<Table>>, BackupE
         }
     };
     tables.retain(|table| !table.is_virtual);
+    for table in &tables {
+        let list = snapshot.partitions(table)?;
+        if list.placement() == Placement::Key {
+            return Err(BackupError::NotByItself {
+                name: format!("{}.{}", table.keyspace, table.name),
+                why: "it lies in the order of its partition keys, which a backup does not record; leave it out",
+            });
+        }
+    }
     tables.sort_by(|one, other| (&one.keyspace, &one.name).cmp(&(&other.keyspace, &other.name)));
     Ok(tables)
 }

@@ -54,9 +54,9 @@ use self::open::{Found, schema_of};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
 use crate::clock::Clock;
-use crate::command::{PartitionChange, SchemaContext, SchemaIntent, SchemaOutcome};
+use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
-use crate::engine::growth::{Growth, needed};
+use crate::engine::growth::Growth;
 use crate::engine::index::build::Build;
 use crate::engine::index::change::{Difference, renumbered};
 use crate::engine::index::{self, Indexes, Progress, Record};
@@ -67,7 +67,7 @@ use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
-use crate::partition::{Consistency, KeyBound, MapError, PhysicalPartitionId, Stores, TablePartitions};
+use crate::partition::{Consistency, Placement, Stores, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
 use crate::tasks::Tasks;
@@ -186,6 +186,15 @@ struct Changing {
     unsure_move: Option<lift::UnsureMove>,
 }
 
+/// What is known of the tables that a change of the schema makes.
+#[derive(Clone, Copy)]
+struct NewTables {
+    /// How their partition keys find their places.
+    placement: Placement,
+    /// They stand for tables that were emptied, so that their indexes are complete.
+    is_emptied: bool,
+}
+
 fn partitions_key(id: StorageId) -> Vec<u8> {
     [PARTITIONS, &id.to_be_bytes()].concat()
 }
@@ -239,12 +248,12 @@ impl Catalog {
             if let Some(of) = outcome
                 .partition_change
                 .as_ref()
-                .filter(|of| lift::moves(of.change).is_some())
+                .filter(|of| lift::moves(&of.change).is_some())
             {
                 let schema = Arc::clone(&catalog.load().schema);
                 let table = schema.table_or_view(&of.keyspace, &of.table);
                 let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?.storage_id;
-                Box::pin(catalog.move_partition(table, of.change)).await?;
+                Box::pin(catalog.move_partition(table, of.change.clone())).await?;
             }
             Ok(outcome)
         })
@@ -276,11 +285,12 @@ impl Catalog {
         if let Some(of) = outcome
             .partition_change
             .as_ref()
-            .filter(|of| lift::moves(of.change).is_none())
+            .filter(|of| lift::moves(&of.change).is_none())
         {
             let table = before.table_or_view(&of.keyspace, &of.table);
             let table = table.ok_or_else(|| gone(&of.keyspace, &of.table))?;
-            self.put_partitions_in_force(table.storage_id, of.change).await?;
+            self.put_partitions_in_force(table.storage_id, of.change.clone())
+                .await?;
         }
         if outcome.change.is_none() {
             return Ok(outcome);
@@ -297,7 +307,16 @@ impl Catalog {
             batch.put(Space::Catalog, NEXT_STORAGE_ID.to_vec(), Bytes::copy_from_slice(&next));
         }
         let next = Arc::new(outcome.schema.clone());
-        self.put_in_force(&mut changing, &before, next, &outcome.dropped_storage, false, batch)
+        let placement = if intent.orders_by_key() {
+            Placement::Key
+        } else {
+            Placement::Hash
+        };
+        let tables = NewTables {
+            placement,
+            is_emptied: false,
+        };
+        self.put_in_force(&mut changing, &before, next, &outcome.dropped_storage, tables, batch)
             .await?;
         Ok(outcome)
     }
@@ -335,118 +354,13 @@ impl Catalog {
             NEXT_STORAGE_ID.to_vec(),
             Bytes::copy_from_slice(&next_id),
         );
-        self.put_in_force(&mut changing, &before, next, &old, true, batch).await
-    }
-
-    /// Splits, merges or moves physical partitions of the table of this number: durable when it returns, and every later request goes by it.
-    ///
-    /// # Errors
-    /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
-    pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
-        let catalog = Arc::clone(self);
-        to_the_end(&self.tasks, async move {
-            if lift::moves(change).is_some() {
-                return Box::pin(catalog.move_partition(table, change)).await;
-            }
-            let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await?;
-            catalog.put_partitions_in_force(table, change).await
-        })
-        .await
-    }
-
-    /// Gives the tables that have waited for it the physical partitions that their throughput asks for; how many tables.
-    ///
-    /// # Errors
-    /// When the store fails; tables that did not get theirs begin to wait again.
-    pub(crate) async fn grow_due(self: &Arc<Self>) -> Result<usize, Error> {
-        let due = self.growth.take_due(self.clock.monotonic());
-        let count = due.len();
-        for id in due {
-            let catalog = Arc::clone(self);
-            let grown = to_the_end(&self.tasks, async move { catalog.grow_in_order(id).await }).await;
-            if let Err(error) = grown {
-                self.growth.begin(id, self.clock.monotonic());
-                return Err(error);
-            }
-        }
-        Ok(count)
-    }
-
-    async fn grow_in_order(&self, id: Uuid) -> Result<(), Error> {
-        let mut changing = self.changing.lock().await;
-        self.settle(&mut changing).await?;
-        let current = self.current.load_full();
-        let mut keyspaces = current.schema.keyspaces.values();
-        let found = keyspaces.find_map(|keyspace| {
-            let mut tables = keyspace.all_tables();
-            Some((keyspace, tables.find(|table| table.id == id)?))
-        });
-        // Dropped meanwhile, or made smaller.
-        let Some((keyspace, table)) = found else { return Ok(()) };
-        let count = needed(keyspace, table);
-        if current.partitions(table)?.all().len() >= count {
-            return Ok(());
-        }
-        self.put_list_in_force(table.storage_id, |list| list.grown_to(count))
-            .await
-    }
-
-    /// [`Catalog::repartition`] of somebody who may change the catalog.
-    async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
-        if lift::moves(change).is_some() {
-            return Err(Error::Invalid("a move is no change of a list alone".to_owned()));
-        }
-        let next = |before: &TablePartitions| match change {
-            PartitionChange::Split { at } => before.split(&KeyBound::at_token(at)),
-            PartitionChange::Merge { left, right } => {
-                before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
-            }
-            PartitionChange::Lift { .. } | PartitionChange::Lower { .. } => Ok(before.clone()),
+        let tables = NewTables {
+            // It keeps its own.
+            placement: Placement::Hash,
+            is_emptied: true,
         };
-        self.put_list_in_force(table, next).await
-    }
-
-    /// Another list of physical partitions, made from the one in force. The generation stays: plans know nothing of partitions.
-    async fn put_list_in_force(
-        &self,
-        table: StorageId,
-        next: impl FnOnce(&TablePartitions) -> Result<TablePartitions, MapError>,
-    ) -> Result<(), Error> {
-        let current = self.current.load_full();
-        let before = current.partitions.get(&table);
-        let before = before.ok_or(Error::TableGone)?;
-        let next = next(before)?;
-        let mut batch = Batch::new();
-        batch.put(Space::Catalog, partitions_key(table), next.encode());
-        if mutant::is_on(Mutant::ChangeNotPersisted) {
-            self.show_list(&current, table, next);
-            return Ok(());
-        }
-        let publication = self.commit_change(&[], batch).await?;
-        self.show_list(&current, table, next);
-        publication.end();
-        Ok(())
-    }
-
-    /// Lets everybody see a table's next list, which is recorded.
-    fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) {
-        let mut keyspaces = current.schema.keyspaces.values();
-        let of = keyspaces.find_map(|keyspace| {
-            let mut tables = keyspace.all_tables();
-            Some((keyspace, tables.find(|known| known.storage_id == table)?))
-        });
-        let next = of
-            .and_then(|(keyspace, table)| self.offers.fit(keyspace, table, &next))
-            .unwrap_or(next);
-        let mut partitions = current.partitions.clone();
-        partitions.insert(table, Arc::new(next));
-        self.current.store(Arc::new(Snapshot {
-            schema: Arc::clone(&current.schema),
-            generation: current.generation,
-            rules: self.rules,
-            partitions,
-        }));
+        self.put_in_force(&mut changing, &before, next, &old, tables, batch)
+            .await
     }
 
     /// Makes a change durable that follows from what other stores hold. Where that fails it is in doubt whether it was done, and so it is
@@ -577,15 +491,14 @@ impl Catalog {
         Ok(())
     }
 
-    /// Makes the next schema durable and lets everybody see it. `is_emptied`: tables that have other numbers have no rows, so that new
-    /// indexes are complete.
+    /// Makes the next schema durable and publishes it.
     async fn put_in_force(
         &self,
         changing: &mut Changing,
         before: &Schema,
         next: Arc<Schema>,
         garbage: &[StorageId],
-        is_emptied: bool,
+        tables: NewTables,
         mut batch: Batch,
     ) -> Result<(), Error> {
         for change in record::changes(before, &next) {
@@ -600,7 +513,7 @@ impl Catalog {
         for id in &garbage {
             batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
         }
-        let begun = if is_emptied {
+        let begun = if tables.is_emptied {
             Record::complete()
         } else {
             Record::default()
@@ -613,7 +526,8 @@ impl Catalog {
         }
         let current = self.current.load_full();
         let mut later = (!self.growth.is_at_once()).then(Vec::new);
-        let mut partitions = partitions_after(&current, &next, self.stores.main(), &mut batch, &mut later)?;
+        let main = (tables.placement, self.stores.main());
+        let mut partitions = partitions_after(&current, &next, main, &mut batch, &mut later)?;
         let left = leftovers::stores_left(&changing.stores.in_use, &current.partitions, &partitions, &mut batch);
         let publication = self.commit_change(&[], batch).await?;
         for table in later.into_iter().flatten() {

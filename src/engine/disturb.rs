@@ -19,12 +19,13 @@ use super::levels;
 use super::read::{nearest, source};
 use super::request::Request;
 use super::write::request::{Routed, WriteRequest};
-use crate::command::PartitionChange;
 use crate::command::{Partitions, Read};
 use crate::consistency::WriteKind;
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
-use crate::partition::{Consistency, Hosted, MapError, Nodes, PhysicalPartition, ReadView, Shortage, TablePartitions};
+use crate::partition::{
+    Consistency, Hosted, KeyBound, MapError, Nodes, PhysicalPartition, ReadView, Shortage, TablePartitions,
+};
 use crate::profile::Rules;
 use crate::schema::{Table, system};
 use crate::throughput::activity_id;
@@ -171,7 +172,7 @@ impl Disturbance<'_> {
         if ordered.decision.splits {
             let read = |partition: &&Arc<Hosted>| partition.id.0 == first.partition;
             let at = match &select.partitions {
-                Partitions::Keys(keys) => keys.first().map(|key| partitions.token(key).value()),
+                Partitions::Keys(keys) => keys.first().map(|key| partitions.bound(key)),
                 Partitions::Ring { .. } => None,
             };
             if let Some(partition) = partitions.all().iter().find(read) {
@@ -235,8 +236,8 @@ impl Disturbance<'_> {
             }) = modifications.first()
             && let Some(key) = modification.partition_keys.first()
         {
-            let (token, partition) = partitions.place(key);
-            self.split_under(&modification.table, partition, Some(token.value()))
+            let partition = partitions.place(key).1;
+            self.split_under(&modification.table, partition, Some(partitions.bound(key)))
                 .await?;
         }
         let kind = Kind::Write(write.write_kind);
@@ -312,13 +313,18 @@ impl Disturbance<'_> {
         }
     }
 
-    /// Splits a physical partition while a request holds the list with it: at a token, or in the middle.
-    async fn split_under(self, table: &Table, partition: &PhysicalPartition, at: Option<i64>) -> Result<(), Error> {
-        let middle = partition.span.middle_token().unwrap_or(partition.lower());
-        let at = at.filter(|at| *at > partition.lower()).unwrap_or(middle);
-        let change = PartitionChange::Split { at };
-        match self.catalog.repartition(table.storage_id, change).await {
-            Ok(()) | Err(Error::Partitions(MapError::TooMany)) => Ok(()),
+    /// Splits a physical partition while a request holds the list with it: before a key, or in the middle.
+    async fn split_under(
+        self,
+        table: &Table,
+        partition: &PhysicalPartition,
+        at: Option<KeyBound>,
+    ) -> Result<(), Error> {
+        let middle = || partition.span.middle_token().map(KeyBound::at_token);
+        let at = at.filter(|at| at > partition.span.start()).or_else(middle);
+        let at = at.unwrap_or_else(|| partition.span.start().clone());
+        match self.catalog.split(table.storage_id, vec![at]).await {
+            Ok(_) | Err(Error::Partitions(MapError::TooMany)) => Ok(()),
             Err(error) if error.is_overtaken() => Ok(()),
             Err(error) => Err(error),
         }

@@ -54,6 +54,10 @@ pub struct PartitionFigures {
     pub lower: i64,
     /// Highest token, inclusive.
     pub upper: i64,
+    /// The lowest partition key of the lowest token; empty: it has that token from its first key on.
+    pub lower_key: Vec<u8>,
+    /// The partition key of the highest token at which it ends, exclusive; `None`: it has that token to its last key.
+    pub upper_key: Option<Vec<u8>>,
     /// Its epoch.
     pub epoch: u64,
     /// The store that holds it.
@@ -128,6 +132,8 @@ impl<'a> Figures<'a> {
                     table: table.name.clone(),
                     lower: partition.lower(),
                     upper: partition.upper(),
+                    lower_key: partition.span.start().partition_key().to_vec(),
+                    upper_key: partition.span.end_key().map(<[u8]>::to_vec),
                     epoch: partition.epoch,
                     store: partition.store_id.0,
                     replicas_alive: self.nodes.replicas(&place(table, partition)).alive(),
@@ -219,7 +225,10 @@ impl<'a> Figures<'a> {
         let snapshot = self.snapshot();
         let stored = snapshot.schema.stored_tables();
         let tables: BTreeMap<StorageId, &Table> = stored.map(|table| (table.storage_id, table.as_ref())).collect();
-        self.logical.largest(|id| tables.get(&id).copied())
+        self.logical.largest(|id| {
+            let table = tables.get(&id).copied()?;
+            Some((table, snapshot.partitions(table).ok()?.placement()))
+        })
     }
 
     /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.
@@ -231,11 +240,12 @@ impl<'a> Figures<'a> {
         let hottest = self.ledger.meter.hot().hottest(self.clock.monotonic(), HOT_KEYS_MAX);
         let shown = hottest.into_iter().filter_map(|hot| {
             let table = tables.get(&hot.table)?;
+            let list = snapshot.partitions(table).ok()?;
             Some(HotKey {
                 keyspace: table.keyspace.clone(),
                 table: table.name.clone(),
                 key: printed_key(table, &hot.key),
-                token: hot.token,
+                token: list.placement().token_of_spread(hot.spread),
                 requests: hot.requests,
                 requests_error: hot.requests_error,
                 request_units: hot.units.as_f64(),

@@ -13,9 +13,8 @@ use std::time::Duration;
 
 use super::catalog::{Catalog, Snapshot};
 use super::error::Error;
-use super::partitions::{Repartitioned, change};
-use crate::command::PartitionChange;
-use crate::partition::HeatLimits;
+use super::partitions::{Repartitioned, split};
+use crate::partition::{HeatLimits, Hosted, KeyBound, Placement};
 use crate::schema::{Table, system};
 
 /// Physical partitions beyond which heat splits a table no more.
@@ -44,7 +43,7 @@ pub(super) async fn split_hot(
             }
             let (keyspace, name) = (&table.keyspace, &table.name);
             let per_second = partition.heat.per_second().as_f64();
-            let Some(at) = partition.heat.middle().filter(|at| *at > partition.lower()) else {
+            let Some(at) = middle(partition) else {
                 tracing::warn!(
                     keyspace,
                     table = name,
@@ -55,14 +54,15 @@ pub(super) async fn split_hot(
                 partition.heat.begin_again();
                 continue;
             };
-            if change(catalog, table.storage_id, PartitionChange::Split { at }).await? {
+            let token = at.token();
+            if split(catalog, table.storage_id, vec![at]).await? > 0 {
                 done.splits += 1;
                 tracing::info!(
                     keyspace,
                     table = name,
                     partition = partition.id.0,
                     per_second,
-                    at,
+                    token,
                     "split a hot physical partition"
                 );
             }
@@ -70,6 +70,19 @@ pub(super) async fn split_hot(
     }
     Ok(done)
 }
+
+/// Where the load of a physical partition is halved; `None`: one key has nearly all of it.
+fn middle(partition: &Hosted) -> Option<KeyBound> {
+    let middle = match partition.placement() {
+        Placement::Hash => partition.heat.middle().map(KeyBound::at_token),
+        Placement::Key => {
+            let key = partition.heat.middle_key();
+            key.map(|key| KeyBound::at_key(partition.token(&key), &key))
+        }
+    };
+    middle.filter(|at| at > partition.span.start())
+}
+
 /// Whether heat may split a table.
 fn may_split(snapshot: &Snapshot, table: &Table) -> bool {
     let keyspace = snapshot.schema.keyspaces.get(&table.keyspace);

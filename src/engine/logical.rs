@@ -14,8 +14,12 @@
 //! of the limit. So a partition is known from the start to within that, and counted anew when it is first written.
 //!
 //! ```text
-//! !logical · table u32 · token i64  →  version u8 = 1 · bytes u64 · partition key     (Space::Catalog)
+//! !logical · table u32 · spread i64                  →  version u8 = 1 · bytes u64 · partition key     (Space::Catalog)
+//! !logical · table u32 · spread i64 · partition key  →  the same
 //! ```
+//! The spread is the key's token where keys are hashed. The second form is for tables that are ordered by partition key, and for one of
+//! two keys of one token that are watched together; versions that do not know it count such a partition anew.
+//!
 //! **Bounds.** 64 KiB of gauges, [`WATCHED_MAX`] partitions watched, [`SEEN_MAX`] shown that are not. One partition is counted at a time
 //! behind the writers.
 //!
@@ -23,6 +27,8 @@
 //! those below an eighth of the limit.
 
 mod count;
+mod record;
+mod size;
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::atomic::AtomicBool;
@@ -41,18 +47,16 @@ use crate::clock::Clock;
 use crate::engine::shown::LargePartition;
 use crate::guardrails::Level;
 use crate::guardrails::Threshold;
-use crate::partition::store::{Batch, Space, Store};
-use crate::partition::{Gauges, Hosted};
+use crate::partition::store::{Batch, KEY_BYTES_MAX, Space, Store};
+use crate::partition::{Gauges, Hosted, Placement};
 use crate::schema::{Schema, StorageId, Table};
-use crate::token::Token;
 
 use self::count::{Counted, Turn, count};
 pub(crate) use self::count::{entries_of, printed_key};
-
-/// What the records of watched partitions begin with, in the catalog space.
-pub(super) const RECORD: &[u8] = b"!logical";
-
-const RECORD_VERSION: u8 = 1;
+pub(crate) use self::record::{Place, Recorded};
+pub(super) use self::record::{RECORD, decode};
+use self::record::{encode, long_key, short_key};
+use self::size::{Size, Verdict, percent, quick_bytes};
 
 /// Partitions that are watched at once; of more, the largest.
 const WATCHED_MAX: usize = 1024;
@@ -63,32 +67,20 @@ const SEEN_MAX: usize = 64;
 /// Part of the limit from which a partition is watched: an eighth.
 const WATCHED_DIVISOR: u64 = 8;
 
-/// Percent of the limit from which each write is warned.
-const WARNED_PERCENT: u64 = 70;
-
 /// What fills a gauge at first.
 const GAUGE_BYTES: u64 = 1 << 20;
-
-/// What is up to this size is counted while the writer waits, what is larger behind it.
-const QUICK_BYTES: u64 = 1 << 20;
-
-/// The same under a limit no larger than this, where waiting for it is worth being exact.
-const QUICK_BYTES_EXACT: u64 = 8 << 20;
 
 /// A full partition is not counted again sooner, nor sooner than this many times what counting took.
 const RECOUNT_AFTER: Duration = Duration::from_secs(10);
 const RECOUNT_TIMES: u32 = 20;
-
-/// A logical partition: its table's number and its token. Two keys of one token would be counted as one.
-type Place = (StorageId, i64);
 
 /// What a write adds to a logical partition.
 #[derive(Clone, Debug)]
 pub(crate) struct Weight {
     /// The table.
     pub(crate) table: Arc<Table>,
-    /// The partition.
-    pub(crate) token: i64,
+    /// The number that the table's placement made of its key.
+    pub(crate) spread: i64,
     /// Its key.
     pub(crate) key: Bytes,
     /// Where it is.
@@ -105,132 +97,21 @@ impl Weight {
     fn bytes(&self) -> u64 {
         self.row_bytes + self.entry_bytes
     }
-}
 
-/// A watched partition's record, as it was read.
-#[derive(Clone, Debug)]
-pub(crate) struct Recorded {
-    pub(crate) table: StorageId,
-    pub(crate) token: i64,
-    bytes: u64,
-    key: Bytes,
+    fn place(&self) -> Place {
+        Place {
+            table: self.table.storage_id,
+            spread: self.spread,
+            key: self.key.clone(),
+        }
+    }
 }
 
 #[derive(Debug)]
 struct Watched {
-    key: Bytes,
     size: Mutex<Size>,
     /// Held by whoever counts.
     counting: tokio::sync::Mutex<()>,
-}
-
-#[derive(Clone, Copy, Debug, Default)]
-struct Size {
-    /// As last counted.
-    counted: u64,
-    /// Written since, and what was being written then.
-    added: u64,
-    /// Being written now.
-    in_flight: u64,
-    /// As the record has it.
-    recorded: u64,
-    /// Counted since the start.
-    is_known: bool,
-    /// Something was deleted since it was counted.
-    is_freed: bool,
-    /// How often it was counted.
-    counts: u64,
-    /// How often after a sweep.
-    swept_counts: u64,
-    /// How often that was begun.
-    counts_begun: u64,
-    /// When it may be counted again though nothing was deleted.
-    again_at: Duration,
-    /// Percent that were logged.
-    logged_percent: u64,
-}
-
-/// What is to be done with a write.
-enum Verdict {
-    Written {
-        /// Percent of the limit that are told.
-        warns: Option<u64>,
-        /// What its record is to say.
-        record: Option<u64>,
-        count_behind: bool,
-    },
-    Refused,
-    CountFirst {
-        sweeps: bool,
-        counts: u64,
-    },
-}
-
-impl Size {
-    fn bytes(&self) -> u64 {
-        self.counted.saturating_add(self.added)
-    }
-
-    /// How often it was counted: of counts after a sweep only those, since a count without one finds no room.
-    const fn counts_so_far(&self, sweeps: bool) -> u64 {
-        if sweeps { self.swept_counts } else { self.counts }
-    }
-
-    /// Judges a write and, unless it is refused or must wait, adds it.
-    fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
-        // So much may be uncertain: a hundredth, or what is counted in no time.
-        let slack = (cap / 100).max(64 << 10).min(cap);
-        let next = self.bytes().saturating_add(weight.bytes());
-        if weight.deletes {
-            self.is_freed = true;
-        } else if !must_decide && !self.is_known && next <= quick_bytes(Some(cap)) {
-            return Verdict::CountFirst {
-                sweeps: false,
-                counts: self.counts,
-            };
-        } else if next > cap {
-            let may_have_room = !self.is_known || self.added > slack || self.is_freed || now >= self.again_at;
-            if may_have_room && !must_decide {
-                let sweeps = self.is_freed || (self.is_known && self.added <= slack);
-                let counts = self.counts_so_far(sweeps);
-                return Verdict::CountFirst { sweeps, counts };
-            }
-            return Verdict::Refused;
-        }
-        let reached = percent(next, cap);
-        // Whether it is known well enough to be warned of.
-        let is_certain = !self.is_freed && (self.added <= slack || percent(self.counted, cap) >= WARNED_PERCENT);
-        let warns = reached >= WARNED_PERCENT && !weight.deletes;
-        if warns && !is_certain && !must_decide && next <= quick_bytes(Some(cap)) {
-            return Verdict::CountFirst {
-                sweeps: self.is_freed,
-                counts: self.counts_so_far(self.is_freed),
-            };
-        }
-        self.added = self.added.saturating_add(weight.bytes());
-        self.in_flight = self.in_flight.saturating_add(weight.bytes());
-        let record = (next > self.recorded.saturating_add(slack / 2)).then_some(next);
-        self.recorded = record.unwrap_or(self.recorded);
-        // Near the limit it is counted in time, so that nobody has to wait for it there.
-        let is_near = next > cap - cap / 20 && self.added > slack;
-        Verdict::Written {
-            warns: (warns && is_certain).then_some(reached),
-            record,
-            count_behind: !self.is_known || is_near || (warns && !is_certain),
-        }
-    }
-}
-
-/// Up to which size the writer waits.
-fn quick_bytes(cap: Option<u64>) -> u64 {
-    match cap {
-        Some(cap) if cap <= QUICK_BYTES_EXACT => QUICK_BYTES_EXACT,
-        _ => QUICK_BYTES,
-    }
-}
-
-fn percent(bytes: u64, cap: u64) -> u64 {
-    u64::try_from(u128::from(bytes) * 100 / u128::from(cap.max(1))).unwrap_or(u64::MAX)
 }
 
 fn lock<T>(mutex: &Mutex<T>) -> std::sync::MutexGuard<'_, T> {
@@ -268,8 +149,8 @@ impl Admitted {
     }
 
     /// What the commit made of a row, where the store has looked: its bytes before and after.
-    pub(crate) fn made(&mut self, place: Place, [before_bytes, after_bytes]: [u64; 2]) {
-        if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == place) {
+    pub(crate) fn made(&mut self, place: &Place, [before_bytes, after_bytes]: [u64; 2]) {
+        if let Some(way) = self.on_their_way.iter_mut().find(|way| way.place == *place) {
             way.before_bytes += before_bytes;
             way.after_bytes += after_bytes;
         }
@@ -350,8 +231,8 @@ pub(crate) struct LogicalPartitions {
     guarded: Guarded,
     gauges: Gauges,
     watched: ArcSwap<imbl::HashMap<Place, Arc<Watched>>>,
-    /// Those counted and not watched: bytes and key.
-    seen: Mutex<BTreeMap<Place, (u64, Bytes)>>,
+    /// Bytes of those counted and not watched.
+    seen: Mutex<BTreeMap<Place, u64>>,
     /// A task counts: the one that has the [`Turn`].
     is_counting: Arc<AtomicBool>,
     clock: Clock,
@@ -378,11 +259,10 @@ impl LogicalPartitions {
                 ..Size::default()
             };
             let watched = Watched {
-                key: recorded.key.clone(),
                 size: Mutex::new(size),
                 counting: tokio::sync::Mutex::default(),
             };
-            ((recorded.table, recorded.token), Arc::new(watched))
+            (recorded.place.clone(), Arc::new(watched))
         });
         Self {
             cap,
@@ -402,9 +282,9 @@ impl LogicalPartitions {
     }
 
     /// Whether the size of this partition is kept with each write.
-    pub(crate) fn is_watched(&self, table: StorageId, token: i64) -> bool {
+    pub(crate) fn is_watched(&self, place: impl FnOnce() -> Place) -> bool {
         let watched = self.watched.load();
-        !watched.is_empty() && watched.contains_key(&(table, token))
+        !watched.is_empty() && watched.contains_key(&place())
     }
 
     /// Asks before a write is made. What is given back must live until it is.
@@ -414,8 +294,7 @@ impl LogicalPartitions {
     pub(crate) async fn admit(self: &Arc<Self>, weights: &[Weight], now_seconds: i64) -> Result<Admitted, Error> {
         let mut admitted = Admitted::default();
         for weight in weights {
-            let place = (weight.table.storage_id, weight.token);
-            if self.gauges.note(place.0, place.1, weight.bytes()) {
+            if self.gauges.note(weight.table.storage_id, weight.spread, weight.bytes()) {
                 Box::pin(self.count_named(weight)).await;
             }
             let Some(cap) = self.cap else { continue };
@@ -424,7 +303,7 @@ impl LogicalPartitions {
                 if watched.is_empty() {
                     continue;
                 }
-                watched.get(&place).map(Arc::clone)
+                watched.get(&weight.place()).map(Arc::clone)
             };
             if let Some(watched) = watched {
                 Box::pin(self.admit_watched(weight, &watched, cap, now_seconds, &mut admitted)).await?;
@@ -460,7 +339,11 @@ impl LogicalPartitions {
                     record,
                     count_behind,
                 } => {
-                    let place = (weight.table.storage_id, weight.token);
+                    let place = weight.place();
+                    if let Some(bytes) = record {
+                        let is_ordered = weight.partition.placement() == Placement::Key;
+                        admitted.records.extend(self.record(&place, is_ordered, bytes));
+                    }
                     admitted.on_their_way.push(OnItsWay {
                         watched: Arc::clone(watched),
                         place,
@@ -470,9 +353,6 @@ impl LogicalPartitions {
                         after_bytes: 0,
                         row_bytes: weight.row_bytes,
                     });
-                    if let Some(bytes) = record {
-                        admitted.records.push((record_key(place), encode(bytes, &weight.key)));
-                    }
                     if let Some(percent) = warns {
                         admitted.warnings.push(self.warn(weight, watched, cap, percent));
                     }
@@ -517,10 +397,9 @@ impl LogicalPartitions {
         if whole.bytes <= quick_bytes(self.cap) {
             return self.look_at(weight).await;
         }
-        let place = (weight.table.storage_id, weight.token);
         let Some(turn) = Turn::take(&self.is_counting) else {
             // One at a time; the next to fill the gauge tries again.
-            self.gauges.counted(place.0, place.1, 0);
+            self.gauges.counted(weight.table.storage_id, weight.spread, 0);
             return;
         };
         let (partitions, weight) = (Arc::clone(self), weight.clone());
@@ -532,38 +411,43 @@ impl LogicalPartitions {
 
     /// Counts a partition and watches it if it is large.
     async fn look_at(self: &Arc<Self>, weight: &Weight) {
-        let place = (weight.table.storage_id, weight.token);
+        let place = weight.place();
         let watched = self.watched.load().get(&place).map(Arc::clone);
         if let Some(watched) = watched {
             let bytes = lock(&watched.size).bytes();
-            self.gauges.counted(place.0, place.1, bytes);
+            self.gauges.counted(place.table, place.spread, bytes);
             let found = Counted { bytes, tombstones: 0 };
             self.guarded.log(&weight.table, &weight.key, found);
             return;
         }
-        let counted = count(&weight.partition, &weight.table, weight.token, &weight.key).await;
+        let counted = count(&weight.partition, &weight.table, &weight.key).await;
         let found = counted.unwrap_or_else(|error| {
             tracing::warn!(%error, "could not count a logical partition");
             Counted::default()
         });
         self.guarded.log(&weight.table, &weight.key, found);
         let bytes = found.bytes;
-        self.gauges.counted(place.0, place.1, bytes);
+        self.gauges.counted(place.table, place.spread, bytes);
         if self.cap.is_some_and(|cap| bytes >= cap / WATCHED_DIVISOR) {
             self.watch(weight, bytes).await;
         } else {
-            self.see(place, bytes, &Bytes::copy_from_slice(&weight.key));
+            self.see(&place, bytes);
         }
     }
 
-    fn see(&self, place: Place, bytes: u64, key: &Bytes) {
+    fn see(&self, place: &Place, bytes: u64) {
         let mut seen = lock(&self.seen);
-        seen.insert(place, (bytes, key.clone()));
+        match seen.get_mut(place) {
+            Some(known) => *known = bytes,
+            None => drop(seen.insert(place.apart(), bytes)),
+        }
+        let least = || {
+            seen.iter()
+                .min_by_key(|(_, bytes)| **bytes)
+                .map(|(place, _)| place.clone())
+        };
         if seen.len() > SEEN_MAX
-            && let Some(least) = seen
-                .iter()
-                .min_by_key(|(_, (bytes, _))| *bytes)
-                .map(|(place, _)| *place)
+            && let Some(least) = least()
         {
             seen.remove(&least);
         }
@@ -571,11 +455,9 @@ impl LogicalPartitions {
 
     /// Keeps a partition's size from now on.
     async fn watch(self: &Arc<Self>, weight: &Weight, bytes: u64) {
-        let place = (weight.table.storage_id, weight.token);
+        let place = weight.place().apart();
         lock(&self.seen).remove(&place);
-        // The key is copied: it is part of its request's frame, which must not be kept.
         let watched = Arc::new(Watched {
-            key: Bytes::copy_from_slice(&weight.key),
             size: Mutex::new(Size {
                 counted: bytes,
                 ..Size::default()
@@ -586,17 +468,30 @@ impl LogicalPartitions {
             let mut all = imbl::HashMap::clone(all);
             if all.len() >= WATCHED_MAX {
                 let least = all.iter().min_by_key(|(_, watched)| lock(&watched.size).bytes());
-                if let Some(least) = least.map(|(place, _)| *place) {
+                if let Some(least) = least.map(|(place, _)| place.clone()) {
                     all.remove(&least);
                 }
             }
-            all.insert(place, Arc::clone(&watched));
+            all.insert(place.clone(), Arc::clone(&watched));
             all
         });
         // What was written while it was counted first was not added: from now on it is.
         if let Err(error) = self.count_watched(weight, &watched, None, None).await {
             tracing::warn!(%error, "could not count a logical partition");
         }
+    }
+
+    /// What records that a partition holds so many bytes. `None`: its key is too long for a record, and it is counted anew after a start.
+    fn record(&self, place: &Place, is_ordered: bool, bytes: u64) -> Option<(Vec<u8>, Bytes)> {
+        let watched = self.watched.load();
+        let mut others = watched.keys().filter(|other| other.key != place.key);
+        let is_shared = |other: &Place| (other.table, other.spread) == (place.table, place.spread);
+        let key = if is_ordered || others.any(is_shared) {
+            long_key(place)
+        } else {
+            short_key(place)
+        };
+        (key.len() <= KEY_BYTES_MAX).then(|| (key, encode(bytes, &place.key)))
     }
 
     fn count_behind(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
@@ -631,7 +526,7 @@ impl LogicalPartitions {
         if let Some(now_seconds) = sweep_at {
             let grace = i64::from(weight.table.options.gc_grace_seconds);
             let gc_before_seconds = self.pending.purge_horizon_seconds(now_seconds.saturating_sub(grace));
-            let token = Token::bound(weight.token);
+            let token = weight.partition.token(&weight.key);
             let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key);
             let sweep = logical.sweep(now_seconds, gc_before_seconds);
             // Of a partition that is being moved nothing is swept: the writer waits no longer, and what is there counts.
@@ -644,7 +539,7 @@ impl LogicalPartitions {
             size.counts_begun += 1;
             *size
         };
-        let found = count(&weight.partition, &weight.table, weight.token, &weight.key).await?;
+        let found = count(&weight.partition, &weight.table, &weight.key).await?;
         self.guarded.log(&weight.table, &weight.key, found);
         let bytes = found.bytes;
         let now = self.clock.monotonic();
@@ -664,9 +559,9 @@ impl LogicalPartitions {
 
     /// Forgets partitions of tables that are gone. Gives the keys of their records.
     pub(crate) fn keep(&self, is_there: impl Fn(StorageId) -> bool) -> Vec<Vec<u8>> {
-        lock(&self.seen).retain(|(table, _), _| is_there(*table));
+        lock(&self.seen).retain(|place, _| is_there(place.table));
         let watched = self.watched.load();
-        let gone: Vec<Place> = watched.keys().filter(|(table, _)| !is_there(*table)).copied().collect();
+        let gone: Vec<Place> = watched.keys().filter(|place| !is_there(place.table)).cloned().collect();
         if gone.is_empty() {
             return Vec::new();
         }
@@ -677,7 +572,10 @@ impl LogicalPartitions {
             }
             all
         });
-        gone.into_iter().map(record_key).collect()
+        // Of each both keys that its record may have.
+        gone.iter()
+            .flat_map(|place| [short_key(place), long_key(place)])
+            .collect()
     }
 
     /// Forgets the sizes of partitions whose tables were dropped or truncated, and their records in `main`.
@@ -698,14 +596,17 @@ impl LogicalPartitions {
     }
 
     /// The largest partitions that are known, the largest first.
-    pub(crate) fn largest<'a>(&self, table: impl Fn(StorageId) -> Option<&'a Table>) -> Vec<LargePartition> {
-        let shown = |place: &Place, bytes, key: &Bytes, is_watched| {
-            let table = table(place.0)?;
+    pub(crate) fn largest<'a>(
+        &self,
+        table: impl Fn(StorageId) -> Option<(&'a Table, Placement)>,
+    ) -> Vec<LargePartition> {
+        let shown = |place: &Place, bytes, is_watched| {
+            let (table, placement) = table(place.table)?;
             Some(LargePartition {
                 keyspace: table.keyspace.clone(),
                 table: table.name.clone(),
-                key: printed_key(table, key),
-                token: place.1,
+                key: printed_key(table, &place.key),
+                token: placement.token_of_spread(place.spread),
                 bytes,
                 bytes_max: self.cap,
                 is_watched,
@@ -714,15 +615,14 @@ impl LogicalPartitions {
         let watched = self.watched.load();
         let watched = watched.iter().filter_map(|(place, watched)| {
             let bytes = lock(&watched.size).bytes();
-            shown(place, bytes, &watched.key, true)
+            shown(place, bytes, true)
         });
         let seen = lock(&self.seen);
-        let seen = seen
-            .iter()
-            .filter_map(|(place, (bytes, key))| shown(place, *bytes, key, false));
+        let seen = seen.iter().filter_map(|(place, bytes)| shown(place, *bytes, false));
         let mut largest: Vec<LargePartition> = watched.chain(seen).collect();
-        largest
-            .sort_by(|a, b| (b.bytes, &a.keyspace, &a.table, a.token).cmp(&(a.bytes, &b.keyspace, &b.table, b.token)));
+        largest.sort_by(|a, b| {
+            (b.bytes, &a.keyspace, &a.table, a.token, &a.key).cmp(&(a.bytes, &b.keyspace, &b.table, b.token, &b.key))
+        });
         largest
     }
 }
@@ -735,27 +635,6 @@ fn full(cap: u64) -> Error {
     ))
 }
 
-fn record_key((table, token): Place) -> Vec<u8> {
-    [RECORD, &table.to_be_bytes(), &token.to_be_bytes()].concat()
-}
-
-fn encode(bytes: u64, key: &[u8]) -> Bytes {
-    [&[RECORD_VERSION], bytes.to_be_bytes().as_slice(), key].concat().into()
-}
-
-/// Reads a record; `place` is what follows [`RECORD`] in its key. `None` when it is none: then the partition is not known.
-pub(super) fn decode(place: &[u8], value: &[u8]) -> Option<Recorded> {
-    let (table, token) = place.split_first_chunk::<4>()?;
-    let (version, rest) = value.split_first()?;
-    let (bytes, key) = rest.split_first_chunk::<8>()?;
-    (*version == RECORD_VERSION).then_some(Recorded {
-        table: u32::from_be_bytes(*table),
-        token: i64::from_be_bytes(token.try_into().ok()?),
-        bytes: u64::from_be_bytes(*bytes),
-        key: Bytes::copy_from_slice(key),
-    })
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -766,20 +645,5 @@ mod tests {
             full(SizeLimits::LOGICAL_PARTITION_BYTES_MAX).to_string(),
             "Partition key reached maximum size of 20 GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
         );
-    }
-
-    #[test]
-    fn records_are_read_as_they_were_written() {
-        let key = record_key((7, -3));
-        let place = key.strip_prefix(RECORD).unwrap();
-        let record = encode(123, b"key");
-        let read = decode(place, &record).unwrap();
-        assert_eq!(
-            (read.table, read.token, read.bytes, read.key.as_ref()),
-            (7, -3, 123, &b"key"[..])
-        );
-        assert!(decode(place, &record[..8]).is_none());
-        assert!(decode(&place[1..], &record).is_none());
-        assert!(decode(place, b"\x02123456789").is_none());
     }
 }

@@ -24,7 +24,7 @@ use super::request_log::{Page, RequestLog};
 use super::spent::Spent;
 use crate::clock::Clock;
 use crate::metrics::turn::{self, KeptBack};
-use crate::partition::{Heat, HotKeys, PhysicalPartitionId, Placement};
+use crate::partition::{Heat, Hosted, HotKeys, PhysicalPartitionId, Placement};
 use crate::throughput::{Charge, Charges, PartitionRef, RequestUnits};
 use crate::token::Token;
 
@@ -51,6 +51,8 @@ pub(super) struct Meter {
 struct Place {
     partition: PartitionRef,
     heat: Option<Arc<Heat>>,
+    /// Whether its table is ordered by partition key: then the heat is told of keys, as far as they are kept.
+    is_ordered: bool,
     /// Millionths of a unit, but those that the heat has not been told of.
     micros: u64,
     /// Tokens of statements that the heat is to be told of, as many as `together`, each for [`Heat::TOGETHER`] or a little more; and the
@@ -209,23 +211,23 @@ impl Meter {
     }
 
     fn note_charge(&self, sheet: &mut Sheet, request: &Request<'_>, charge: &Charge, key_weight: u64) {
-        if let (Some(token), Some(key)) = (charge.token, &charge.key) {
+        if let (Some(spread), Some(key)) = (charge.spread, &charge.key) {
             let (table, units) = (charge.partition.table, charge.units());
-            self.hot.note(table, token, key, units, request.began, key_weight);
+            self.hot.note(table, spread, key, units, request.began, key_weight);
         }
         if let Some(place) = sheet
             .places
             .iter_mut()
             .find(|place| place.partition == charge.partition)
         {
-            place.add(charge);
+            place.add(charge, key_weight);
             return;
         }
         if sheet.places.len() >= PLACES_MAX {
             self.tell_charges(sheet);
         }
         let mut place = Place::of(request, charge);
-        place.add(charge);
+        place.add(charge, key_weight);
         sheet.places.push(place);
     }
 
@@ -272,16 +274,20 @@ impl Place {
     /// The physical partition of a charge, as the request found it.
     fn of(request: &Request<'_>, charge: &Charge) -> Self {
         let PartitionRef { table, partition } = charge.partition;
-        let heat = request.partition_map(table).and_then(|list| {
-            let of_key = charge.token.filter(|_| list.placement() == Placement::Hash);
-            Some(match of_key {
-                Some(token) => &list.at(Token::bound(token), &[]).heat,
-                None => &list.find(PhysicalPartitionId(partition))?.heat,
-            })
+        let list = request.partition_map(table);
+        let served = list.and_then(|list| {
+            // Found by the token without a search, but where keys of one token are divided.
+            let of_hash = charge.spread.filter(|_| list.placement() == Placement::Hash);
+            let of_token = of_hash.map(|spread| list.at(Token::bound(spread), &[]));
+            let is_it = |found: &&Arc<Hosted>| found.id.0 == partition;
+            of_token
+                .filter(is_it)
+                .or_else(|| list.find(PhysicalPartitionId(partition)))
         });
         Self {
             partition: charge.partition,
-            heat: heat.cloned(),
+            heat: served.map(|served| Arc::clone(&served.heat)),
+            is_ordered: list.is_some_and(|list| list.placement() == Placement::Key),
             micros: 0,
             tokens: [0; TOKENS_MAX],
             together: 0,
@@ -292,9 +298,12 @@ impl Place {
         }
     }
 
-    fn add(&mut self, charge: &Charge) {
-        match charge.token {
-            Some(token) => self.ask(token, charge.micros()),
+    fn add(&mut self, charge: &Charge, key_weight: u64) {
+        if let (true, Some(key), Some(heat)) = (self.is_ordered, &charge.key, &self.heat) {
+            heat.note_key(key, charge.units() * key_weight);
+        }
+        match charge.spread {
+            Some(spread) => self.ask(spread, charge.micros()),
             // A scan has no token of its own; it adds to what is asked and says nothing of where.
             None => self.scanned = self.scanned.saturating_add(charge.micros()),
         }

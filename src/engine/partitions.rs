@@ -144,8 +144,7 @@ impl Resizer<'_> {
             places.extend(cuts);
         }
         if !places.is_empty() {
-            let splits = carried_out(id, self.catalog.split(id, places).await)?;
-            done.splits += splits.unwrap_or(0) as u64;
+            done.splits += split(self.catalog, id, places).await?;
         }
         let mut counted = counted;
         if may_merge {
@@ -163,9 +162,15 @@ impl Resizer<'_> {
 
 /// Carries out a change that was decided a moment ago. Returns false when it no longer applies, or when the table has as many physical
 /// partitions as it may have, which is logged: the partition stays too large or too hot.
-pub(super) async fn change(catalog: &Arc<Catalog>, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
+async fn change(catalog: &Arc<Catalog>, table: StorageId, change: PartitionChange) -> Result<bool, Error> {
     let changed = carried_out(table, catalog.repartition(table, change).await)?;
     Ok(changed.is_some())
+}
+
+/// Splits physical partitions at places that were decided a moment ago, as [`change`] does; how many were split.
+pub(super) async fn split(catalog: &Arc<Catalog>, table: StorageId, places: Vec<KeyBound>) -> Result<u64, Error> {
+    let splits = carried_out(table, catalog.split(table, places).await)?;
+    Ok(splits.unwrap_or(0) as u64)
 }
 
 /// What came of a change that was decided a moment ago; `None`: it was not made, as [`change`] says.

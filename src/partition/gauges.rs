@@ -42,16 +42,17 @@ impl Gauges {
         }
     }
 
-    fn of(&self, table: u32, token: i64) -> Option<&Gauge> {
-        // The token is a hash already; the table's number only keeps equal keys of different tables apart.
-        let mixed = token.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+    fn of(&self, table: u32, spread: i64) -> Option<&Gauge> {
+        // It is a hash already; the table's number only keeps equal keys of different tables apart.
+        let mixed = spread.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
         self.gauges.get(usize::try_from(mixed % GAUGES as u64).unwrap_or(0))
     }
 
-    /// Adds what is written to a logical partition, named by its table's number and its token. Whether it is worth counting; who is
+    /// Adds what is written to a logical partition, named by its table's number and the number that the placement
+    /// made of its key ([`super::Placement::spread`]). Whether it is worth counting; who is
     /// told so says [`Gauges::counted`] when it was, and until then nobody else is told.
-    pub fn note(&self, table: u32, token: i64, bytes: u64) -> bool {
-        let Some(gauge) = self.of(table, token) else {
+    pub fn note(&self, table: u32, spread: i64, bytes: u64) -> bool {
+        let Some(gauge) = self.of(table, spread) else {
             return false;
         };
         let full_at = gauge.full_at.load(Ordering::Relaxed);
@@ -60,8 +61,8 @@ impl Gauges {
     }
 
     /// The partition that was named holds so many bytes.
-    pub fn counted(&self, table: u32, token: i64, bytes: u64) {
-        if let Some(gauge) = self.of(table, token) {
+    pub fn counted(&self, table: u32, spread: i64, bytes: u64) {
+        if let Some(gauge) = self.of(table, spread) {
             let full_at = self.bytes_min.max(bytes / GROWTH_DIVISOR);
             gauge.full_at.store(full_at, Ordering::Relaxed);
             gauge.passed.store(0, Ordering::Relaxed);

@@ -2,7 +2,7 @@
 //!
 //! Each partition of a table's list has a [`Heat`] of its own, which begins anew when the partition is split off or merged. What a
 //! statement was charged there is added to it; every `UNITS_PER_SAMPLE` units the token that was asked for is kept, the newest
-//! `SAMPLES` of them: so the tokens kept are spread as the load is.
+//! `SAMPLES` of them: so the tokens kept are spread as the load is. Of a table that is ordered by partition key the keys are kept.
 //!
 //! [`Heat::look`] is called now and then and judges the time since the last call. A partition that stays above its share at every one
 //! of so many calls is hot: it is to be split where its load is halved (`halving`). One key that takes nearly all of it cannot be
@@ -15,7 +15,7 @@ use std::time::Duration;
 
 use crate::throughput::RequestUnits;
 
-/// Tokens that a partition keeps: 2 KiB, once something has been asked of it.
+/// Tokens, or keys, that a partition keeps: 2 KiB of tokens, once something has been asked of it.
 const SAMPLES: usize = 256;
 
 /// Units after which the token asked for is kept.
@@ -35,6 +35,8 @@ pub struct Heat {
     /// Those of scans.
     scanned: AtomicU64,
     samples: OnceLock<Box<[AtomicI64]>>,
+    /// Of a table that is ordered by partition key.
+    keys: Mutex<KeySamples>,
     /// Hundredths of units a second, between the last two looks.
     rate: AtomicU64,
     /// Looks, one after the other, at which it was above its share.
@@ -42,6 +44,13 @@ pub struct Heat {
     /// It used more than an eighth of what it may, at the last look.
     is_busy: AtomicBool,
     last_look: Mutex<Option<Look>>,
+}
+
+/// The partition keys that were asked for, as [`Heat::samples`] has tokens.
+#[derive(Debug, Default)]
+struct KeySamples {
+    units: u64,
+    kept: Vec<Box<[u8]>>,
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -102,6 +111,34 @@ impl Heat {
                 sample.store(*token, Ordering::Relaxed);
             }
         }
+    }
+
+    /// Keeps the partition key that a statement asked for, in a table that is ordered by partition key, where a token says nothing of the
+    /// load. `units`: what it stands for; they are not added to what was asked.
+    pub fn note_key(&self, partition_key: &[u8], units: RequestUnits) {
+        let step = UNITS_PER_SAMPLE.in_hundredths();
+        let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+        let before = keys.units;
+        keys.units = before.saturating_add(units.in_hundredths());
+        let steps = keys.units / step;
+        for at in (before / step).max(steps.saturating_sub(SAMPLES as u64))..steps {
+            let place = usize::try_from(at % SAMPLES as u64).unwrap_or(0);
+            match keys.kept.get_mut(place) {
+                Some(kept) => *kept = partition_key.into(),
+                None => keys.kept.push(partition_key.into()),
+            }
+        }
+    }
+
+    /// The partition key before which about half of the load lies, in a table that is ordered by partition key; `None` as of
+    /// [`Heat::middle`].
+    #[must_use]
+    pub fn middle_key(&self) -> Option<Vec<u8>> {
+        let mut kept = {
+            let keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
+            keys.kept.clone()
+        };
+        halving(&mut kept).map(|key| key.to_vec())
     }
 
     /// Units that may be added together at one token without making what is known of the load coarser.
@@ -179,19 +216,19 @@ impl Heat {
             .take(count)
             .map(|token| token.load(Ordering::Relaxed))
             .collect();
-        halving(&mut samples)
+        halving(&mut samples).copied()
     }
 }
 
-/// The token before which about half of the samples lie; `None` when they are too few, or nearly all are of one token.
-fn halving(samples: &mut [i64]) -> Option<i64> {
+/// The token or key before which about half of the samples lie; `None` when they are too few, or nearly all are of one.
+fn halving<T: Ord>(samples: &mut [T]) -> Option<&T> {
     if samples.len() < SAMPLES_MIN {
         return None;
     }
     samples.sort_unstable();
     let half = samples.len() / 2;
     let cuts = samples.windows(2).enumerate().filter_map(|(place, pair)| match pair {
-        [left, right] if left != right => Some((place + 1, *right)),
+        [left, right] if left != right => Some((place + 1, right)),
         _ => None,
     });
     let (before, at) = cuts.min_by_key(|(before, _)| before.abs_diff(half))?;
@@ -284,7 +321,7 @@ mod tests {
     proptest! {
         #[test]
         fn a_cut_leaves_a_tenth_on_each_side(mut tokens in prop::collection::vec(-20_i64..20, 0..300)) {
-            if let Some(at) = halving(&mut tokens) {
+            if let Some(at) = halving(&mut tokens).copied() {
                 let before = tokens.iter().filter(|token| **token < at).count();
                 prop_assert!(before >= tokens.len() / 10 && tokens.len() - before >= tokens.len() / 10);
             }

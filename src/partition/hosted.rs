@@ -66,6 +66,18 @@ impl Hosted {
         self.placement.token(partition_key)
     }
 
+    /// A number that spreads logical partitions evenly; see [`Placement::spread`].
+    #[must_use]
+    pub fn spread(&self, token: Token, partition_key: &[u8]) -> i64 {
+        self.placement.spread(token, partition_key)
+    }
+
+    /// How the partition keys of its table find their tokens.
+    #[must_use]
+    pub const fn placement(&self) -> Placement {
+        self.placement
+    }
+
     /// The store that it lies in: for commits, which are a store's, and for moves.
     #[must_use]
     pub const fn store(&self) -> &Store {

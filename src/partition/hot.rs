@@ -38,8 +38,8 @@ pub const WINDOW: Duration = Duration::from_secs(60);
 pub struct HotKey {
     /// Its table's number.
     pub table: u32,
-    /// Its token.
-    pub token: i64,
+    /// The number that its table's placement made of the key ([`super::Placement::spread`]).
+    pub spread: i64,
     /// The partition key, its first KiB.
     pub key: Box<[u8]>,
     /// Requests of the last one to two windows: at most so many.
@@ -53,7 +53,7 @@ pub struct HotKey {
 #[derive(Debug, Default)]
 struct Sketch {
     /// Of each counter, apart from the rest of it, since those of all are looked at for a request.
-    tokens: Vec<i64>,
+    spreads: Vec<i64>,
     requests: Vec<u64>,
     counters: Vec<Counter>,
     noted: u64,
@@ -109,11 +109,13 @@ fn choose() -> u64 {
 }
 
 impl Sketch {
-    fn note(&mut self, table: u32, token: i64, key: &[u8], times: u64, units: RequestUnits) {
+    fn note(&mut self, table: u32, spread: i64, key: &[u8], times: u64, units: RequestUnits) {
         self.noted += times;
-        if self.tokens.contains(&token) {
-            let mut places = (0..).zip(&self.tokens).filter(|(_, other)| **other == token);
-            let of_table = |(place, _): &(usize, _)| self.counters.get(*place).is_some_and(|of| of.table == table);
+        let key = key.get(..KEY_BYTES_MAX).unwrap_or(key);
+        if self.spreads.contains(&spread) {
+            let mut places = (0..).zip(&self.spreads).filter(|(_, other)| **other == spread);
+            let is_of = |of: &Counter| of.table == table && *of.key == *key;
+            let of_table = |(place, _): &(usize, _)| self.counters.get(*place).is_some_and(is_of);
             if let Some((place, _)) = places.find(of_table)
                 && let (Some(requests), Some(counter)) = (self.requests.get_mut(place), self.counters.get_mut(place))
             {
@@ -124,12 +126,12 @@ impl Sketch {
         }
         let mut counter = Counter {
             table,
-            key: key.get(..KEY_BYTES_MAX).unwrap_or(key).into(),
+            key: key.into(),
             requests_error: 0,
             units,
         };
         if self.counters.len() < COUNTERS {
-            self.tokens.push(token);
+            self.spreads.push(spread);
             self.requests.push(times);
             self.counters.push(counter);
             return;
@@ -140,21 +142,21 @@ impl Sketch {
         };
         if let (Some(requests), Some(other), Some(taken)) = (
             self.requests.get_mut(place),
-            self.tokens.get_mut(place),
+            self.spreads.get_mut(place),
             self.counters.get_mut(place),
         ) {
             counter.requests_error = *requests;
             *requests += times;
-            *other = token;
+            *other = spread;
             *taken = counter;
         }
     }
 
     fn keys(&self) -> impl Iterator<Item = HotKey> {
-        let all = self.tokens.iter().zip(&self.requests).zip(&self.counters);
-        all.map(|((token, requests), counter)| HotKey {
+        let all = self.spreads.iter().zip(&self.requests).zip(&self.counters);
+        all.map(|((spread, requests), counter)| HotKey {
             table: counter.table,
-            token: *token,
+            spread: *spread,
             key: counter.key.clone(),
             requests: *requests,
             requests_error: counter.requests_error,
@@ -199,12 +201,14 @@ impl HotKeys {
         }
     }
 
-    /// Counts a request for a logical partition, and what it was charged, so many times: its [`HotKeys::weight`].
-    pub fn note(&self, table: u32, token: i64, key: &[u8], units: RequestUnits, now: Duration, times: u64) {
+    /// Counts a request for a logical partition, given by its table's number, the number that the placement made of its key
+    /// ([`super::Placement::spread`]) and the key, and what it was charged, so many times: its [`HotKeys::weight`]. Keys that agree in
+    /// that number and in their first KiB count as one.
+    pub fn note(&self, table: u32, spread: i64, key: &[u8], units: RequestUnits, now: Duration, times: u64) {
         if times == 0 {
             return;
         }
-        let place = usize::try_from((token.cast_unsigned() ^ u64::from(table)) % SHARDS as u64).unwrap_or(0);
+        let place = usize::try_from((spread.cast_unsigned() ^ u64::from(table)) % SHARDS as u64).unwrap_or(0);
         let Some(shard) = self.shards.get(place) else { return };
         let mut shard = match shard.try_lock() {
             Ok(shard) => shard,
@@ -216,7 +220,7 @@ impl HotKeys {
             self.is_busy.store(false, Ordering::Relaxed);
         }
         shard.turn_to(window);
-        shard.now.note(table, token, key, times, units * times);
+        shard.now.note(table, spread, key, times, units * times);
         if shard.now.noted >= COUNTED_EACH {
             self.is_busy.store(true, Ordering::Relaxed);
         }
@@ -233,7 +237,9 @@ impl HotKeys {
             shard.turn_to(window);
             let mut keys: Vec<HotKey> = shard.now.keys().collect();
             for before in shard.before.keys() {
-                let same = |key: &&mut HotKey| key.token == before.token && key.table == before.table;
+                let same = |key: &&mut HotKey| {
+                    key.spread == before.spread && key.table == before.table && key.key == before.key
+                };
                 match keys.iter_mut().find(same) {
                     Some(key) => {
                         key.requests += before.requests;
@@ -246,7 +252,7 @@ impl HotKeys {
             hottest.append(&mut keys);
         }
         // Those that are surely asked often come first.
-        hottest.sort_by_key(|key| std::cmp::Reverse((key.requests - key.requests_error, key.requests, key.token)));
+        hottest.sort_by_key(|key| std::cmp::Reverse((key.requests - key.requests_error, key.requests, key.spread)));
         hottest.truncate(count);
         hottest
     }
@@ -272,7 +278,7 @@ mod tests {
             keys.note(7, token, &token.to_be_bytes(), UNIT, Duration::ZERO, keys.weight());
         }
         let hottest = keys.hottest(Duration::ZERO, 5);
-        assert_eq!((hottest[0].token, hottest[1].token), (1, 2));
+        assert_eq!((hottest[0].spread, hottest[1].spread), (1, 2));
         let (first, second) = (&hottest[0], &hottest[1]);
         assert_eq!(first.key.as_ref(), 1_i64.to_be_bytes());
         for (key, asked) in [(first, 20_000_u64), (second, 10_000)] {
@@ -281,6 +287,18 @@ mod tests {
             assert_eq!(key.units.in_hundredths() / 100 + key.requests_error, key.requests);
         }
         assert!(hottest.len() == 5);
+    }
+
+    #[test]
+    fn two_keys_of_one_number_are_two() {
+        let keys = HotKeys::default();
+        for key in [b"a", b"b", b"a"] {
+            keys.note(1, 5, key, UNIT, Duration::ZERO, keys.weight());
+        }
+        keys.note(1, 5, b"b", UNIT, WINDOW, keys.weight());
+        let hottest = keys.hottest(WINDOW, 10);
+        let counts: Vec<_> = hottest.iter().map(|key| (key.key.as_ref(), key.requests)).collect();
+        assert_eq!(counts, [(&b"b"[..], 2), (&b"a"[..], 2)]);
     }
 
     #[test]
@@ -294,7 +312,7 @@ mod tests {
             let hottest = keys.hottest(now, 10);
             hottest
                 .iter()
-                .map(|key| (key.token, key.requests - key.requests_error))
+                .map(|key| (key.spread, key.requests - key.requests_error))
                 .collect()
         };
         assert_eq!(counts(WINDOW), [(5, 3), (6, 1)]);

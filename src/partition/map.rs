@@ -139,6 +139,16 @@ impl TablePartitions {
         self.placement().token(partition_key)
     }
 
+    /// The place before a logical partition at which a physical one may begin: before the whole token where keys are hashed.
+    #[must_use]
+    pub fn bound(&self, partition_key: &[u8]) -> KeyBound {
+        let token = self.token(partition_key);
+        match self.placement() {
+            Placement::Hash => KeyBound::at_token(token.value()),
+            Placement::Key => KeyBound::at_key(token, partition_key),
+        }
+    }
+
     /// Where a logical partition lives: its token, and the physical partition that has it.
     ///
     /// # Panics
@@ -218,10 +228,11 @@ impl TablePartitions {
     /// # Errors
     /// As [`TablePartitions::split`]; never in practice.
     pub fn grown_to(&self, count: usize) -> Result<Self, MapError> {
-        if self.hosted.len() >= count {
+        let grown = self.map.grown_to(count)?;
+        if grown.epoch() == self.epoch() {
             return Ok(self.clone());
         }
-        self.after_change(self.map.grown_to(count)?)
+        self.after_change(grown)
     }
 
     /// The list of another map. What the map leaves as it was stays; what it makes of other partitions lies in their store, and writers to

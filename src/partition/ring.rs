@@ -56,6 +56,15 @@ impl Placement {
         }
     }
 
+    /// The token of a partition key of which [`Placement::spread`] made this number.
+    #[must_use]
+    pub fn token_of_spread(self, spread: i64) -> i64 {
+        match self {
+            Self::Hash => spread,
+            Self::Key => Self::ONE.value(),
+        }
+    }
+
     const fn byte(self) -> u8 {
         match self {
             Self::Hash => 0,
@@ -289,12 +298,15 @@ impl PartitionMap {
     }
 
     /// The map with at least so many partitions (at most [`PARTITIONS_MAX`]): those of most tokens split in the middle, as many as it
-    /// takes and no more.
+    /// takes and no more. One that is ordered by partition key stays as it is, since nothing is known here of its keys.
     ///
     /// # Errors
     /// As [`PartitionMap::split`]; never in practice.
     pub fn grown_to(&self, count: usize) -> Result<Self, MapError> {
         let mut grown = self.clone();
+        if self.placement == Placement::Key {
+            return Ok(grown);
+        }
         while grown.partitions.len() < count.min(PARTITIONS_MAX) {
             // The first among equals.
             let widest = grown.partitions.iter().rev().max_by_key(|one| one.span.tokens());

@@ -127,6 +127,13 @@ impl KeySpan {
         }
     }
 
+    /// The partition key of its highest token before which it ends; `None`: it has that token to its last key.
+    #[must_use]
+    pub fn end_key(&self) -> Option<&[u8]> {
+        let end = self.end.as_ref().filter(|end| !end.is_between_tokens());
+        end.map(KeyBound::partition_key)
+    }
+
     /// How many tokens it touches.
     #[must_use]
     pub fn tokens(&self) -> u128 {

@@ -32,13 +32,14 @@ impl Default for Stripes {
 }
 
 impl Stripes {
-    /// Locks the stripes of these logical partitions, each given by its table's number and its token.
+    /// Locks the stripes of these logical partitions, each given by its table's number and the number that
+    /// the placement made of its key ([`super::Placement::spread`]).
     ///
-    /// Two keys of one token share a stripe, which costs nothing but a wait.
+    /// Two keys of one number share a stripe, which costs nothing but a wait.
     pub async fn lock_all(&self, partitions: impl IntoIterator<Item = (u32, i64)>) -> Held {
         let mut stripes: Vec<usize> = partitions
             .into_iter()
-            .map(|(table, token)| stripe_of(table, token))
+            .map(|(table, spread)| stripe_of(table, spread))
             .collect();
         stripes.sort_unstable();
         stripes.dedup();
@@ -52,9 +53,9 @@ impl Stripes {
     }
 }
 
-fn stripe_of(table: u32, token: i64) -> usize {
-    // The token is a hash already; the table's number only keeps equal keys of different tables apart.
-    let mixed = token.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
+fn stripe_of(table: u32, spread: i64) -> usize {
+    // It is a hash already; the table's number only keeps equal keys of different tables apart.
+    let mixed = spread.cast_unsigned() ^ u64::from(table).wrapping_mul(0x9E37_79B9_7F4A_7C15);
     usize::try_from(mixed % STRIPES as u64).unwrap_or(0)
 }
 

@@ -93,8 +93,8 @@ pub enum RowWrite {
 pub struct Charge {
     /// Where.
     pub partition: PartitionRef,
-    /// The token of the partition key; `None`: a scan of many.
-    pub token: Option<i64>,
+    /// The number of the partition key by which locks and gauges go, its token where that is a hash; `None`: a scan of many.
+    pub spread: Option<i64>,
     /// The partition key, where keys are kept.
     pub key: Option<Bytes>,
     /// Millionths of a unit.
@@ -105,7 +105,7 @@ impl Charge {
     /// Nothing, nowhere.
     const NONE: Self = Self {
         partition: PartitionRef { table: 0, partition: 0 },
-        token: None,
+        spread: None,
         key: None,
         micros: 0,
     };
@@ -198,14 +198,14 @@ impl Charges {
         self.read_factor > 0
     }
 
-    /// What follows is charged to this physical partition, and to the logical one of this token and key if it is known.
+    /// What follows is charged to this physical partition, and to the logical one of this spread and key if it is known.
     #[inline]
     pub fn enter(&mut self, partition: PartitionRef, key: Option<(i64, &Bytes)>) {
         if !self.is_on() {
             return;
         }
-        let token = key.map(|(token, _)| token);
-        if self.is_entered && !self.leave(partition, token) {
+        let spread = key.map(|(spread, _)| spread);
+        if self.is_entered && !self.leave(partition, spread) {
             return;
         }
         debug_assert!(
@@ -215,7 +215,7 @@ impl Charges {
         self.is_entered = true;
         self.entered_micros = self.sum_micros;
         self.last.partition = partition;
-        self.last.token = token;
+        self.last.spread = spread;
         if self.key_weight > 0 {
             self.last.key = key.map(|(_, key)| key.clone());
         }
@@ -223,9 +223,9 @@ impl Charges {
 
     /// Puts the charge entered last to the others, unless it is of this partition.
     #[inline(never)]
-    fn leave(&mut self, partition: PartitionRef, token: Option<i64>) -> bool {
+    fn leave(&mut self, partition: PartitionRef, spread: Option<i64>) -> bool {
         self.fold();
-        if self.last.partition == partition && self.last.token == token {
+        if self.last.partition == partition && self.last.spread == spread {
             return false;
         }
         self.is_plain = false;
@@ -351,7 +351,7 @@ impl Charges {
         }
         let is_last = |current: &Charge| {
             self.last()
-                .is_some_and(|last| last.partition == current.partition && last.token == current.token)
+                .is_some_and(|last| last.partition == current.partition && last.spread == current.spread)
         };
         if let Some(current) = current.filter(|current| !is_last(current)) {
             let last = self.take_last();
@@ -420,12 +420,12 @@ impl Charges {
         all.filter(|charge| charge.micros > 0)
     }
 
-    /// Where, at which token, and for how many millionths, of a statement that came to one logical partition alone, once, and whose
+    /// Where, at which spread, and for how many millionths, of a statement that came to one logical partition alone, once, and whose
     /// key is not kept: nearly every one, and told quickly. `None`: ask for [`Charges::partitions`].
     #[inline(always)]
     pub fn plain(&self) -> Option<(PartitionRef, i64, u64)> {
-        let token = self.last.token.filter(|_| self.is_plain)?;
-        Some((self.last.partition, token, self.micros()))
+        let spread = self.last.spread.filter(|_| self.is_plain)?;
+        Some((self.last.partition, spread, self.micros()))
     }
 
     /// The price of a look at a row of up to 1 KiB by its whole key.
@@ -547,7 +547,7 @@ mod tests {
             charges.enter(HERE, Some((5, &key)));
             charges.lookup(KIB);
             let charge = charges.partitions().next().unwrap();
-            assert_eq!((charge.token, charge.key.clone()), (Some(5), kept));
+            assert_eq!((charge.spread, charge.key.clone()), (Some(5), kept));
         }
     }
 

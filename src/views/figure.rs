@@ -32,6 +32,8 @@ pub(crate) enum Value {
     Float(f64),
     Inet(IpAddr),
     Uuid(Uuid),
+    /// Shown as hexadecimal digits in JSON, as CQL prints a blob.
+    Bytes(Vec<u8>),
     /// Lengths of time, µs.
     Times(Distribution),
 }
@@ -64,6 +66,7 @@ impl Value {
             Self::Float(number) => encode::double(*number),
             Self::Inet(address) => encode::inet(*address),
             Self::Uuid(uuid) => encode::uuid(*uuid),
+            Self::Bytes(bytes) => Bytes::copy_from_slice(bytes),
         })
     }
 
@@ -78,6 +81,10 @@ impl Value {
             Self::Float(number) => json!(number),
             Self::Inet(address) => json!(address.to_string()),
             Self::Uuid(uuid) => json!(uuid.to_string()),
+            Self::Bytes(bytes) => {
+                let digits: String = bytes.iter().map(|byte| format!("{byte:02x}")).collect();
+                json!(format!("0x{digits}"))
+            }
             Self::Times(times) => json!({
                 "count": times.count(),
                 "p50_micros": times.quantile(0.5),
@@ -96,7 +103,13 @@ impl Value {
             Self::Int(number) => Some(number.to_string()),
             Self::Count(number) => Some(number.to_string()),
             Self::Float(number) => Some(number.to_string()),
-            Self::Null | Self::Texts(_) | Self::Bool(_) | Self::Inet(_) | Self::Uuid(_) | Self::Times(_) => None,
+            Self::Null
+            | Self::Texts(_)
+            | Self::Bool(_)
+            | Self::Inet(_)
+            | Self::Uuid(_)
+            | Self::Bytes(_)
+            | Self::Times(_) => None,
         }
     }
 }

@@ -15,6 +15,7 @@ mod limits;
 mod moves;
 mod nearest;
 mod old_directories;
+mod ordered;
 mod partitions;
 #[path = "../raw/mod.rs"]
 mod raw;

@@ -11,9 +11,9 @@ use std::sync::Arc;
 use uuid::Uuid;
 
 use super::leftovers::{numbers_kept, numbers_taken};
-use super::{Catalog, commit, to_the_end};
+use super::{Catalog, NewTables, commit, to_the_end};
 use crate::engine::Error;
-use crate::partition::{KeyBound, StoreId, TablePartitions};
+use crate::partition::{KeyBound, Placement, StoreId, TablePartitions};
 use crate::schema::{Schema, StorageId};
 
 impl Catalog {
@@ -59,8 +59,12 @@ impl Catalog {
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
             catalog.offers.check_metered(&next)?;
             let batch = numbers_kept(numbers);
+            let tables = NewTables {
+                placement: Placement::Hash,
+                is_emptied: false,
+            };
             catalog
-                .put_in_force(&mut changing, &before, Arc::new(next), &[], false, batch)
+                .put_in_force(&mut changing, &before, Arc::new(next), &[], tables, batch)
                 .await?;
             for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {
                 let main = catalog.main().clone();

@@ -426,9 +426,9 @@ async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Re
 }
 
 /// The id that a change moves, if it moves one.
-pub(super) const fn moves(change: PartitionChange) -> Option<PhysicalPartitionId> {
+pub(super) const fn moves(change: &PartitionChange) -> Option<PhysicalPartitionId> {
     match change {
-        PartitionChange::Lift { id } | PartitionChange::Lower { id } => Some(PhysicalPartitionId(id)),
+        PartitionChange::Lift { id } | PartitionChange::Lower { id } => Some(PhysicalPartitionId(*id)),
         PartitionChange::Split { .. } | PartitionChange::Merge { .. } => None,
     }
 }

@@ -8,12 +8,16 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use uuid::Uuid;
 
-use super::{Catalog, Partitions, Snapshot, partitions_key, to_the_end};
+use super::{Catalog, Partitions, Snapshot, lift, partitions_key, to_the_end};
+use crate::command::PartitionChange;
 use crate::engine::Error;
+use crate::engine::growth::needed;
 use crate::engine::offers::Offers;
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Space, Store};
-use crate::partition::{KeyBound, StoreId, Stores, TablePartitions};
+use crate::partition::{KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
 use crate::schema::{Schema, StorageId, Table, Throughput, system};
+use crate::token::Token;
 
 impl Catalog {
     /// Splits physical partitions of the table of this number at these places, all in one change; how many were split. Places at which
@@ -36,6 +40,119 @@ impl Catalog {
             Ok(splits)
         })
         .await
+    }
+
+    /// Splits, merges or moves physical partitions of the table of this number: durable when it returns, and every later request goes by it.
+    ///
+    /// # Errors
+    /// When there is no such table (any more), the change cannot be made, or the store fails; nothing has changed then.
+    pub(crate) async fn repartition(self: &Arc<Self>, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        let catalog = Arc::clone(self);
+        to_the_end(&self.tasks, async move {
+            if lift::moves(&change).is_some() {
+                return Box::pin(catalog.move_partition(table, change)).await;
+            }
+            let mut changing = catalog.changing.lock().await;
+            catalog.settle(&mut changing).await?;
+            catalog.put_partitions_in_force(table, change).await
+        })
+        .await
+    }
+
+    /// Gives the tables that have waited for it the physical partitions that their throughput asks for; how many tables.
+    ///
+    /// # Errors
+    /// When the store fails; tables that did not get theirs begin to wait again.
+    pub(crate) async fn grow_due(self: &Arc<Self>) -> Result<usize, Error> {
+        let due = self.growth.take_due(self.clock.monotonic());
+        let count = due.len();
+        for id in due {
+            let catalog = Arc::clone(self);
+            let grown = to_the_end(&self.tasks, async move { catalog.grow_in_order(id).await }).await;
+            if let Err(error) = grown {
+                self.growth.begin(id, self.clock.monotonic());
+                return Err(error);
+            }
+        }
+        Ok(count)
+    }
+
+    async fn grow_in_order(&self, id: Uuid) -> Result<(), Error> {
+        let mut changing = self.changing.lock().await;
+        self.settle(&mut changing).await?;
+        let current = self.current.load_full();
+        let mut keyspaces = current.schema.keyspaces.values();
+        let found = keyspaces.find_map(|keyspace| {
+            let mut tables = keyspace.all_tables();
+            Some((keyspace, tables.find(|table| table.id == id)?))
+        });
+        // Dropped meanwhile, or made smaller.
+        let Some((keyspace, table)) = found else { return Ok(()) };
+        let count = needed(keyspace, table);
+        if current.partitions(table)?.all().len() >= count {
+            return Ok(());
+        }
+        self.put_list_in_force(table.storage_id, |list| list.grown_to(count))
+            .await
+    }
+
+    /// [`Catalog::repartition`] of somebody who may change the catalog.
+    pub(super) async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
+        if lift::moves(&change).is_some() {
+            return Err(Error::Invalid("a move is no change of a list alone".to_owned()));
+        }
+        let next = |before: &TablePartitions| match change {
+            PartitionChange::Split { at, partition_key } => {
+                before.split(&KeyBound::at_key(Token::bound(at), &partition_key))
+            }
+            PartitionChange::Merge { left, right } => {
+                before.merge(PhysicalPartitionId(left), PhysicalPartitionId(right))
+            }
+            PartitionChange::Lift { .. } | PartitionChange::Lower { .. } => Ok(before.clone()),
+        };
+        self.put_list_in_force(table, next).await
+    }
+
+    /// Another list of physical partitions, made from the one in force. The generation stays: plans know nothing of partitions.
+    pub(super) async fn put_list_in_force(
+        &self,
+        table: StorageId,
+        next: impl FnOnce(&TablePartitions) -> Result<TablePartitions, MapError>,
+    ) -> Result<(), Error> {
+        let current = self.current.load_full();
+        let before = current.partitions.get(&table);
+        let before = before.ok_or(Error::TableGone)?;
+        let next = next(before)?;
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, partitions_key(table), next.encode());
+        if mutant::is_on(Mutant::ChangeNotPersisted) {
+            self.show_list(&current, table, next);
+            return Ok(());
+        }
+        let publication = self.commit_change(&[], batch).await?;
+        self.show_list(&current, table, next);
+        publication.end();
+        Ok(())
+    }
+
+    /// Lets everybody see a table's next list, which is recorded.
+    pub(super) fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) {
+        let mut keyspaces = current.schema.keyspaces.values();
+        let of = keyspaces.find_map(|keyspace| {
+            let mut tables = keyspace.all_tables();
+            Some((keyspace, tables.find(|known| known.storage_id == table)?))
+        });
+        let next = of
+            .and_then(|(keyspace, table)| self.offers.fit(keyspace, table, &next))
+            .unwrap_or(next);
+        let mut partitions = current.partitions.clone();
+        partitions.insert(table, Arc::new(next));
+        self.current.store(Arc::new(Snapshot {
+            schema: Arc::clone(&current.schema),
+            generation: current.generation,
+            rules: self.rules,
+            partitions,
+        }));
     }
 }
 
@@ -73,7 +190,11 @@ pub(super) fn give_budgets(offers: &Offers, before: Option<&Schema>, schema: &Sc
 }
 
 /// The list that a new table begins with. One that shares its keyspace's throughput has as many as that may need.
-fn partitions_at_first(table: &Table, schema: &Schema, store: &Store) -> TablePartitions {
+/// One that is ordered by partition key begins with one, since nothing is known of its keys.
+fn partitions_at_first(table: &Table, schema: &Schema, (placement, store): (Placement, &Store)) -> TablePartitions {
+    if placement == Placement::Key {
+        return TablePartitions::ordered(StoreId::MAIN, store);
+    }
     let options = &table.options;
     let shared = || schema.keyspaces.get(&table.keyspace)?.throughput;
     let of_throughput = || match options.throughput {
@@ -85,12 +206,12 @@ fn partitions_at_first(table: &Table, schema: &Schema, store: &Store) -> TablePa
 }
 
 /// The lists under the next schema, and what to write so that they are recorded; only keyspaces that differ are looked through.
-/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some.
+/// TRUNCATE keeps a table's ranges; throughput beyond what they can serve splits some. `main`: how new tables are placed, and the main store.
 /// With `later`, such tables are noted there and keep what they have.
 pub(super) fn partitions_after(
     before: &Snapshot,
     schema: &Schema,
-    store: &Store,
+    main: (Placement, &Store),
     batch: &mut Batch,
     later: &mut Option<Vec<Uuid>>,
 ) -> Result<Partitions, Error> {
@@ -154,7 +275,7 @@ pub(super) fn partitions_after(
         let Some(is) = is else { continue };
         let mut list = kept
             .clone()
-            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, store)));
+            .unwrap_or_else(|| Arc::new(partitions_at_first(is, schema, main)));
         let raised = match is.options.throughput {
             Some(own) => was.and_then(|was| (was.options.throughput != Some(own)).then_some(own)),
             None => was.and_then(|_| shared.get(is.keyspace.as_str()).copied()),

@@ -10,7 +10,6 @@ use crate::engine::{Error, storage_read};
 use crate::partition::store::{CellRef, CellStateRef, Derivation, Entries, Row, RowView};
 use crate::partition::{Hosted, RowKey};
 use crate::schema::Table;
-use crate::token::Token;
 
 /// What a partition was found to hold.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -53,13 +52,9 @@ pub(crate) fn printed_key(table: &Table, key: &[u8]) -> String {
 }
 
 /// Bytes of a partition's rows as they are stored, and of the index entries that they derive; and its tombstones.
-pub(super) async fn count(
-    partition: &Hosted,
-    table: &Arc<Table>,
-    token: i64,
-    partition_key: &[u8],
-) -> Result<Counted, Error> {
-    let logical = partition.logical(table.storage_id, Token::bound(token), partition_key);
+pub(super) async fn count(partition: &Hosted, table: &Arc<Table>, partition_key: &[u8]) -> Result<Counted, Error> {
+    let token = partition.token(partition_key);
+    let logical = partition.logical(table.storage_id, token, partition_key);
     let indexed = IndexedRows::of(table);
     let mut found = Counted::default();
     let at = partition.now();

@@ -12,7 +12,7 @@ use crate::engine::{Error, value};
 use crate::functions::{Accumulator, Context};
 use crate::guardrails::{Level, Threshold};
 use crate::partition::store::RowView;
-use crate::partition::{Consistency, PhysicalPartition};
+use crate::partition::{Consistency, Hosted};
 use crate::schema::{StorageId, Table};
 use crate::throughput::{Charges, Mark, PartitionRef};
 use crate::token::Token;
@@ -205,19 +205,13 @@ impl<'a> Sink<'a> {
 
     /// A read comes to a physical partition, and to a logical one where it is asked for by key. `is_first`: no page before has been
     /// there, nor this one.
-    pub(crate) fn enter(
-        &mut self,
-        table: StorageId,
-        partition: &PhysicalPartition,
-        key: Option<(Token, &Bytes)>,
-        is_first: bool,
-    ) {
+    pub(crate) fn enter(&mut self, table: StorageId, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
                 table,
                 partition: partition.id.0,
             },
-            key.map(|(token, key)| (token.value(), key)),
+            key.map(|(token, key)| (partition.spread(token, key), key)),
         );
         if is_first && !self.looks_up {
             self.charges.visit();

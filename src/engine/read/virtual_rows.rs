@@ -19,6 +19,11 @@ struct Made {
     values: ViewRow,
 }
 
+/// The token of a row's partition key. Rows that the server makes lie in no physical partition: CQL's hash orders them.
+pub(crate) fn token(partition_key: &[u8]) -> i64 {
+    Token::of(partition_key).value()
+}
+
 /// The serialised partition key of a row.
 fn partition_key(table: &Table, row: &ViewRow) -> Vec<u8> {
     let components = row
@@ -77,7 +82,7 @@ pub(crate) fn run(
             keys.iter().filter_map(of_key).collect()
         }
         Partitions::Ring { lower, upper } => {
-            let inside = |partition: &&[Made]| (*lower..=*upper).contains(&Token::of(&key_of(partition)).value());
+            let inside = |partition: &&[Made]| (*lower..=*upper).contains(&token(&key_of(partition)));
             partitions.into_iter().filter(inside).collect()
         }
     };
@@ -89,7 +94,7 @@ pub(crate) fn run(
             Partitions::Keys(_) => key_of(partition) == position.partition_key,
             Partitions::Ring { .. } => {
                 let (key, last) = (key_of(partition), &position.partition_key);
-                (Token::of(&key), key.as_slice()) >= (Token::of(last), last.as_ref())
+                (token(&key), key.as_slice()) >= (token(last), last.as_ref())
             }
         });
         wanted = place.and_then(|place| wanted.get(place..)).unwrap_or_default();

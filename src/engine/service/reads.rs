@@ -16,7 +16,6 @@ use crate::command::{Clustering, Partitions, Position, Read};
 use crate::consistency::WriteKind;
 use crate::schema::system;
 use crate::throughput::Charges;
-use crate::token::Token;
 use crate::views::{self, live::Live};
 
 /// How a read is cut into pages.
@@ -164,7 +163,7 @@ impl Engine {
             schema: &request.snapshot.schema,
             node: self.seen_by(request.node()),
             live: &live,
-            token: |key| Token::of(key).value(),
+            token: virtual_rows::token,
             figures: Some(self.figures()),
         };
         let one_key: Option<Vec<Bytes>> = match &select.partitions {

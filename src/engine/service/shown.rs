@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use super::super::figures::{Figures, PartitionFigures, StoreFigures};
+use super::super::read::virtual_rows;
 use super::Engine;
 use crate::engine::shown::{HotKey, LargePartition, ThroughputShown};
 use crate::metrics::Statements;
 use crate::throughput::RequestUnits;
-use crate::token::Token;
 use crate::views::Sources;
 
 impl Engine {
@@ -33,7 +33,7 @@ impl Engine {
             schema: &schema,
             node: self.node(),
             live: &live,
-            token: |key| Token::of(key).value(),
+            token: virtual_rows::token,
             figures: Some(self.figures()),
         })
     }

@@ -139,7 +139,7 @@ impl WriteRoom {
                 .modification
                 .partition_keys
                 .first()
-                .map(|key| (token.value(), key)),
+                .map(|key| (partition.spread(token, key), key)),
         );
         current.charge(charges);
         for routed in modifications {

@@ -116,6 +116,19 @@ impl OnePartition<'_> {
             })
     }
 
+    /// The number by which locks and gauges know the logical partition.
+    pub(super) fn spread(&self) -> i64 {
+        self.partition.spread(self.token, self.partition_key)
+    }
+
+    fn place(&self) -> logical::Place {
+        logical::Place {
+            table: self.routed.table().storage_id,
+            spread: self.spread(),
+            key: self.partition_key.clone(),
+        }
+    }
+
     /// How a change of this modification is charged.
     fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> Marked {
         Marked {
@@ -123,7 +136,7 @@ impl OnePartition<'_> {
                 table: self.routed.table().storage_id,
                 partition: self.partition.id.0,
             },
-            token: self.token.value(),
+            spread: self.spread(),
             partition_key: self.partition_key.clone(),
             how,
             fragment_bytes,
@@ -199,9 +212,8 @@ impl OnePartition<'_> {
             let clustering = (!of_static).then(|| key.clustering());
             size.row(self.routed.table(), &key, clustering, &row);
         }
-        let token = self.token.value();
         let mut entry_bytes = 0;
-        if self.room.logical.is_watched(self.routed.table().storage_id, token) {
+        if self.room.logical.is_watched(|| self.place()) {
             entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
         }
         if self.routed.modification.kind != WriteVerb::Delete {
@@ -247,7 +259,7 @@ impl OnePartition<'_> {
         // The look that an increment takes is in its price, as in that of any change.
         if !self.routed.table().is_counter {
             let partition = self.marked(RowWrite::Update, 0, 0).partition;
-            charges.enter(partition, Some((self.token.value(), self.partition_key)));
+            charges.enter(partition, Some((self.spread(), self.partition_key)));
             charges.look_before_write(found.as_ref().map_or(0, |found| found.bytes));
         }
         let mut row = match found {

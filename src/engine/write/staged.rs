@@ -13,7 +13,7 @@ use crate::command::WriteVerb;
 use crate::consistency::WriteKind;
 use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
-use crate::engine::logical::{Admitted, Weight};
+use crate::engine::logical::{Admitted, Place, Weight};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
@@ -23,7 +23,7 @@ use crate::throughput::{Charges, PartitionRef, RowWrite};
 /// What a change of a batch is charged as.
 pub(super) struct Marked {
     pub(super) partition: PartitionRef,
-    pub(super) token: i64,
+    pub(super) spread: i64,
     pub(super) partition_key: Bytes,
     pub(super) how: RowWrite,
     /// Bytes of what the write says, for engines that do not look at the row.
@@ -135,7 +135,8 @@ impl Staged {
         let deletes = modification.kind == WriteVerb::Delete;
         if let Some(last) = self.weights.last_mut()
             && last.deletes == deletes
-            && last.token == one.token.value()
+            && last.spread == one.spread()
+            && last.key == *one.partition_key
             && last.table.storage_id == modification.table.storage_id
         {
             last.row_bytes += row_bytes;
@@ -144,7 +145,7 @@ impl Staged {
         }
         self.weights.push(Weight {
             table: Arc::clone(&modification.table),
-            token: one.token.value(),
+            spread: one.spread(),
             key: one.partition_key.clone(),
             partition: Arc::clone(one.partition),
             row_bytes,
@@ -360,7 +361,7 @@ impl Staged {
                         if let Some(marked) = marked.get(written.change) {
                             let bytes =
                                 [written.before_bytes, written.after_bytes].map(|bytes| bytes.unwrap_or(0) as u64);
-                            admitted.made((marked.partition.table, marked.token), bytes);
+                            admitted.made(&marked.place(), bytes);
                         }
                     }
                 }
@@ -393,9 +394,18 @@ fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges)
 }
 
 impl Marked {
+    /// The logical partition that is changed.
+    fn place(&self) -> Place {
+        Place {
+            table: self.partition.table,
+            spread: self.spread,
+            key: self.partition_key.clone(),
+        }
+    }
+
     fn charge(&mut self, row_bytes: usize, existed: bool, charges: &mut Charges) {
         self.is_done = true;
-        charges.enter(self.partition, Some((self.token, &self.partition_key)));
+        charges.enter(self.partition, Some((self.spread, &self.partition_key)));
         charges.write(self.how, row_bytes, existed, self.indexed);
     }
 }

@@ -13,6 +13,7 @@
 //!
 //! Sources: Azure Cosmos DB's texts as clients have reported them; where none is known the words are ours.
 
+use bytes::Bytes;
 use grammar::ast::{AlterTable, AlterTableAction, Literal, Name, Property, PropertyValue, Statement};
 
 use super::error::{DdlError, invalid, syntax};
@@ -41,7 +42,10 @@ pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionC
         let at = text
             .parse()
             .map_err(|_| syntax!("Invalid token {text} for '{SPLIT_AT}'"))?;
-        PartitionChange::Split { at }
+        PartitionChange::Split {
+            at,
+            partition_key: Bytes::new(),
+        }
     } else if let Some(map) = properties.map(MERGE)? {
         let id = |name: &str| map.get(name).and_then(|text| text.parse().ok());
         let (Some(left), Some(right), 2) = (id("left"), id("right"), map.len()) else {

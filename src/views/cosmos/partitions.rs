@@ -45,6 +45,12 @@ pub(in crate::views) static FIGURES: &[Figure<PartitionFigures>] = &[
         Value::Text(of.lower.to_string())
     })
     .json("lower"),
+    Figure::new(
+        "First partition key of the lowest token that lies in it, serialised; empty: the token's first.",
+        |of: &PartitionFigures| Value::Bytes(of.lower_key.clone()),
+    )
+    .keyed(Kind::Clustering, "lower_key", "blob")
+    .json("lower_key"),
     Figure::new("Highest token, inclusive.", |of: &PartitionFigures| {
         Value::Int(of.upper)
     })
@@ -53,6 +59,12 @@ pub(in crate::views) static FIGURES: &[Figure<PartitionFigures>] = &[
         Value::Text(of.upper.to_string())
     })
     .json("upper"),
+    Figure::new(
+        "Partition key of the highest token before which it ends, serialised; null: it has that token to its end.",
+        |of: &PartitionFigures| Value::optional(of.upper_key.clone(), Value::Bytes),
+    )
+    .column("upper_key", "blob")
+    .json("upper_key"),
     Figure::new(
         "Rises with each change of its range or its store.",
         |of: &PartitionFigures| Value::Count(of.epoch),
@@ -118,7 +130,9 @@ pub(in crate::views) static FIGURES: &[Figure<PartitionFigures>] = &[
 fn of_users(sources: Sources<'_>) -> Vec<PartitionFigures> {
     let mut shown = sources.of_services(|figures| figures.partitions());
     shown.retain(|partition| !system::is_name(&partition.keyspace));
-    shown.sort_by(|a, b| (&a.keyspace, &a.table, a.lower).cmp(&(&b.keyspace, &b.table, b.lower)));
+    shown.sort_by(|a, b| {
+        (&a.keyspace, &a.table, a.lower, &a.lower_key).cmp(&(&b.keyspace, &b.table, b.lower, &b.lower_key))
+    });
     shown
 }
 

@@ -1,0 +1,123 @@
+//! The size of one watched partition, and what it means for a write: pure.
+
+use std::time::Duration;
+
+use super::Weight;
+
+/// Percent of the limit from which each write is warned.
+const WARNED_PERCENT: u64 = 70;
+
+/// What is up to this size is counted while the writer waits, what is larger behind it.
+const QUICK_BYTES: u64 = 1 << 20;
+
+/// The same under a limit no larger than this, where waiting for it is worth being exact.
+const QUICK_BYTES_EXACT: u64 = 8 << 20;
+
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Size {
+    /// As last counted.
+    pub(super) counted: u64,
+    /// Written since, and what was being written then.
+    pub(super) added: u64,
+    /// Being written now.
+    pub(super) in_flight: u64,
+    /// As the record has it.
+    pub(super) recorded: u64,
+    /// Counted since the start.
+    pub(super) is_known: bool,
+    /// Something was deleted since it was counted.
+    pub(super) is_freed: bool,
+    /// How often it was counted.
+    pub(super) counts: u64,
+    /// How often after a sweep.
+    pub(super) swept_counts: u64,
+    /// How often that was begun.
+    pub(super) counts_begun: u64,
+    /// When it may be counted again though nothing was deleted.
+    pub(super) again_at: Duration,
+    /// Percent that were logged.
+    pub(super) logged_percent: u64,
+}
+
+/// What is to be done with a write.
+pub(super) enum Verdict {
+    Written {
+        /// Percent of the limit that are told.
+        warns: Option<u64>,
+        /// What its record is to say.
+        record: Option<u64>,
+        count_behind: bool,
+    },
+    Refused,
+    CountFirst {
+        sweeps: bool,
+        counts: u64,
+    },
+}
+
+impl Size {
+    pub(super) fn bytes(&self) -> u64 {
+        self.counted.saturating_add(self.added)
+    }
+
+    /// How often it was counted: of counts after a sweep only those, since a count without one finds no room.
+    pub(super) const fn counts_so_far(&self, sweeps: bool) -> u64 {
+        if sweeps { self.swept_counts } else { self.counts }
+    }
+
+    /// Judges a write and, unless it is refused or must wait, adds it.
+    pub(super) fn judge(&mut self, weight: &Weight, cap: u64, now: Duration, must_decide: bool) -> Verdict {
+        // So much may be uncertain: a hundredth, or what is counted in no time.
+        let slack = (cap / 100).max(64 << 10).min(cap);
+        let next = self.bytes().saturating_add(weight.bytes());
+        if weight.deletes {
+            self.is_freed = true;
+        } else if !must_decide && !self.is_known && next <= quick_bytes(Some(cap)) {
+            return Verdict::CountFirst {
+                sweeps: false,
+                counts: self.counts,
+            };
+        } else if next > cap {
+            let may_have_room = !self.is_known || self.added > slack || self.is_freed || now >= self.again_at;
+            if may_have_room && !must_decide {
+                let sweeps = self.is_freed || (self.is_known && self.added <= slack);
+                let counts = self.counts_so_far(sweeps);
+                return Verdict::CountFirst { sweeps, counts };
+            }
+            return Verdict::Refused;
+        }
+        let reached = percent(next, cap);
+        // Whether it is known well enough to be warned of.
+        let is_certain = !self.is_freed && (self.added <= slack || percent(self.counted, cap) >= WARNED_PERCENT);
+        let warns = reached >= WARNED_PERCENT && !weight.deletes;
+        if warns && !is_certain && !must_decide && next <= quick_bytes(Some(cap)) {
+            return Verdict::CountFirst {
+                sweeps: self.is_freed,
+                counts: self.counts_so_far(self.is_freed),
+            };
+        }
+        self.added = self.added.saturating_add(weight.bytes());
+        self.in_flight = self.in_flight.saturating_add(weight.bytes());
+        let record = (next > self.recorded.saturating_add(slack / 2)).then_some(next);
+        self.recorded = record.unwrap_or(self.recorded);
+        // Near the limit it is counted in time, so that nobody has to wait for it there.
+        let is_near = next > cap - cap / 20 && self.added > slack;
+        Verdict::Written {
+            warns: (warns && is_certain).then_some(reached),
+            record,
+            count_behind: !self.is_known || is_near || (warns && !is_certain),
+        }
+    }
+}
+
+/// Up to which size the writer waits.
+pub(super) fn quick_bytes(cap: Option<u64>) -> u64 {
+    match cap {
+        Some(cap) if cap <= QUICK_BYTES_EXACT => QUICK_BYTES_EXACT,
+        _ => QUICK_BYTES,
+    }
+}
+
+pub(super) fn percent(bytes: u64, cap: u64) -> u64 {
+    u64::try_from(u128::from(bytes) * 100 / u128::from(cap.max(1))).unwrap_or(u64::MAX)
+}
