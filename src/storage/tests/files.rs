@@ -326,6 +326,47 @@ async fn full_disk(mut place: Place) {
     );
 }
 
+/// Who waits for a commit may hold a snapshot until it is answered: the store is opened again all the same, without waiting for them long.
+#[tokio::test(flavor = "multi_thread")]
+async fn commits_that_hold_snapshots_do_not_keep_a_full_disk_from_recovering() {
+    let mut place = Place::new("file");
+    let full = Arc::new(AtomicBool::new(false));
+    let seam = Arc::clone(&full);
+    place.options.faults = Some(Arc::new(move |_| {
+        let is_full = seam.load(Ordering::SeqCst);
+        is_full.then(|| io::Error::from(io::ErrorKind::StorageFull))
+    }));
+    let store = place.open().await;
+    fill(&store, 0..10).await;
+    full.store(true, Ordering::SeqCst);
+    let mut batch = Batch::new();
+    batch.put(Space::Catalog, b"lost".to_vec(), "1");
+    assert!(matches!(store.commit(batch).await, Err(Error::DiskFull { .. })));
+    full.store(false, Ordering::SeqCst);
+    let holding = async |is_judged: bool| {
+        let at = store.snapshot();
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, b"held".to_vec(), "1");
+        if is_judged {
+            batch.only_in(store.opening());
+        }
+        let committed = store.commit(batch).await;
+        drop(at);
+        committed
+    };
+    let began = Clock::system();
+    assert!(holding(true).await.is_err());
+    // It is refused after a while, and lets go of its snapshot with that.
+    assert!(holding(false).await.is_err());
+    fill(&store, 10..11).await;
+    assert!(
+        began.monotonic() < std::time::Duration::from_secs(5),
+        "{:?}",
+        began.monotonic()
+    );
+    store.close().await.unwrap();
+}
+
 /// After any other failure of the disk nothing is written until the next start.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_failed_disk_is_not_believed_again() {

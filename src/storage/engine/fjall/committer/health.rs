@@ -11,8 +11,12 @@ use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
 
-/// How long readers of the old engine may take to leave before it is opened again.
+/// How long readers of the old engine may take to leave before the store closes.
 const LEAVING_POLLS_MAX: u32 = 10_000;
+
+/// The same before it is opened again. Short: who waits for a commit may hold a snapshot until it is answered, and would wait for itself. It
+/// is refused then, and the next commit tries again.
+const REOPENING_POLLS_MAX: u32 = 250;
 
 impl Committer {
     /// An engine that failed in the background does not say why; whether the disk is full can be tried.
@@ -79,7 +83,7 @@ impl Committer {
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop((engine, kept));
-            if let Some(engine) = wait_until_gone(&leaving) {
+            if let Some(engine) = wait_until_gone(&leaving, REOPENING_POLLS_MAX) {
                 // A reader stays too long: it, and others, go on reading the old engine; the next commit tries again.
                 self.engine = Some(engine);
                 self.publish();
@@ -117,7 +121,7 @@ impl Committer {
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop(engine);
-            if wait_until_gone(&leaving).is_some() {
+            if wait_until_gone(&leaving, LEAVING_POLLS_MAX).is_some() {
                 tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
                 is_clean = false;
             }
@@ -139,8 +143,8 @@ impl Committer {
 }
 
 /// Waits until nobody holds the engine; returns it when somebody still does.
-fn wait_until_gone(engine: &Weak<Engine>) -> Option<Arc<Engine>> {
-    for _ in 0..LEAVING_POLLS_MAX {
+fn wait_until_gone(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
+    for _ in 0..polls_max {
         if engine.strong_count() == 0 {
             return None;
         }
