@@ -255,7 +255,7 @@ fn describe_answer(answer: Result<Description, DescribeError>) -> Value {
 fn expected(entry: &Value) -> Value {
     let mut expected = entry.clone();
     let object = expected.as_object_mut().unwrap();
-    for other in ["statement", "error", "keyspace", "more", "function"] {
+    for other in ["statement", "error", "events", "keyspace", "more", "function"] {
         if other != "keyspace" || entry.get("kind").is_none_or(|kind| kind != "set_keyspace") {
             object.remove(other);
         }

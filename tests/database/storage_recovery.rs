@@ -109,8 +109,17 @@ fn child() {
     });
 }
 
+/// When a child is killed.
+#[derive(Clone, Copy)]
+enum Kill {
+    /// So long after its start: it may still be opening the store.
+    AfterStart(Duration),
+    /// So long after its first acknowledgement.
+    AfterWrite(Duration),
+}
+
 /// Runs the child for a while, kills it, and returns the last step of each writer that it said was acknowledged.
-fn run_and_kill(url: &str, durability: &str, value_bytes: usize, after: Duration) -> HashMap<u32, i64> {
+fn run_and_kill(url: &str, durability: &str, value_bytes: usize, kill: Kill) -> HashMap<u32, i64> {
     let mut child = Command::new(std::env::current_exe().unwrap())
         .args(["--exact", "storage_recovery::child", "--ignored", "--nocapture"])
         .envs([
@@ -123,6 +132,7 @@ fn run_and_kill(url: &str, durability: &str, value_bytes: usize, after: Duration
         .spawn()
         .unwrap();
     let output = child.stderr.take().unwrap();
+    let (writes, written) = std::sync::mpsc::channel();
     let reader = std::thread::spawn(move || {
         let mut acknowledged = HashMap::new();
         for line in BufReader::new(output).lines().map_while(Result::ok) {
@@ -131,6 +141,10 @@ fn run_and_kill(url: &str, durability: &str, value_bytes: usize, after: Duration
                 // The last line may be cut by the kill.
                 ["acknowledged", writer, n] => {
                     if let (Ok(writer), Ok(n)) = (writer.parse::<u32>(), n.parse::<i64>()) {
+                        if acknowledged.is_empty() {
+                            // The other end may wait for no write.
+                            drop(writes.send(()));
+                        }
                         acknowledged.insert(writer, n);
                     }
                 }
@@ -139,7 +153,14 @@ fn run_and_kill(url: &str, durability: &str, value_bytes: usize, after: Duration
         }
         acknowledged
     });
-    std::thread::sleep(after);
+    match kill {
+        Kill::AfterStart(after) => std::thread::sleep(after),
+        Kill::AfterWrite(after) => {
+            let within = Duration::from_secs(60);
+            written.recv_timeout(within).expect("the child never wrote");
+            std::thread::sleep(after);
+        }
+    }
     child.kill().unwrap();
     child.wait().unwrap();
     reader.join().unwrap()
@@ -194,7 +215,13 @@ fn kill_and_recover(scheme: &str, durability: &str, value_bytes: usize, default_
     let mut most = 0;
     for cycle in 0..cycles {
         let after = Duration::from_millis(60 + cycle * 131 % 400);
-        let acknowledged = run_and_kill(&url, durability, value_bytes, after);
+        // The last one, so that a slow machine proves something too.
+        let kill = if cycle + 1 == cycles {
+            Kill::AfterWrite(after)
+        } else {
+            Kill::AfterStart(after)
+        };
+        let acknowledged = run_and_kill(&url, durability, value_bytes, kill);
         most = most.max(acknowledged.values().copied().max().unwrap_or(0));
         runtime.block_on(async {
             let store = open(&url, durability).await;
