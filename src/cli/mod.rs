@@ -1,6 +1,6 @@
 //! The `cli` room: the verbs of the `helenus` program. `main` hands the arguments to [`run`].
 //!
-//! [`verbs::VERBS`] is the table: name, older words, summary, the settings that the verb uses, its arguments and its function. Help,
+//! `verbs::VERBS` is the table: name, older words, summary, the settings that the verb uses, its arguments and its function. Help,
 //! completions, the man page and parsing all read it; a verb is added by a line there.
 //!
 //! A server writes a [`record::ServerRecord`] once it serves: one line of JSON with every address, the account and its key, the
