@@ -27,8 +27,8 @@ pub enum Consistency {
 }
 
 impl Consistency {
-    /// Every level, in the order of the protocol's codes.
-    pub const ALL: [Self; 12] = [
+    /// Every level that a statement may be carried out at, in the order of the protocol's codes.
+    pub const ALL: [Self; 11] = [
         Self::Any,
         Self::One,
         Self::Two,
@@ -40,7 +40,6 @@ impl Consistency {
         Self::Serial,
         Self::LocalSerial,
         Self::LocalOne,
-        Self::NodeLocal,
     ];
 
     /// The name as messages and traces write it.

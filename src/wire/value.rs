@@ -19,6 +19,9 @@ impl Consistency {
     /// The level of that code; `None` for an unknown one.
     #[must_use]
     pub fn from_code(code: u16) -> Option<Self> {
+        if code == Self::NodeLocal.code() {
+            return Some(Self::NodeLocal);
+        }
         Self::ALL.get(usize::from(code)).copied()
     }
 
@@ -85,6 +88,7 @@ mod tests {
         for level in Consistency::ALL {
             assert_eq!(Consistency::from_code(level.code()), Some(level));
         }
+        assert_eq!(Consistency::from_code(11), Some(Consistency::NodeLocal));
         assert_eq!(Consistency::from_code(12), None);
     }
 }
