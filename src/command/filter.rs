@@ -1,4 +1,4 @@
-//! Filters: tests on the values of one row.
+//! Filters: tests on the values of one row, put together with AND, OR and NOT.
 
 use super::Value;
 use crate::schema::analysis::Analysis;
@@ -102,6 +102,68 @@ pub enum FilterTarget {
     Token,
 }
 
+/// A read would look at rows that it does not return, and does not say that it may.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute \
+     this query despite the performance unpredictability, use ALLOW FILTERING"
+)]
+pub struct NeedsFiltering;
+
+/// Which rows a read lets through.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Filter {
+    /// This test holds.
+    Test(Predicate),
+    /// All of these hold; none of them: every row passes.
+    All(Vec<Filter>),
+    /// One of these holds; none of them: no row passes.
+    Any(Vec<Filter>),
+    /// This does not hold. A test on null does not hold, so that its negation does.
+    Not(Box<Filter>),
+}
+
+impl Filter {
+    /// Every row passes.
+    pub const NONE: Self = Self::All(Vec::new());
+
+    /// All of these tests hold.
+    #[must_use]
+    pub fn all(tests: Vec<Predicate>) -> Self {
+        Self::All(tests.into_iter().map(Self::Test).collect())
+    }
+
+    /// Whether every row passes, whatever it holds.
+    #[must_use]
+    pub fn is_none(&self) -> bool {
+        match self {
+            Self::All(all) => all.iter().all(Self::is_none),
+            Self::Test(_) | Self::Any(_) | Self::Not(_) => false,
+        }
+    }
+
+    /// The tests that hold for every row that passes: those that no OR and no NOT contains.
+    pub fn required(&self) -> impl Iterator<Item = &Predicate> {
+        let all = match self {
+            Self::All(all) => all.as_slice(),
+            one => std::slice::from_ref(one),
+        };
+        all.iter().filter_map(|one| match one {
+            Self::Test(test) => Some(test),
+            Self::All(_) | Self::Any(_) | Self::Not(_) => None,
+        })
+    }
+
+    /// Whether one of its tests is such, wherever it stands.
+    pub fn any_test(&self, is_such: &mut impl FnMut(&Predicate) -> bool) -> bool {
+        match self {
+            Self::Test(test) => is_such(test),
+            Self::All(several) | Self::Any(several) => several.iter().any(|one| one.any_test(is_such)),
+            Self::Not(one) => one.any_test(is_such),
+        }
+    }
+}
+
 /// A test on one row: `target comparison operands`. Null makes it false.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Predicate {
@@ -113,4 +175,36 @@ pub struct Predicate {
     pub operands: Vec<Value>,
     /// The type both sides have.
     pub ty: CqlType,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::types::Native;
+
+    fn test(place: usize) -> Predicate {
+        Predicate {
+            target: FilterTarget::Column(place),
+            comparison: Comparison::Eq,
+            operands: vec![Value::Null],
+            ty: CqlType::Native(Native::Int),
+        }
+    }
+
+    #[test]
+    fn a_tree_tells_what_every_row_meets_and_what_it_looks_at() {
+        let either = Filter::Any(vec![
+            Filter::Test(test(2)),
+            Filter::Not(Box::new(Filter::Test(test(3)))),
+        ]);
+        let tree = Filter::All(vec![Filter::Test(test(1)), either.clone()]);
+        assert_eq!(tree.required().collect::<Vec<_>>(), [&test(1)]);
+        assert_eq!(Filter::Test(test(4)).required().count(), 1);
+        assert_eq!(either.required().count(), 0);
+        let looks_at =
+            |filter: &Filter, place| filter.any_test(&mut |found| found.target == FilterTarget::Column(place));
+        assert!((1..4).all(|place| looks_at(&tree, place)) && !looks_at(&tree, 4));
+        assert!(Filter::NONE.is_none() && Filter::all(Vec::new()).is_none());
+        assert!(!tree.is_none() && !Filter::Any(Vec::new()).is_none());
+    }
 }

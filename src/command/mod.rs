@@ -35,7 +35,7 @@ pub use batch::{Batch, BatchKind};
 pub use changes::changes_between;
 pub use condition::Condition;
 pub use expression::{Aggregate, Expression, Part};
-pub use filter::{Comparison, FilterTarget, Like, Predicate};
+pub use filter::{Comparison, Filter, FilterTarget, Like, NeedsFiltering, Predicate};
 pub use key::{Clustering, ClusteringRange, Partitions};
 pub use position::Position;
 pub use read::{IndexProbe, IndexUse, Nearest, Read};

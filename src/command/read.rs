@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Clustering, ClusteringRange, Expression, Partitions, Predicate, Selection};
+use super::{Clustering, ClusteringRange, Expression, Filter, Partitions, Selection};
 use crate::functions::Similarity;
 use crate::schema::{StorageId, Table};
 
@@ -45,9 +45,9 @@ pub struct Read {
     pub rows: Clustering,
     /// No row is named (`c IN ()`), and the static row of each partition is read all the same and takes a row's place in pages.
     pub counts_static: bool,
-    /// Tests on each row, all of which must hold.
-    pub filters: Vec<Predicate>,
-    /// Each alone finds all rows that `filters` let through, and others; empty: no index helps. An index whose build is not complete
+    /// Which rows pass.
+    pub filter: Filter,
+    /// Each alone finds all rows that `filter` lets through, and others; empty: no index helps. An index whose build is not complete
     /// must not be asked.
     pub probes: Vec<IndexProbe>,
     /// From the last row of each partition to the first.
@@ -69,6 +69,27 @@ pub struct Read {
 }
 
 impl Read {
+    /// All rows of these partitions, without limits. The selection must need what a filter or an order looks at.
+    #[must_use]
+    pub const fn new(table: Arc<Table>, selection: Arc<Selection>, partitions: Partitions) -> Self {
+        Self {
+            table,
+            selection,
+            partitions,
+            rows: Clustering::All,
+            counts_static: false,
+            filter: Filter::NONE,
+            probes: Vec::new(),
+            reversed: false,
+            sort: Vec::new(),
+            nearest: None,
+            group_by: None,
+            distinct: false,
+            limit_rows: None,
+            per_partition_limit_rows: None,
+        }
+    }
+
     /// Whether all rows make one group, so that there is one row in the result.
     #[must_use]
     pub fn is_one_group(&self) -> bool {

@@ -3,6 +3,7 @@
 use std::sync::Arc;
 
 use super::{Aggregate, Expression};
+use crate::schema::Table;
 use crate::types::CqlType;
 
 /// One column of a result: its place in metadata and how it is computed.
@@ -29,4 +30,34 @@ pub struct Selection {
     pub needs_metadata: bool,
     /// SELECT JSON: these columns, as they would be without JSON, become one text, which is the only one in `columns`.
     pub json_columns: Option<Arc<Vec<ResultColumn>>>,
+}
+
+impl Selection {
+    /// These columns of a table, by their places in `table.columns`, as they are stored. A place that the table lacks is left out.
+    #[must_use]
+    pub fn of_columns(table: &Table, places: &[usize]) -> Self {
+        let columns = places
+            .iter()
+            .filter_map(|place| Some((*place, table.columns.get(*place)?)));
+        let (places, columns): (Vec<usize>, Vec<ResultColumn>) = columns
+            .map(|(place, column)| {
+                let column = ResultColumn {
+                    name: column.name.clone(),
+                    ty: column.ty.clone(),
+                };
+                (place, column)
+            })
+            .unzip();
+        let mut needed = places.clone();
+        needed.sort_unstable();
+        needed.dedup();
+        Self {
+            columns: Arc::new(columns),
+            expressions: places.into_iter().map(Expression::Column).collect(),
+            aggregates: Vec::new(),
+            needed,
+            needs_metadata: false,
+            json_columns: None,
+        }
+    }
 }

@@ -6,14 +6,15 @@ use std::sync::Arc;
 use grammar::ast;
 
 use super::answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
-use super::explain::Explainer;
+use super::explain;
 use super::gates;
 use super::paging_state::{self, PagingKey};
 use super::plans::{PlanCache, PlannedAt, Statement};
+use super::rows::{FrameRows, put_cell};
 use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
-use crate::engine::{Decision, Ended, Engine, Error, Executed, Options, Paging, Request, Terms, Written, value};
+use crate::engine::{Decision, Ended, Engine, Error, Executed, Options, Paging, Request, Terms, Written};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
 use crate::schema::{Table, describe};
@@ -209,7 +210,7 @@ impl Database {
         gates::batch_permissions(&plans)?;
         let mut bound = Vec::with_capacity(plans.len());
         for (plan, (_, values)) in plans.iter().zip(&planned) {
-            bound.push(plan.bind(values, &asked.request.context)?);
+            bound.push(plan.bind(values, asked.request.context())?);
         }
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
@@ -298,19 +299,19 @@ impl Database {
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
-                let read = plan.bind(values, &request.context)?;
+                let read = plan.bind(values, request.context())?;
                 gates::sorted_whole(params, plan, &read)?;
                 let mut answer = self.select(asked, planned, &read, values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
             Plan::Modify(plan) => {
-                let write = plan.bind(values, &request.context)?;
+                let write = plan.bind(values, request.context())?;
                 let written = engine.write(request, &write, charges).await?;
                 Ok(answer_to(&write.table, written))
             }
             Plan::Batch(plan) => {
-                let batch = plan.bind(values, &request.context)?;
+                let batch = plan.bind(values, request.context())?;
                 let written = engine.batch(request, &batch, charges).await?;
                 Ok(answer_of(&batch, written))
             }
@@ -329,14 +330,8 @@ impl Database {
             }
             Plan::Explain(explained) => {
                 charges.metadata();
-                let explainer = Explainer {
-                    ledger: &engine.ledger,
-                    indexes: &engine.catalog.indexes,
-                    page_bytes_max: engine.page_bytes_max,
-                    tombstones: engine.guardrails.tombstones,
-                };
                 let page_rows = params.page_size_rows;
-                let told = explainer.explain(request, page_rows, planned, explained, values).await;
+                let told = explain::explain(engine, request, page_rows, planned, explained, values).await;
                 told.map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
             }
             // Refused by `gates::permissions`.
@@ -353,6 +348,7 @@ impl Database {
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let params = asked.params;
+        let checked = self.engine.check_read(&asked.request, read, params.page_size_rows)?;
         let key = PagingKey(self.engine.catalog.paging_key);
         let resume = match &params.paging_state {
             None => None,
@@ -363,13 +359,16 @@ impl Database {
             }
         };
         let paging = Paging {
-            page_rows: params.page_size_rows,
             resume,
             content_bytes_ahead: planned.content_bytes_ahead(),
         };
         let shape = planned.shape(read);
-        let page = self.engine.read(&asked.request, shape, read, &paging, charges).await?;
-        planned.note_content_bytes(page.content.len());
+        let mut rows = FrameRows::default();
+        let page = self
+            .engine
+            .read(&asked.request, shape, checked, &paging, &mut rows, charges)
+            .await?;
+        planned.note_content_bytes(page.bytes);
         let metadata = planned.result.clone().unwrap_or_else(|| {
             let columns = Arc::clone(&read.selection.columns);
             Arc::new(ResultMetadata::new(&read.table.keyspace, &read.table.name, columns))
@@ -377,7 +376,7 @@ impl Database {
         let mut answer = Answer::new(AnswerKind::Rows(Rows {
             metadata,
             row_count: page.row_count,
-            content: page.content,
+            content: page.memory.hold(rows.content),
             paging_state: page
                 .position
                 .map(|position| key.seal(paging_state::table_digest(&read.table), &position)),
@@ -430,7 +429,7 @@ impl Database {
         let (keyspace, table) = describe::RESULT_TABLE;
         let mut content = Vec::new();
         for cell in description.rows.iter().flatten() {
-            value::put_bytes(&mut content, cell.as_deref());
+            put_cell(&mut content, cell.as_deref());
         }
         Ok(Answer::new(AnswerKind::Rows(Rows {
             metadata: Arc::new(ResultMetadata::new(keyspace, table, Arc::new(columns.collect()))),
@@ -468,8 +467,8 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
     let mut content = Vec::new();
     let mut row_count = 1;
     match decision {
-        Decision::Applied => value::put_bytes(&mut content, Some(&[1])),
-        Decision::Refused { rows, .. } if rows.is_empty() => value::put_bytes(&mut content, Some(&[0])),
+        Decision::Applied => put_cell(&mut content, Some(&[1])),
+        Decision::Refused { rows, .. } if rows.is_empty() => put_cell(&mut content, Some(&[0])),
         Decision::Refused { places, rows } => {
             let shown = places.iter().filter_map(|place| table.columns.get(*place));
             columns.extend(shown.map(|column| ResultColumn {
@@ -477,9 +476,9 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
                 ty: column.ty.clone(),
             }));
             for row in &rows {
-                value::put_bytes(&mut content, Some(&[0]));
+                put_cell(&mut content, Some(&[0]));
                 for cell in row {
-                    value::put_bytes(&mut content, cell.as_deref());
+                    put_cell(&mut content, cell.as_deref());
                 }
             }
             row_count = u32::try_from(rows.len()).unwrap_or(u32::MAX);

@@ -7,11 +7,11 @@ use grammar::ast;
 
 use super::answer::{QueryParams, SessionState};
 use crate::command::{Partitions, Read};
-use crate::engine::Error;
+use crate::engine::{Error, refuse_system};
 use crate::guardrails::Guardrails;
 use crate::partition::Consistency;
 use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
-use crate::schema::{Schema, Table, system};
+use crate::schema::Schema;
 
 // 1. Names.
 
@@ -63,9 +63,9 @@ fn count_values(first_word: &str, planned: &Planned, values: usize) -> Result<()
 pub(super) fn permissions(session: &SessionState, plan: &Plan) -> Result<(), Error> {
     // Roles: what the plan needs of its resources against what the session's role was granted.
     match plan {
-        Plan::Modify(plan) => writable(&plan.table),
+        Plan::Modify(plan) => refuse_system(&plan.table),
         Plan::Batch(plan) => batch_permissions(&plan.modifications),
-        Plan::Truncate(table) => writable(table),
+        Plan::Truncate(table) => refuse_system(table),
         Plan::Auth(_) => Err(refuse_auth(session)),
         Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
     }
@@ -73,18 +73,7 @@ pub(super) fn permissions(session: &SessionState, plan: &Plan) -> Result<(), Err
 
 /// The same of a batch.
 pub(super) fn batch_permissions(members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
-    members.iter().try_for_each(|member| writable(&member.table))
-}
-
-/// Users cannot write to the tables that the server itself fills.
-fn writable(table: &Table) -> Result<(), Error> {
-    if system::is_local(&table.keyspace) {
-        return Err(Error::Unauthorized(format!(
-            "{} keyspace is not user-modifiable.",
-            table.keyspace
-        )));
-    }
-    Ok(())
+    members.iter().try_for_each(|member| refuse_system(&member.table))
 }
 
 fn refuse_auth(session: &SessionState) -> Error {

@@ -20,6 +20,7 @@ mod gates;
 pub(crate) mod paging_state;
 mod plans;
 mod refusal;
+mod rows;
 mod shape;
 mod watch;
 

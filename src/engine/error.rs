@@ -14,7 +14,7 @@ pub enum Error {
     #[error("{0}")]
     Invalid(String),
     /// Only ALLOW FILTERING permits this read.
-    #[error("{}", crate::planner::Error::NeedsFiltering)]
+    #[error("{}", crate::command::NeedsFiltering)]
     NeedsFiltering,
     /// A split or merge that the table's partition map does not permit.
     #[error(transparent)]
@@ -28,6 +28,12 @@ pub enum Error {
     /// The user may not do this.
     #[error("{0}")]
     Unauthorized(String),
+    /// Only the server itself fills the tables of this keyspace.
+    #[error("{keyspace} keyspace is not user-modifiable.")]
+    NotModifiable {
+        /// The keyspace.
+        keyspace: String,
+    },
     /// The request breaks the protocol, as a forged paging state does.
     #[error("{0}")]
     Protocol(String),
@@ -145,7 +151,7 @@ impl Error {
             Self::Syntax(_) => 0x2000,
             Self::Invalid(_) | Self::NeedsFiltering | Self::Partitions(_) | Self::TableGone => 0x2200,
             Self::Config(_) => 0x2300,
-            Self::Unauthorized(_) => 0x2100,
+            Self::Unauthorized(_) | Self::NotModifiable { .. } => 0x2100,
             Self::Protocol(_) => 0x000A,
             Self::AlreadyExists { .. } => 0x2400,
             Self::Unavailable(_) => 0x1000,

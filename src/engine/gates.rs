@@ -113,9 +113,10 @@ pub(super) fn route<'a>(
 ) -> Result<Routed<'a>, Error> {
     gates.limits.check_partition_keys(&modification.partition_keys)?;
     gates.catalog.refuse_unsure(request.consistency())?;
+    let partitions = request.snapshot.partitions(&modification.table);
     Ok(Routed {
         modification,
-        partitions: request.snapshot.partitions(&modification.table)?,
+        partitions: partitions.map_err(|gone| refuse_system(&modification.table).err().unwrap_or(gone))?,
     })
 }
 
@@ -155,8 +156,22 @@ pub(super) fn write(
     })
 }
 
+/// The tables that the server itself fills, which have no partitions, cannot be written to.
+///
+/// # Errors
+/// [`Error::NotModifiable`].
+pub fn refuse_system(table: &Table) -> Result<(), Error> {
+    if system::is_local(&table.keyspace) {
+        return Err(Error::NotModifiable {
+            keyspace: table.keyspace.clone(),
+        });
+    }
+    Ok(())
+}
+
 /// A TRUNCATE.
-pub(super) fn truncate(gates: Gates<'_>) -> Result<(), Error> {
+pub(super) fn truncate(gates: Gates<'_>, table: &Table) -> Result<(), Error> {
+    refuse_system(table)?;
     Ok(gates.guardrails.truncate()?)
 }
 

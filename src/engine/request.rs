@@ -71,6 +71,12 @@ impl Request<'_> {
         self.snapshot = Arc::new(self.snapshot.without_lists());
     }
 
+    /// Time and randomness for its functions.
+    #[must_use]
+    pub const fn context(&self) -> &Context {
+        &self.context
+    }
+
     /// The schema when the request began.
     #[must_use]
     pub fn schema(&self) -> &Arc<Schema> {

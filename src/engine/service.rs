@@ -44,7 +44,7 @@ use crate::throughput::Charges;
 use crate::views::live::Live;
 
 pub use self::options::{ClockRules, Options};
-pub use self::reads::{Paging, ReadPage};
+pub use self::reads::{Checked, Paging, ReadPage};
 
 /// How long background work may take to end after the stores are closed, unless the caller says so.
 const CLOSE_WITHIN: Duration = Duration::from_secs(10);
@@ -253,7 +253,7 @@ impl Engine {
     /// It is refused, replicas are missing, or a store fails.
     pub async fn truncate(&self, request: &Request<'_>, table: &Table, charges: &mut Charges) -> Result<(), Error> {
         let gates = self.gates();
-        gates::truncate(gates)?;
+        gates::truncate(gates, table)?;
         gates::admit_truncate(gates, request, table).await?;
         charges.metadata();
         let truncated = self.catalog.truncate(&table.keyspace, &table.name).await;

@@ -52,7 +52,7 @@ pub(crate) fn element_path(ty: &CqlType, element: &[u8]) -> Bytes {
     path.into()
 }
 
-/// Appends a value to a response: `[bytes]`.
+/// Appends a value with its length before it, as collections hold their elements: i32 (−1: null), then the value.
 pub(crate) fn put_bytes(out: &mut Vec<u8>, value: Option<&[u8]>) {
     match value {
         None => out.extend_from_slice(&(-1_i32).to_be_bytes()),

@@ -7,9 +7,6 @@ use thiserror::Error;
 use super::text::quoted;
 use crate::functions;
 
-/// Said whenever a SELECT would have to look at rows that it does not return.
-const FILTERING: &str = "Cannot execute this query as it might involve data filtering and thus may have unpredictable performance. If you want to execute this query despite the performance unpredictability, use ALLOW FILTERING";
-
 /// A statement that cannot be planned, or values that cannot be bound. Texts are Cassandra's.
 ///
 /// What the program itself distinguishes has a variant of its own, with its data. The other variants are Cassandra's error codes
@@ -56,7 +53,7 @@ pub enum Error {
         operation: String,
     },
     /// Only ALLOW FILTERING permits this read (code 0x2200).
-    #[error("{FILTERING}")]
+    #[error("{}", crate::command::NeedsFiltering)]
     NeedsFiltering,
     /// Cassandra calls it a syntax error, although it parsed (code 0x2000).
     #[error("{0}")]

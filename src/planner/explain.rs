@@ -11,8 +11,8 @@ use std::sync::Arc;
 
 use super::ResultMetadata;
 use crate::command::{
-    Batch, Clustering, ColumnChange, Comparison, Condition, FilterTarget, IndexUse, Partitions, Predicate, Read,
-    ResultColumn, Value, Write, WriteTarget, WriteVerb,
+    Batch, Clustering, ColumnChange, Comparison, Condition, Filter, FilterTarget, IndexUse, Partitions, Predicate,
+    Read, ResultColumn, Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
 use crate::types::{CqlType, Native, quoted};
@@ -74,7 +74,20 @@ fn value(ty: &CqlType, value: &Value) -> String {
     }
 }
 
-fn filter(table: &Table, filter: &Predicate) -> String {
+fn filter(table: &Table, filter: &Filter) -> String {
+    let several = |several: &[Filter], word: &str| {
+        let texts: Vec<String> = several.iter().map(|one| self::filter(table, one)).collect();
+        format!("({})", texts.join(word))
+    };
+    match filter {
+        Filter::Test(one) => test(table, one),
+        Filter::All(all) => several(all, " AND "),
+        Filter::Any(any) => several(any, " OR "),
+        Filter::Not(one) => format!("NOT ({})", self::filter(table, one)),
+    }
+}
+
+fn test(table: &Table, filter: &Predicate) -> String {
     let (target, note) = match &filter.target {
         FilterTarget::Column(place) => (name(table, *place), ""),
         FilterTarget::Analysed(place, analysis) if !analysis.is_identity() => {
@@ -178,7 +191,11 @@ pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
             (false, all) => rows(all),
         },
     ));
-    stages.extend(select.filters.iter().map(|test| ("filter", filter(table, test))));
+    let filters = match &select.filter {
+        Filter::All(all) => all.as_slice(),
+        one => std::slice::from_ref(one),
+    };
+    stages.extend(filters.iter().map(|one| ("filter", filter(table, one))));
     if select.reversed {
         stages.push(("order", "each partition from its last row to its first".to_owned()));
     }
@@ -255,11 +272,12 @@ pub fn modification(modification: &Write) -> Vec<Stage> {
         Condition::Always => {}
         Condition::Exists => stages.push(("condition", "the row is read first and must exist".to_owned())),
         Condition::NotExists => stages.push(("condition", "the row is read first and must not exist".to_owned())),
-        Condition::Columns(conditions) => stages.extend(
-            conditions
-                .iter()
-                .map(|test| ("condition", format!("the row is read first: {}", filter(table, test)))),
-        ),
+        Condition::Columns(conditions) => stages.extend(conditions.iter().map(|test| {
+            (
+                "condition",
+                format!("the row is read first: {}", self::test(table, test)),
+            )
+        })),
     }
     let reads: Vec<usize> = modification
         .operations

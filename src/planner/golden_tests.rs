@@ -87,7 +87,7 @@ fn bound(planned: &Planned) -> Result<String, super::Error> {
                     Clustering::Ranges(found) => format!("ranges {}", ranges(found)),
                 },
             );
-            for filter in &select.filters {
+            for filter in select.filter.required() {
                 lines(
                     &mut text,
                     format!(
@@ -297,7 +297,7 @@ proptest! {
         let Ok(Some(planned)) = world.run(&statement) else { return Ok(()) };
         let Plan::Select(plan) = &planned.plan else { unreachable!() };
         let bound = plan.bind(&[], &context()).unwrap();
-        prop_assert!(bound.filters.is_empty());
+        prop_assert!(bound.filter.is_none());
         for index in 0..64 {
             let row = [index / 16, index / 4 % 4, index % 4];
             let key = key(&row, orders);

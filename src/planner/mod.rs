@@ -60,7 +60,6 @@ pub use error::Error;
 pub use key::KEY_BYTES_MAX;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
-pub use nearest::refuse_limit as refuse_nearest_limit;
 pub use select::SelectPlan;
 
 use crate::command::ResultColumn;

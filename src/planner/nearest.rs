@@ -18,9 +18,6 @@ use crate::functions::{Similarity, floats};
 use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
 use crate::types::{CqlType, Native};
 
-/// Most rows that may be asked for. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
-const LIMIT_MAX: u32 = 1000;
-
 /// Greatest element of a vector, either way. Source: Cassandra's answers.
 const ELEMENT_MAX: f32 = 1e17;
 
@@ -179,22 +176,6 @@ impl NearestPlan {
             similarity: self.similarity,
             vector,
         })
-    }
-}
-
-/// Refuses more rows than may be asked for.
-///
-/// # Errors
-/// More than 1,000, or no limit.
-pub fn refuse_limit(limit_rows: Option<u32>) -> Result<(), Error> {
-    match limit_rows {
-        Some(rows) if rows <= LIMIT_MAX => Ok(()),
-        rows => {
-            let was = rows.map_or_else(|| "NO LIMIT".to_owned(), |rows| rows.to_string());
-            invalid!(
-                "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {LIMIT_MAX}. LIMIT was {was}"
-            )
-        }
     }
 }
 

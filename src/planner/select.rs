@@ -19,7 +19,7 @@ use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
 use crate::command::{
-    Clustering, Comparison, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
+    Clustering, Comparison, Filter, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
 };
 use crate::functions::Context;
 use crate::schema::{ColumnKind, Table};
@@ -145,7 +145,7 @@ impl SelectPlan {
             partitions,
             rows,
             counts_static,
-            filters,
+            filter: Filter::all(filters),
             probes,
             reversed: self.reversed,
             sort: self.sort.clone(),

@@ -25,7 +25,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
             ErrorBody::new(ErrorCode::Invalid, text)
         }
         Error::Config(_) => ErrorBody::new(ErrorCode::Config, text),
-        Error::Unauthorized(_) => ErrorBody::new(ErrorCode::Unauthorized, text),
+        Error::Unauthorized(_) | Error::NotModifiable { .. } => ErrorBody::new(ErrorCode::Unauthorized, text),
         Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
         Error::Throttled { .. } | Error::MemoryInUse | Error::NoRoom { .. } => {
             ErrorBody::new(ErrorCode::Overloaded, text)

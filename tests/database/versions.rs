@@ -8,14 +8,15 @@ use std::sync::Arc;
 use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::command::{
-    Clustering, ColumnChange, Comparison, Condition, Expression, FilterTarget, Partitions, Predicate, Read,
-    ResultColumn, Selection, Value, Write, WriteTarget, WriteVerb,
+    ColumnChange, Comparison, Condition, FilterTarget, Partitions, Predicate, Read, Selection, Value, Write,
+    WriteTarget, WriteVerb,
 };
 use helenus::engine::{Decision, Engine, Paging, Shape, Terms};
 use helenus::schema::Table;
 use helenus::types::{CqlType, Native};
 
 use crate::support::Client;
+use crate::support::typed::TypedRows;
 
 const KEY: &[u8] = b"row";
 const DATA: usize = 1;
@@ -69,41 +70,19 @@ impl<'a> Rows<'a> {
 
     /// The version of the row; `None`: it is not there.
     async fn version(&self) -> Option<i64> {
-        let read = Read {
-            table: Arc::clone(&self.table),
-            selection: Arc::new(Selection {
-                columns: Arc::new(vec![ResultColumn {
-                    name: "version".to_owned(),
-                    ty: CqlType::Native(Native::Bigint),
-                }]),
-                expressions: vec![Expression::Column(VERSION)],
-                aggregates: Vec::new(),
-                needed: vec![VERSION],
-                needs_metadata: false,
-                json_columns: None,
-            }),
-            partitions: Partitions::Keys(vec![Bytes::from_static(KEY)]),
-            rows: Clustering::All,
-            counts_static: false,
-            filters: Vec::new(),
-            probes: Vec::new(),
-            reversed: false,
-            sort: Vec::new(),
-            nearest: None,
-            group_by: None,
-            distinct: false,
-            limit_rows: None,
-            per_partition_limit_rows: None,
-        };
+        let key = Partitions::Keys(vec![Bytes::from_static(KEY)]);
+        let selection = Arc::new(Selection::of_columns(&self.table, &[VERSION]));
+        let read = Read::new(Arc::clone(&self.table), selection, key);
         let request = self.engine.begin(Terms::default());
         let mut charges = self.engine.charges(&request);
         let shape = Shape::of(&read);
-        let page = self
-            .engine
-            .read(&request, &shape, &read, &Paging::default(), &mut charges)
+        let checked = self.engine.check_read(&request, &read, None).unwrap();
+        let (paging, mut found) = (Paging::default(), TypedRows::default());
+        self.engine
+            .read(&request, &shape, checked, &paging, &mut found, &mut charges)
             .await
             .unwrap();
-        let cell = page.content.get(4..)?;
+        let cell = found.rows.first()?.first()?.as_ref()?;
         cell.first_chunk().map(|bytes| i64::from_be_bytes(*bytes))
     }
 }

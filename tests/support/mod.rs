@@ -7,6 +7,7 @@
 )]
 
 pub(crate) mod parts;
+pub(crate) mod typed;
 
 use std::net::{IpAddr, Ipv4Addr};
 

@@ -4,11 +4,10 @@ use super::Indexes;
 use super::walk::{Probes, Walk};
 use crate::command::{Clustering, IndexUse, Partitions, Read};
 use crate::engine::Error;
-use crate::engine::read::sink::Sink;
 use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
 use crate::token::Token;
 
-/// Which index [`super::read::run`] would use first, without bringing any row.
+/// Which index [`super::read::run`] would use first, without bringing any row. `wanted`: rows of a page, where that is known.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -16,14 +15,14 @@ pub(crate) async fn explain(
     indexes: &Indexes,
     partitions: &TablePartitions,
     select: &Read,
-    sink: &Sink<'_>,
+    wanted: Option<usize>,
 ) -> Result<IndexUse, Error> {
     let probes = Probes::now(indexes, select);
     let walk = match &select.partitions {
         Partitions::Keys(keys) => match keys.first() {
             Some(partition_key) if may_seek_in_keys(select) => {
                 let (token, partition) = partitions.place(partition_key);
-                let walk = in_token(&probes, partition, partition.now(), token, sink).await?;
+                let walk = in_token(&probes, partition, partition.now(), token, wanted).await?;
                 walk.filter(Walk::seeks_rows)
             }
             _ => None,
@@ -35,7 +34,7 @@ pub(crate) async fn explain(
                 Some((first, first.span.and(span)?))
             });
             match first {
-                Some((partition, inside)) => probes.walk(partition, partition.now(), &inside, sink).await?,
+                Some((partition, inside)) => probes.walk(partition, partition.now(), &inside, wanted).await?,
                 None => None,
             }
         }
@@ -52,11 +51,11 @@ pub(super) async fn in_token<'a>(
     partition: &'a Hosted,
     at: Moment,
     token: Token,
-    sink: &Sink<'_>,
+    wanted: Option<usize>,
 ) -> Result<Option<Walk<'a>>, Error> {
     let of_token = KeySpan::of_tokens(token.value(), token.value());
     match of_token.and_then(|span| span.and(&partition.span)) {
-        Some(inside) => probes.walk(partition, at, &inside, sink).await,
+        Some(inside) => probes.walk(partition, at, &inside, wanted).await,
         None => Ok(None),
     }
 }

@@ -17,6 +17,7 @@ use super::choice::{in_token, may_be_in, may_seek_in_keys};
 use super::walk::{Probes, Walk};
 use crate::command::{Partitions, Position, Read};
 use crate::engine::read::logical::Logical;
+use crate::engine::read::row_sink::RowSink;
 use crate::engine::read::sink::{Sink, Step};
 use crate::engine::read::source::{self, Visits, span_left};
 use crate::engine::{Error, storage_read};
@@ -33,7 +34,7 @@ pub(crate) async fn run<'a>(
     select: &'a Read,
     view: &mut ReadView,
     resume: Option<&Position>,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<Option<&'a str>, Error> {
     if select.probes.is_empty() || sink.is_exhausted() {
         return Ok(None);
@@ -50,7 +51,9 @@ pub(crate) async fn run<'a>(
                 let Some(inside) = partition.span.and(&span) else {
                     continue;
                 };
-                let walk = probes.walk(partition, view.at(partition), &inside, sink).await?;
+                let walk = probes
+                    .walk(partition, view.at(partition), &inside, sink.rows_wanted())
+                    .await?;
                 if walk.is_some() || number > 0 {
                     let is_first = source::is_first_visit(partition, resume);
                     sink.enter(select.table.storage_id, partition, None, is_first);
@@ -118,7 +121,7 @@ async fn run_keys<'a>(
     keys: &[Bytes],
     view: &mut ReadView,
     resume: Option<&Position>,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<Option<&'a str>, Error> {
     let table = select.table.as_ref();
     if !may_seek_in_keys(select) {
@@ -130,7 +133,7 @@ async fn run_keys<'a>(
     let mut used = None;
     for (number, partition_key) in left.iter().enumerate() {
         let (token, partition, is_first) = visits.of(partition_key);
-        let walk = in_token(&probes, partition, view.at(partition), token, sink).await?;
+        let walk = in_token(&probes, partition, view.at(partition), token, sink.rows_wanted()).await?;
         let walk = walk.filter(Walk::seeks_rows);
         if walk.is_some() || number > 0 {
             sink.enter(table.storage_id, partition, Some((token, partition_key)), is_first);

@@ -6,6 +6,7 @@ use std::ops::ControlFlow;
 use super::Indexes;
 use crate::command::{IndexProbe, Position, Read};
 use crate::engine::read::logical::{Logical, bring_static, covering};
+use crate::engine::read::row_sink::RowSink;
 use crate::engine::read::sink::{Sink, Step};
 use crate::engine::read::source::covers;
 use crate::engine::{Error, storage_read};
@@ -96,7 +97,7 @@ impl<'a> Probes<'a> {
         partition: &'a Hosted,
         at: Moment,
         inside: &KeySpan,
-        sink: &Sink<'_>,
+        wanted: Option<usize>,
     ) -> Result<Option<Walk<'a>>, Error> {
         let (select, table) = (self.select, self.select.table.as_ref());
         // Complete after, so that it was still kept up when the moment was taken.
@@ -111,7 +112,6 @@ impl<'a> Probes<'a> {
             .and_then(|index| index.target(table))
             .and_then(|target| table.columns.get(target.column));
         let Some(column) = column else { return Ok(None) };
-        let wanted = sink.rows_wanted();
         let mut walk = Walk {
             partition,
             at,
@@ -220,7 +220,7 @@ impl<'a> Walk<'a> {
     }
 
     /// The next places, in order, each once. Whether there may be more behind them.
-    async fn places(&mut self, sink: &mut Sink<'_>) -> Result<(Vec<Place>, bool), Error> {
+    async fn places(&mut self, sink: &mut Sink<'_, impl RowSink>) -> Result<(Vec<Place>, bool), Error> {
         let Some(value) = self.ordered.clone() else {
             sink.hold_places(self.pass_bytes)?;
             return self.pass().await;
@@ -312,7 +312,11 @@ impl<'a> Walk<'a> {
         Ok((least.into_iter().collect(), rest))
     }
 
-    pub(super) async fn run(mut self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+    pub(super) async fn run(
+        mut self,
+        resume: Option<&Position>,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<Step, Error> {
         let mut current = None;
         if let Some(position) = resume {
             match self.resume(position, sink).await? {
@@ -346,7 +350,11 @@ impl<'a> Walk<'a> {
         Ok(Step::Continue)
     }
 
-    async fn resume<'p>(&mut self, position: &'p Position, sink: &mut Sink<'_>) -> Result<Resumed<'a>, Error> {
+    async fn resume<'p>(
+        &mut self,
+        position: &'p Position,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<Resumed<'a>, Error> {
         let token = self.partition.token(&position.partition_key);
         if !self.partition.span.contains(token.value(), &position.partition_key) {
             return Ok(Resumed::Inside(None));
@@ -386,7 +394,7 @@ impl<'a> Walk<'a> {
         partition: LogicalPartition<'a>,
         partition_key: &[u8],
         left: Option<Option<u32>>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Current<'a>, Error> {
         let deletions = partition.deletions(&self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
@@ -405,7 +413,7 @@ impl<'a> Walk<'a> {
         &self,
         place: &Place,
         current: &mut Option<Current<'a>>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let is_of = |current: &Current<'_>| place.is_in(current.partition.prefix());
         if !current.as_ref().is_some_and(is_of) {
@@ -438,7 +446,7 @@ impl<'a> Walk<'a> {
         &self,
         place: &Place,
         resume: Option<&Position>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
         self.bring_logical(self.logical(token, &partition_key), &partition_key, resume, sink)
@@ -450,7 +458,7 @@ impl<'a> Walk<'a> {
         partition: LogicalPartition<'_>,
         partition_key: &[u8],
         resume: Option<&Position>,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let logical = Logical {
             partition,

@@ -347,11 +347,6 @@ impl RowBuffer {
             expiry,
         });
     }
-
-    /// Appends the value at a place to a response: `[bytes]`.
-    pub(crate) fn encode_into(&self, place: usize, out: &mut Vec<u8>) {
-        value::put_bytes(out, self.get(place));
-    }
 }
 
 impl CellInfo {

@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use bytes::Bytes;
 
-use crate::command::{Comparison, Expression, FilterTarget, Like, Part, Predicate, Value};
+use crate::command::{Comparison, Expression, Filter, FilterTarget, Like, Part, Predicate, Value};
 use crate::engine::{Error, value};
 use crate::functions::Context;
 use crate::schema::Table;
@@ -265,11 +265,35 @@ impl Scope<'_> {
         Ok(number_list(times.iter().map(|time| time.map(i32::to_be_bytes))))
     }
 
-    /// Whether the row passes a filter. Null passes none.
+    /// Whether the row passes a filter.
     ///
     /// # Errors
     /// When the filter names what is not there.
-    pub(crate) fn passes(&self, filter: &Predicate) -> Result<bool, Error> {
+    pub(crate) fn passes(&self, filter: &Filter) -> Result<bool, Error> {
+        match filter {
+            Filter::Test(test) => self.holds(test),
+            Filter::All(all) => {
+                for one in all {
+                    if !self.passes(one)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+            Filter::Any(any) => {
+                for one in any {
+                    if self.passes(one)? {
+                        return Ok(true);
+                    }
+                }
+                Ok(false)
+            }
+            Filter::Not(one) => Ok(!self.passes(one)?),
+        }
+    }
+
+    /// Whether a test holds. None does on null.
+    fn holds(&self, filter: &Predicate) -> Result<bool, Error> {
         if filter.comparison == Comparison::In {
             return match self.target(filter)? {
                 None => Ok(false),

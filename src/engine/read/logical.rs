@@ -2,6 +2,7 @@
 
 use std::ops::{Bound, ControlFlow};
 
+use super::row_sink::RowSink;
 use super::sink::{Sink, Step};
 use crate::command::{Clustering, ClusteringRange, Position, Read};
 use crate::engine::{Error, storage_read};
@@ -29,7 +30,11 @@ impl Logical<'_> {
     ///
     /// # Errors
     /// As [`super::source::run`].
-    pub(crate) async fn run(&self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+    pub(crate) async fn run(
+        &self,
+        resume: Option<&Position>,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<Step, Error> {
         let deletions = self.partition.deletions(self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
         sink.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows));
@@ -70,7 +75,7 @@ impl Logical<'_> {
         keys: &[Vec<u8>],
         after: Option<&[u8]>,
         deletions: &Deletions,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let count = keys.len();
         for number in 0..count {
@@ -93,7 +98,7 @@ impl Logical<'_> {
         clustering: &[u8],
         after: Option<&[u8]>,
         deletions: &Deletions,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let is_before = after.is_some_and(|after| {
             if self.select.reversed {
@@ -120,7 +125,7 @@ impl Logical<'_> {
         ranges: &[ClusteringRange],
         after: Option<&[u8]>,
         deletions: &Deletions,
-        sink: &mut Sink<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let count = ranges.len();
         for number in 0..count {
@@ -193,7 +198,7 @@ pub(crate) async fn bring_static(
     partition: &LogicalPartition<'_>,
     at: &Moment,
     deletions: &Deletions,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<(), Error> {
     let found = partition.get(&partition.prefix().static_row(), at).await;
     if let Some(found) = found.map_err(|error| storage_read(&error))? {

@@ -13,7 +13,9 @@ use crate::command::{Nearest, Read};
 use crate::engine::Error;
 use crate::functions::floats;
 use crate::partition::Consistency;
-use crate::planner::refuse_nearest_limit;
+
+/// Most rows that may be asked for. Source: Cassandra's `cassandra.sai.vector_search.max_top_k`.
+const LIMIT_MAX: u32 = 1000;
 
 /// A row with how near it is.
 struct Entry {
@@ -150,7 +152,12 @@ pub(crate) fn judge(
              size has been set to {limit} to match the LIMIT."
         ));
     }
-    refuse_nearest_limit(Some(limit)).map_err(|error| Error::Invalid(error.to_string()))
+    if limit > LIMIT_MAX {
+        return refused(format!(
+            "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {LIMIT_MAX}. LIMIT was {limit}"
+        ));
+    }
+    Ok(())
 }
 
 /// The level that a read of the nearest rows is carried out at where another one is asked for.

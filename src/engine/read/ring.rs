@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use super::logical::{bring_static, covering};
+use super::row_sink::RowSink;
 use super::sink::{Sink, Step};
 use super::source::covers;
 use crate::command::{Position, Read};
@@ -56,7 +57,11 @@ impl<'a> Ring<'a> {
         })
     }
 
-    pub(super) async fn run(mut self, resume: Option<&Position>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+    pub(super) async fn run(
+        mut self,
+        resume: Option<&Position>,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<Step, Error> {
         // The prefix of the partition being read, and its deletions.
         let mut current: Current = None;
         if let Some(position) = resume {
@@ -93,7 +98,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    async fn resume(&mut self, position: &Position, sink: &mut Sink<'_>) -> Result<Current, Error> {
+    async fn resume(&mut self, position: &Position, sink: &mut Sink<'_, impl RowSink>) -> Result<Current, Error> {
         let (table, token) = (
             self.select.table.storage_id,
             self.partition.token(&position.partition_key),
@@ -120,7 +125,7 @@ impl<'a> Ring<'a> {
         Ok(Some((logical.prefix().clone(), deletions)))
     }
 
-    async fn stride(&self, current: &mut Current, sink: &mut Sink<'_>) -> Result<Pause, Error> {
+    async fn stride(&self, current: &mut Current, sink: &mut Sink<'_, impl RowSink>) -> Result<Pause, Error> {
         let mut pause = Pause::End;
         let visit = |row: Passed<'_>| match self.visit(row, current, sink) {
             Ok(None) => ControlFlow::Continue(()),
@@ -138,7 +143,12 @@ impl<'a> Ring<'a> {
         Ok(pause)
     }
 
-    fn visit(&self, row: Passed<'_>, current: &mut Current, sink: &mut Sink<'_>) -> Result<Option<Pause>, Error> {
+    fn visit(
+        &self,
+        row: Passed<'_>,
+        current: &mut Current,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<Option<Pause>, Error> {
         if !current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix)) {
             if current.take().is_some() && sink.end_partition()? == Step::Stop {
                 return Ok(Some(Pause::Stop));

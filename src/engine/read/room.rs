@@ -23,6 +23,13 @@ pub(crate) struct Room<'a> {
     page_bytes: usize,
 }
 
+/// The memory that is reserved for the rows of an answer; given back when it is dropped.
+#[derive(Debug, Default)]
+pub struct AnswerMemory {
+    /// Empty: no connection asks, or the answer is small.
+    reservations: Vec<Reservation>,
+}
+
 /// What is encoded, with the bytes that are reserved for it as long as it lives.
 struct Held {
     content: Vec<u8>,
@@ -90,8 +97,18 @@ impl<'a> Room<'a> {
         Ok(())
     }
 
+    /// What is reserved, for the answer to keep until it is sent.
+    pub(crate) fn keep(self) -> AnswerMemory {
+        AnswerMemory {
+            reservations: self.reservations,
+        }
+    }
+}
+
+impl AnswerMemory {
     /// The encoded rows, which keep what is reserved for them until they are dropped.
-    pub(crate) fn hold(self, content: Vec<u8>) -> Bytes {
+    #[must_use]
+    pub fn hold(self, content: Vec<u8>) -> Bytes {
         let mut reservations = self.reservations;
         if reservations.is_empty() {
             return content.into();

@@ -1,16 +1,18 @@
-//! Where the rows of a read end up: filtered, grouped, sorted, cut to limits and pages, encoded as the frame wants them.
+//! Where the rows of a read end up: filtered, grouped, sorted, cut to limits and pages, and handed to the front end's [`RowSink`].
 //!
 //! The source walks partitions and rows; the sink says after each whether it wants more ([`Step`]). When a page is full it notes
 //! the [`Position`] behind the last row that it has taken in.
 
-mod held;
+mod given;
+mod groups;
+mod shape;
 
 use bytes::Bytes;
 
-use crate::command::{Aggregate, Clustering, Expression, Partitions, Position, Predicate, Read};
-use crate::engine::{Error, value};
-use crate::functions::{Accumulator, Context};
-use crate::guardrails::{Level, Threshold};
+use crate::command::{Clustering, Partitions, Position, Read};
+use crate::engine::{Error, Request};
+use crate::functions::Context;
+use crate::guardrails::Level;
 use crate::partition::store::RowView;
 use crate::partition::{Consistency, Hosted};
 use crate::schema::{StorageId, Table};
@@ -19,11 +21,14 @@ use crate::token::Token;
 
 use super::buffer::RowBuffer;
 use super::evaluate::{Scope, looks_at_rows};
-use super::layout::Layout;
-use super::nearest::NearestRows;
-use super::order::{self, Sortable};
-use super::room::Room;
+use super::room::{AnswerMemory, Room};
+use super::row_sink::RowSink;
 use super::tombstones::{self, Walked};
+
+use self::given::Given;
+use self::groups::Group;
+pub use self::shape::Shape;
+pub(crate) use self::shape::{Limits, is_grouped, looks_up};
 
 /// What the source does next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -36,81 +41,17 @@ pub(crate) enum Step {
     Stop,
 }
 
-/// How much may be given.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Limits {
-    /// Rows that LIMIT still allows; `None`: no limit.
-    pub(crate) rows: Option<u32>,
-    /// Rows of a page; `None`: not paged.
-    pub(crate) page_rows: Option<u32>,
-    /// Bytes after which a page ends, where there are pages.
-    pub(crate) page_bytes: usize,
-    /// Bytes to make room for at once.
-    pub(crate) content_bytes_ahead: usize,
-    /// Tombstones that are warned of, and at which the read fails.
-    pub(crate) tombstones: Threshold,
-}
-
-/// A SELECT as far as it does not depend on values: made once for a plan.
-#[derive(Clone, Debug)]
-pub struct Shape {
-    /// What is read of each row.
-    pub(crate) layout: Layout,
-    /// The places of the columns, when the result is nothing but columns.
-    plain: Option<Vec<usize>>,
-}
-
-impl Shape {
-    /// The shape of a SELECT.
-    #[must_use]
-    pub fn of(select: &Read) -> Self {
-        let selection = &select.selection;
-        let columns_only = || {
-            let places = selection.expressions.iter().map(|expression| match expression {
-                Expression::Column(place) => Some(*place),
-                _ => None,
-            });
-            places.collect::<Option<Vec<_>>>()
-        };
-        let is_plain = selection.json_columns.is_none() && selection.aggregates.is_empty() && select.group_by.is_none();
-        let needed = selection.needed.iter().copied();
-        Self {
-            layout: Layout::new(&select.table, needed, selection.needs_metadata),
-            plain: if is_plain { columns_only() } else { None },
-        }
-    }
-}
-
-/// Memory of a row that is put aside, besides its bytes: its place, and the heads of its allocations.
-const ASIDE_BYTES: usize = 96;
-
-/// Rows of one group being aggregated.
-struct Group {
-    key: Vec<Option<Bytes>>,
-    first: RowBuffer,
-    accumulators: Vec<Option<Accumulator>>,
-    counts: Vec<i64>,
-}
-
-/// Whether a read looks rows up by their whole keys, rather than visiting ranges of them.
-pub(crate) fn looks_up(select: &Read) -> bool {
-    matches!(select.partitions, Partitions::Keys(_))
-        && (select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
-}
-
 /// Takes rows in, gives a page out.
-pub(crate) struct Sink<'a> {
+pub(crate) struct Sink<'a, R> {
     table: &'a Table,
     select: &'a Read,
     shape: &'a Shape,
     context: &'a Context,
     now_seconds: i64,
-    filters: Vec<&'a Predicate>,
     /// A partition without rows shows its static row.
     shows_static_only: bool,
     buffer: RowBuffer,
-    out: Vec<u8>,
-    rows: u32,
+    given: Given<'a, R>,
     /// Static rows that count for the page and for LIMIT though they are not given: see [`Sink::count_unseen`].
     unseen_rows: u32,
     limits: Limits,
@@ -121,17 +62,12 @@ pub(crate) struct Sink<'a> {
     group: Option<Group>,
     last_partition_key: Vec<u8>,
     last_clustering: Option<Vec<u8>>,
-    sorted: Vec<Sortable>,
-    /// The rows nearest to a vector, where those are asked for.
-    nearest: Option<NearestRows<'a>>,
     position: Option<Position>,
     walked: Walked,
     warnings: Vec<String>,
     charges: &'a mut Charges,
     /// What it may hold.
     room: Room<'a>,
-    /// Bytes of rows in `sorted` or `nearest`.
-    aside_bytes: usize,
     /// Bytes of places that an index read has looked up and not visited yet.
     places_bytes: usize,
     /// Rows are looked up by their whole keys.
@@ -144,40 +80,40 @@ pub(crate) struct Sink<'a> {
 
 /// What a sink has gathered.
 pub(crate) struct Page {
-    /// Encoded rows.
-    pub(crate) content: Bytes,
-    /// How many.
+    /// How many rows were given.
     pub(crate) row_count: u32,
+    /// Bytes that the front end took for them.
+    pub(crate) bytes: usize,
+    /// What is reserved for them.
+    pub(crate) memory: AnswerMemory,
     /// Where to go on; `None`: there is nothing more.
     pub(crate) position: Option<Position>,
     /// What the client should be warned of.
     pub(crate) warnings: Vec<String>,
 }
 
-impl<'a> Sink<'a> {
+impl<'a, R: RowSink> Sink<'a, R> {
     pub(crate) fn new(
         select: &'a Read,
         shape: &'a Shape,
-        context: &'a Context,
-        now_seconds: i64,
+        request: &'a Request<'_>,
         limits: Limits,
         charges: &'a mut Charges,
         room: Room<'a>,
+        rows: &'a mut R,
     ) -> Self {
         let table = select.table.as_ref();
         let restricts_rows =
-            select.rows != Clustering::All || select.filters.iter().any(|filter| looks_at_rows(table, filter));
+            select.rows != Clustering::All || select.filter.any_test(&mut |test| looks_at_rows(table, test));
         Self {
             table,
             select,
             shape,
-            context,
-            now_seconds,
-            filters: select.filters.iter().collect(),
+            context: &request.context,
+            now_seconds: request.now_seconds,
             shows_static_only: !restricts_rows && table.has_static(),
             buffer: RowBuffer::new(&shape.layout),
-            out: Vec::with_capacity(limits.content_bytes_ahead),
-            rows: 0,
+            given: Given::new(select, rows, limits.content_bytes_ahead),
             unseen_rows: 0,
             limits,
             partition_left: None,
@@ -187,18 +123,14 @@ impl<'a> Sink<'a> {
             group: None,
             last_partition_key: Vec::new(),
             last_clustering: None,
-            sorted: Vec::new(),
-            nearest: NearestRows::of(select),
             position: None,
             walked: Walked::default(),
             warnings: Vec::new(),
             looks_up: looks_up(select),
             is_resumed: false,
-            charged_in_group: (select.group_by.is_some() || !select.selection.aggregates.is_empty())
-                .then(|| charges.mark()),
+            charged_in_group: is_grouped(select).then(|| charges.mark()),
             charges,
             room,
-            aside_bytes: 0,
             places_bytes: 0,
         }
     }
@@ -255,15 +187,11 @@ impl<'a> Sink<'a> {
 
     /// How many rows the page may still take; `None`: any number, or it is not known, as with groups.
     pub(crate) fn rows_wanted(&self) -> Option<usize> {
-        if self.is_grouped() || !self.select.sort.is_empty() || self.nearest.is_some() {
-            return None;
-        }
-        let wanted = self.limits.page_rows.into_iter().chain(self.limits.rows).min()?;
-        usize::try_from(wanted).ok()
+        self.limits.rows_wanted(self.select)
     }
 
     fn is_grouped(&self) -> bool {
-        self.select.group_by.is_some() || !self.select.selection.aggregates.is_empty()
+        is_grouped(self.select)
     }
 
     /// Starts a partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
@@ -379,10 +307,8 @@ impl<'a> Sink<'a> {
         if !self.select.counts_static || self.select.is_one_group() {
             return Ok(Step::Continue);
         }
-        for filter in &self.filters {
-            if !self.scope().passes(filter)? {
-                return Ok(Step::Continue);
-            }
+        if !self.scope().passes(&self.select.filter)? {
+            return Ok(Step::Continue);
         }
         self.unseen_rows += 1;
         if let Some(left) = &mut self.limits.rows {
@@ -411,15 +337,12 @@ impl<'a> Sink<'a> {
                 self.flush_group()?;
             }
         }
-        self.sort();
-        for row in self.nearest.take().into_iter().flat_map(NearestRows::rows) {
-            self.out.extend_from_slice(&row);
-            self.rows += 1;
-        }
+        self.give_aside();
         self.report_tombstones();
         Ok(Page {
-            content: self.room.hold(self.out),
-            row_count: self.rows,
+            row_count: self.given.count,
+            bytes: self.given.bytes,
+            memory: self.room.keep(),
             position: self.position,
             warnings: self.warnings,
         })
@@ -438,14 +361,12 @@ impl<'a> Sink<'a> {
     /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
         self.partition_had_row = true;
-        for filter in &self.filters {
-            if !self.scope().passes(filter)? {
-                return Ok(if self.select.distinct {
-                    Step::SkipPartition
-                } else {
-                    Step::Continue
-                });
-            }
+        if !self.scope().passes(&self.select.filter)? {
+            return Ok(if self.select.distinct {
+                Step::SkipPartition
+            } else {
+                Step::Continue
+            });
         }
         if self.partition_left == Some(0) && self.select.group_by.is_none() {
             return Ok(Step::SkipPartition);
@@ -492,7 +413,8 @@ impl<'a> Sink<'a> {
         let Some(page_rows) = self.limits.page_rows else {
             return false;
         };
-        !self.is_exhausted() && (self.rows + self.unseen_rows >= page_rows || self.out.len() >= self.limits.page_bytes)
+        !self.is_exhausted()
+            && (self.given.count + self.unseen_rows >= page_rows || self.given.bytes >= self.limits.page_bytes)
     }
 
     fn note_position(&mut self, clustering: Option<Vec<u8>>) {
@@ -517,202 +439,5 @@ impl<'a> Sink<'a> {
             partition_limit_rows,
             charge_left_micros: 0,
         });
-    }
-
-    fn count_row(&mut self) {
-        self.rows += 1;
-        if let Some(left) = &mut self.limits.rows
-            && self.select.sort.is_empty()
-        {
-            *left = left.saturating_sub(1);
-        }
-    }
-
-    fn emit_row(&mut self) -> Result<(), Error> {
-        let started = self.out.len();
-        let score = match &self.nearest {
-            None => None,
-            Some(nearest) => match nearest.score(self.buffer.get(nearest.column())) {
-                None => return Ok(()),
-                near => near,
-            },
-        };
-        if let Some(places) = &self.shape.plain {
-            for place in places {
-                self.buffer.encode_into(*place, &mut self.out);
-            }
-        } else {
-            let values = self.scope().evaluate_all(&self.select.selection.expressions)?;
-            self.put_values(&values)?;
-        }
-        if let (Some(nearest), Some(score)) = (&mut self.nearest, score) {
-            let row = self.out.split_off(started);
-            self.aside_bytes += ASIDE_BYTES + 2 * row.len();
-            self.aside_bytes -= nearest.keep(score, row).map_or(0, |row| ASIDE_BYTES + 2 * row.len());
-            return self.need_room();
-        }
-        let keys = self.sort_keys(&self.buffer);
-        self.keep(started, keys)
-    }
-
-    /// What the row is sorted by.
-    fn sort_keys(&self, row: &RowBuffer) -> Vec<Option<Bytes>> {
-        let places = self.select.sort.iter().map(|(place, _)| *place);
-        places.map(|place| row.get(place).map(Bytes::copy_from_slice)).collect()
-    }
-
-    /// Counts the row encoded since `started`, and puts it aside where it has to be sorted.
-    ///
-    /// # Errors
-    /// When there is no memory for it.
-    fn keep(&mut self, started: usize, keys: Vec<Option<Bytes>>) -> Result<(), Error> {
-        if !self.select.sort.is_empty() {
-            let row = self.out.split_off(started);
-            let keys_bytes: usize = keys.iter().flatten().map(Bytes::len).sum();
-            // It is there once more when all are put together.
-            self.aside_bytes += ASIDE_BYTES + keys_bytes + 2 * row.len();
-            self.sorted.push((keys, row));
-        }
-        self.count_row();
-        self.need_room()
-    }
-
-    fn put_values(&mut self, values: &[Option<Bytes>]) -> Result<(), Error> {
-        if let Some(columns) = &self.select.selection.json_columns {
-            let row = super::json::row(columns, values);
-            value::put_bytes(&mut self.out, Some(row.as_bytes()));
-        } else {
-            for value in values {
-                value::put_bytes(&mut self.out, value.as_deref());
-            }
-        }
-        Ok(())
-    }
-
-    // Groups.
-
-    fn accept_in_group(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
-        let Some(expressions) = &self.select.group_by else {
-            // One group of everything; PER PARTITION LIMIT counts the rows that go in.
-            if self.group.is_none() {
-                self.open_group(Vec::new());
-            }
-            self.feed_group()?;
-            if let Some(left) = &mut self.partition_left {
-                *left = left.saturating_sub(1);
-            }
-            return Ok(if self.partition_left == Some(0) || self.select.distinct {
-                Step::SkipPartition
-            } else {
-                Step::Continue
-            });
-        };
-        let key = self.scope().evaluate_all(expressions)?;
-        let is_same =
-            self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
-        if !is_same {
-            if self.group.is_some() {
-                self.flush_group()?;
-                if self.is_full() || self.is_exhausted() {
-                    self.take_back();
-                }
-                if self.is_full() {
-                    // The page ends behind the rows of the finished group; the last that there may be of the last partition
-                    // ends the pages too.
-                    let same_partition = self.last_partition_key == self.partition_key;
-                    if !(same_partition && self.partition_left == Some(0) && self.is_last_key()) {
-                        self.note_position_of_group(same_partition);
-                    }
-                    return Ok(Step::Stop);
-                }
-                if self.is_exhausted() {
-                    return Ok(Step::Stop);
-                }
-            }
-            if self.partition_left == Some(0) {
-                self.take_back();
-                return Ok(Step::SkipPartition);
-            }
-            if let Some(left) = &mut self.partition_left {
-                *left = left.saturating_sub(1);
-            }
-            self.open_group(key);
-        }
-        self.last_partition_key.clone_from(&self.partition_key);
-        self.last_clustering = clustering.map(<[u8]>::to_vec);
-        self.charged_in_group = Some(self.charges.mark());
-        self.feed_group()?;
-        Ok(if self.select.distinct {
-            Step::SkipPartition
-        } else {
-            Step::Continue
-        })
-    }
-
-    fn open_group(&mut self, key: Vec<Option<Bytes>>) {
-        let aggregates = &self.select.selection.aggregates;
-        self.group = Some(Group {
-            key,
-            first: self.buffer.clone(),
-            accumulators: aggregates
-                .iter()
-                .map(|aggregate| aggregate.function.as_ref().map(Accumulator::new))
-                .collect(),
-            counts: vec![0; aggregates.len()],
-        });
-    }
-
-    fn feed_group(&mut self) -> Result<(), Error> {
-        let Some(mut group) = self.group.take() else {
-            return Ok(());
-        };
-        let aggregates: &[Aggregate] = &self.select.selection.aggregates;
-        for ((aggregate, accumulator), count) in aggregates.iter().zip(&mut group.accumulators).zip(&mut group.counts) {
-            match accumulator {
-                None => *count += 1,
-                Some(accumulator) => {
-                    let arguments = self.scope().evaluate_all(&aggregate.arguments)?;
-                    accumulator.add(&arguments)?;
-                }
-            }
-        }
-        self.group = Some(group);
-        Ok(())
-    }
-
-    fn flush_group(&mut self) -> Result<(), Error> {
-        let Some(group) = self.group.take() else { return Ok(()) };
-        let mut results = Vec::with_capacity(group.counts.len());
-        for (accumulator, count) in group.accumulators.into_iter().zip(group.counts) {
-            results.push(match accumulator {
-                None => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
-                Some(accumulator) => accumulator.finish()?,
-            });
-        }
-        let scope = Scope {
-            row: &group.first,
-            aggregates: &results,
-            ..self.scope()
-        };
-        let values = scope.evaluate_all(&self.select.selection.expressions)?;
-        let keys = self.sort_keys(&group.first);
-        let started = self.out.len();
-        self.put_values(&values)?;
-        self.keep(started, keys)
-    }
-
-    // ORDER BY over several partitions.
-
-    fn sort(&mut self) {
-        if self.select.sort.is_empty() {
-            return;
-        }
-        order::sort(&mut self.sorted, self.table, &self.select.sort);
-        let wanted = self.limits.rows.and_then(|rows| usize::try_from(rows).ok());
-        self.sorted.truncate(wanted.unwrap_or(usize::MAX));
-        self.rows = u32::try_from(self.sorted.len()).unwrap_or(u32::MAX);
-        for (_, row) in &self.sorted {
-            self.out.extend_from_slice(row);
-        }
     }
 }

@@ -6,6 +6,7 @@ use bytes::Bytes;
 
 use super::logical::Logical;
 use super::ring::Ring;
+use super::row_sink::RowSink;
 use super::sink::{Sink, Step};
 use crate::command::{Clustering, Partitions, Position, Read};
 use crate::engine::Error;
@@ -64,7 +65,7 @@ pub(crate) async fn run(
     select: &Read,
     view: &mut ReadView,
     resume: Option<&Position>,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<usize, Error> {
     if sink.is_exhausted() {
         return Ok(0);
@@ -132,7 +133,7 @@ pub(crate) async fn ring(
     span: &KeySpan,
     view: &mut ReadView,
     resume: Option<&Position>,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<Step, Error> {
     match Ring::new(partition, view.at(partition), select, span) {
         Some(ring) => ring.run(resume, sink).await,
@@ -165,7 +166,7 @@ async fn run_keys(
     keys: &[Bytes],
     view: &mut ReadView,
     resume: Option<&Position>,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<usize, Error> {
     let (left, resume) = keys_left(keys, resume);
     let mut visits = Visits::new(partitions, keys, left, resume.is_some());

@@ -150,7 +150,7 @@ fn restrictions(select: &Read, partition_key: &[u8]) -> Vec<String> {
             _ => {}
         }
     }
-    for filter in &select.filters {
+    for filter in select.filter.required() {
         if let (FilterTarget::Column(place), [Value::Bytes(value)]) = (&filter.target, filter.operands.as_slice())
             && let Some(column) = table.columns.get(*place)
         {

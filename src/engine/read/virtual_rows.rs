@@ -7,6 +7,7 @@ use crate::engine::{Error, value};
 use crate::schema::Table;
 use crate::token::Token;
 
+use super::row_sink::RowSink;
 use super::sink::{Sink, Step};
 use super::source::covers;
 
@@ -55,7 +56,7 @@ pub(crate) fn run(
     select: &Read,
     rows: Vec<ViewRow>,
     resume: Option<&Position>,
-    sink: &mut Sink<'_>,
+    sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<(), Error> {
     if sink.is_exhausted() {
         return Ok(());
@@ -121,7 +122,12 @@ pub(crate) fn run(
     Ok(())
 }
 
-fn one(select: &Read, partition: &[Made], after: Option<&[u8]>, sink: &mut Sink<'_>) -> Result<Step, Error> {
+fn one(
+    select: &Read,
+    partition: &[Made],
+    after: Option<&[u8]>,
+    sink: &mut Sink<'_, impl RowSink>,
+) -> Result<Step, Error> {
     let mut order: Vec<&Made> = partition.iter().collect();
     order.sort_by(|a, b| a.clustering.cmp(&b.clustering));
     if select.reversed {

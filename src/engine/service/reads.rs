@@ -3,39 +3,52 @@
 use bytes::Bytes;
 
 use super::super::error::Error;
+use super::super::estimate::{Estimator, ReadEstimate};
 use super::super::gates::{self, ReadPass};
 use super::super::index;
 use super::super::levels;
-use super::super::read::room::Room;
+use super::super::read::room::{AnswerMemory, Room};
+use super::super::read::row_sink::RowSink;
 use super::super::read::sink::{Limits, Page, Shape, Sink};
 use super::super::read::{source, virtual_rows};
 use super::super::value;
 use super::Engine;
 use super::Request;
-use crate::command::{Clustering, Partitions, Position, Read};
+use crate::command::{Clustering, Partitions, Position, Read, Write};
 use crate::consistency::WriteKind;
 use crate::schema::system;
 use crate::throughput::Charges;
 use crate::views::{self, live::Live};
 
-/// How a read is cut into pages.
+/// Where a page begins.
 #[derive(Clone, Debug, Default)]
 pub struct Paging {
-    /// Rows of a page; `None`: all rows come at once.
-    pub page_rows: Option<u32>,
     /// Where the page before ended; `None`: this is the first.
     pub resume: Option<Position>,
     /// Bytes of rows to make room for at once, as earlier pages had.
     pub content_bytes_ahead: usize,
 }
 
-/// What a read gives.
+/// A read that has passed its checks ([`Engine::check_read`]).
+#[derive(Debug)]
+pub struct Checked<'r> {
+    read: &'r Read,
+    /// Whether pages were asked for.
+    is_paged: bool,
+    /// Rows of its page; `None`: all in one.
+    page_rows: Option<u32>,
+    warnings: Vec<String>,
+}
+
+/// What a read gives besides its rows.
 #[derive(Debug)]
 pub struct ReadPage {
-    /// How many rows.
+    /// How many rows the sink was given.
     pub row_count: u32,
-    /// All cells, row by row, each as `[bytes]`: length i32 (−1 is null), then the value.
-    pub content: Bytes,
+    /// Bytes that it took for them.
+    pub bytes: usize,
+    /// What is reserved for the rows, for as long as they are kept.
+    pub memory: AnswerMemory,
     /// Where the next page starts; `None`: there is none.
     pub position: Option<Position>,
     /// Warnings for the client.
@@ -45,19 +58,43 @@ pub struct ReadPage {
 }
 
 impl Engine {
-    /// Reads a page of rows. `shape` is the read's, made once for all reads of its kind.
+    /// Checks a read by its level, its limits and its options. `page_rows`: rows of a page; `None`: all rows come at once.
     ///
     /// # Errors
-    /// It is refused, replicas are missing, or a store fails.
+    /// It is refused.
+    pub fn check_read<'r>(
+        &self,
+        request: &Request<'_>,
+        read: &'r Read,
+        page_rows: Option<u32>,
+    ) -> Result<Checked<'r>, Error> {
+        let mut warnings = Vec::new();
+        match gates::read(self.gates(), request, read, page_rows, &mut warnings) {
+            Ok(ReadPass { page_rows: of_page }) => Ok(Checked {
+                read,
+                is_paged: page_rows.is_some(),
+                page_rows: of_page,
+                warnings,
+            }),
+            Err(error) => Err(self.read_edge(request, read, error)),
+        }
+    }
+
+    /// Reads a page of rows into a sink. `shape` is the read's, made once for all reads of its kind.
+    ///
+    /// # Errors
+    /// Replicas are missing, request units are spent, or a store fails. The sink may have been given rows then.
     pub async fn read(
         &self,
         request: &Request<'_>,
         shape: &Shape,
-        read: &Read,
+        checked: Checked<'_>,
         paging: &Paging,
+        rows: &mut impl RowSink,
         charges: &mut Charges,
     ) -> Result<ReadPage, Error> {
-        let outcome = self.read_within(request, shape, read, paging, charges).await;
+        let read = checked.read;
+        let outcome = self.read_within(request, shape, checked, paging, rows, charges).await;
         outcome.map_err(|error| self.read_edge(request, read, error))
     }
 
@@ -69,50 +106,81 @@ impl Engine {
         error.at_edge(level.unwrap_or(asked), WriteKind::Simple)
     }
 
+    /// What a read would be charged and which way it would take; nothing is read for an answer.
+    ///
+    /// # Errors
+    /// Its table is gone, or a store fails.
+    pub async fn estimate_read(
+        &self,
+        request: &Request<'_>,
+        read: &Read,
+        page_rows: Option<u32>,
+    ) -> Result<ReadEstimate, Error> {
+        let limits = self.limits(read.limit_rows, page_rows.filter(|rows| *rows > 0), 0);
+        self.estimator().read(request, read, &limits).await
+    }
+
+    /// What writes would be charged, conditions left out of account.
+    ///
+    /// # Errors
+    /// A table is gone.
+    pub fn estimate_writes(&self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
+        self.estimator().writes(request, writes)
+    }
+
+    fn estimator(&self) -> Estimator<'_> {
+        Estimator {
+            ledger: &self.ledger,
+            indexes: &self.catalog.indexes,
+        }
+    }
+
+    const fn limits(&self, rows: Option<u32>, page_rows: Option<u32>, content_bytes_ahead: usize) -> Limits {
+        Limits {
+            rows,
+            page_rows,
+            page_bytes: self.page_bytes_max,
+            content_bytes_ahead,
+            tombstones: self.guardrails.tombstones,
+        }
+    }
+
     async fn read_within(
         &self,
         request: &Request<'_>,
         shape: &Shape,
-        read: &Read,
+        checked: Checked<'_>,
         paging: &Paging,
+        rows: &mut impl RowSink,
         charges: &mut Charges,
     ) -> Result<ReadPage, Error> {
+        let Checked {
+            read,
+            is_paged,
+            page_rows,
+            mut warnings,
+        } = checked;
         let gates = self.gates();
-        let page_bytes = paging.page_rows.map_or(0, |_| self.page_bytes_max);
+        let page_bytes = if is_paged { self.page_bytes_max } else { 0 };
         // At first, since what was granted is taken back when the request has been polled once.
         let mut room = Room::of(request.terms.share, page_bytes);
         let is_system = system::is_local(&read.table.keyspace);
-        let mut warnings = Vec::new();
-        let ReadPass { page_rows } = gates::read(gates, request, read, paging.page_rows, &mut warnings)?;
         let resume = paging.resume.as_ref();
-        let limits = Limits {
-            rows: resume.map_or(read.limit_rows, |position| position.limit_rows),
-            page_rows,
-            page_bytes: self.page_bytes_max,
-            content_bytes_ahead: paging.content_bytes_ahead,
-            tombstones: self.guardrails.tombstones,
-        };
+        let limit = resume.map_or(read.limit_rows, |position| position.limit_rows);
+        let limits = self.limits(limit, page_rows, paging.content_bytes_ahead);
         let mut notes = Vec::new();
         gates::admit_answer(gates, request, read, limits.content_bytes_ahead, &mut room).await?;
         if is_system {
             charges.metadata();
         }
-        let mut sink = Sink::new(
-            read,
-            shape,
-            &request.context,
-            request.now_seconds,
-            limits,
-            charges,
-            room,
-        );
+        let mut sink = Sink::new(read, shape, request, limits, charges, room, rows);
         if is_system {
             if views::show_sizes(&read.table) {
                 // Boxed, since it is rare, as below.
                 Box::pin(self.count_partitions()).await;
             }
-            let rows = self.view_rows(request, read);
-            virtual_rows::run(read, rows, resume, &mut sink)?;
+            let shown = self.view_rows(request, read);
+            virtual_rows::run(read, shown, resume, &mut sink)?;
         } else {
             let partitions = request.snapshot.partitions(&read.table)?;
             let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
@@ -130,12 +198,13 @@ impl Engine {
             }
         }
         let Page {
-            content,
             row_count,
+            bytes,
+            memory,
             mut position,
             warnings: walked,
         } = sink.finish()?;
-        charges.give_back(content.len());
+        charges.give_back(bytes);
         let left_before = resume.map_or(0, |position| position.charge_left_micros);
         let left = charges.end_page(left_before, position.is_some());
         if let Some(position) = &mut position {
@@ -144,7 +213,8 @@ impl Engine {
         warnings.extend(walked);
         Ok(ReadPage {
             row_count,
-            content,
+            bytes,
+            memory,
             position,
             warnings,
             notes,

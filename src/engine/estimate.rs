@@ -1,0 +1,217 @@
+//! What a command would be charged and which way it would take, without carrying it out.
+//!
+//! **What the estimate knows.** How many rows a table has and how large they are on average, as the store counts them; what lies in
+//! the partitions that are named, and which entries an index has, by walking them up to [`COUNTED_MAX`]. It takes writes of rows
+//! for writes of new ones (updates for changes), and a limit for reached by the first rows looked at. The request itself is
+//! charged exactly, whatever was estimated.
+
+use std::collections::BTreeSet;
+use std::ops::ControlFlow;
+
+use super::error::Error;
+use super::failure::storage_read;
+use super::index::{self, Indexes};
+use super::ledger::Ledger;
+use super::read::sink::{Limits, looks_up};
+use super::read::source;
+use super::request::Request;
+use super::write;
+use crate::command::{Clustering, Condition, IndexUse, Partitions, Read, Write};
+use crate::partition::{KeySpan, ReadView, TablePartitions};
+use crate::schema::{Table, system};
+use crate::throughput::{Charges, PartitionRef};
+
+/// Rows or entries that are walked to count them.
+const COUNTED_MAX: usize = 1000;
+
+/// The way that a read would take, and its price.
+#[derive(Clone, Debug)]
+pub struct ReadEstimate {
+    /// Which index leads to its rows.
+    pub index: IndexUse,
+    /// What it would be charged.
+    pub charges: Charges,
+    /// It may be charged more, because counting ended.
+    pub at_least: bool,
+    /// Whether rows are looked up by their whole keys, so that there is no cheaper way.
+    pub looks_up: bool,
+    /// Physical partitions that it would visit.
+    pub visited: usize,
+    /// Physical partitions of its table; 0: the server itself makes the rows.
+    pub partitions: usize,
+}
+
+/// How many there are of something.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Count {
+    number: u64,
+    /// Counting ended there.
+    at_least: bool,
+}
+
+/// Estimates commands.
+#[derive(Clone, Copy)]
+pub(super) struct Estimator<'a> {
+    pub(super) ledger: &'a Ledger,
+    pub(super) indexes: &'a Indexes,
+}
+
+impl Estimator<'_> {
+    /// The way and the price of a read; `limits` are those of its page.
+    pub(super) async fn read(self, request: &Request<'_>, read: &Read, limits: &Limits) -> Result<ReadEstimate, Error> {
+        if system::is_local(&read.table.keyspace) {
+            let mut charges = self.ledger.estimated(request.consistency());
+            charges.metadata();
+            return Ok(ReadEstimate {
+                index: IndexUse::None,
+                charges,
+                at_least: false,
+                looks_up: looks_up(read),
+                visited: 0,
+                partitions: 0,
+            });
+        }
+        let partitions = request.snapshot.partitions(&read.table)?;
+        let index = if read.probes.is_empty() {
+            IndexUse::None
+        } else {
+            index::choice::explain(self.indexes, partitions, read, limits.rows_wanted(read)).await?
+        };
+        let (charges, at_least) = self.charges(request, partitions, read, &index).await?;
+        Ok(ReadEstimate {
+            index,
+            charges,
+            at_least,
+            looks_up: looks_up(read),
+            visited: source::concerned(partitions, read).count(),
+            partitions: partitions.all().len(),
+        })
+    }
+
+    /// What a read would be charged, and whether it may be more because counting ended.
+    async fn charges(
+        self,
+        request: &Request<'_>,
+        partitions: &TablePartitions,
+        read: &Read,
+        used: &IndexUse,
+    ) -> Result<(Charges, bool), Error> {
+        let table = read.table.as_ref();
+        let mut charges = self.ledger.estimated(request.consistency());
+        let visited: BTreeSet<u64> = source::concerned(partitions, read)
+            .map(|partition| partition.id.0)
+            .collect();
+        let size = partitions.bytes(table.storage_id);
+        let row_bytes = size.bytes.checked_div(size.rows).unwrap_or(0);
+        let row_bytes = usize::try_from(row_bytes).unwrap_or(usize::MAX);
+        if looks_up(read) {
+            let first = visited.first().copied();
+            charges.enter(place(table, first.unwrap_or(0)), None);
+            for _ in 0..rows_looked_up(read) {
+                charges.lookup(row_bytes);
+            }
+            return Ok((charges, false));
+        }
+        for partition in &visited {
+            charges.enter(place(table, *partition), None);
+            charges.visit();
+        }
+        let count = match (used, &read.partitions) {
+            (IndexUse::Used { index, .. }, _) => {
+                let number = index::read::count(partitions, read, index, COUNTED_MAX).await?;
+                Count {
+                    number: number as u64,
+                    at_least: number >= COUNTED_MAX,
+                }
+            }
+            (_, Partitions::Keys(keys)) => count_rows(table, partitions, keys).await?,
+            (_, Partitions::Ring { lower, upper }) => Count {
+                number: KeySpan::of_tokens(*lower, *upper)
+                    .map_or(0, |span| partitions.bytes_in(table.storage_id, &span).rows),
+                at_least: false,
+            },
+        };
+        // With LIMIT a read may end early; with filters or groups its end is not known.
+        let ends_early = read.filter.is_none() && read.group_by.is_none() && read.selection.aggregates.is_empty();
+        let limit = read
+            .limit_rows
+            .filter(|_| ends_early && read.sort.is_empty() && read.nearest.is_none())
+            .map(u64::from);
+        let number = limit.map_or(count.number, |limit| limit.min(count.number));
+        let scanned = number.saturating_mul(row_bytes as u64);
+        charges.scan(usize::try_from(scanned).unwrap_or(usize::MAX));
+        Ok((
+            charges,
+            count.at_least && limit.is_none_or(|limit| limit > count.number),
+        ))
+    }
+
+    /// What writes would be charged.
+    pub(super) fn writes(self, request: &Request<'_>, writes: &[Write]) -> Result<Charges, Error> {
+        let mut charges = self.ledger.estimated(request.consistency());
+        for write in writes {
+            estimate_write(request, write, &mut charges)?;
+        }
+        Ok(charges)
+    }
+}
+
+/// Rows in logical partitions, static ones included.
+async fn count_rows(table: &Table, partitions: &TablePartitions, keys: &[bytes::Bytes]) -> Result<Count, Error> {
+    let (mut number, mut view) = (0, ReadView::default());
+    for partition_key in keys {
+        let (token, partition) = partitions.place(partition_key);
+        let logical = partition.logical(table.storage_id, token, partition_key);
+        let at = view.at(partition);
+        let walked = logical.scan_all(&at, |_| {
+            number += 1;
+            if number < COUNTED_MAX {
+                ControlFlow::Continue(())
+            } else {
+                ControlFlow::Break(())
+            }
+        });
+        walked.await.map_err(|error| storage_read(&error))?;
+        if number >= COUNTED_MAX {
+            break;
+        }
+    }
+    Ok(Count {
+        number: number as u64,
+        at_least: number >= COUNTED_MAX,
+    })
+}
+
+const fn place(table: &Table, partition: u64) -> PartitionRef {
+    PartitionRef {
+        table: table.storage_id,
+        partition,
+    }
+}
+
+fn rows_looked_up(read: &Read) -> usize {
+    let keys = match &read.partitions {
+        Partitions::Keys(keys) => keys.len(),
+        Partitions::Ring { .. } => 0,
+    };
+    let rows = match &read.rows {
+        Clustering::Keys(rows) => rows.len(),
+        Clustering::All | Clustering::Ranges(_) => 1,
+    };
+    keys.saturating_mul(rows)
+}
+
+/// Adds what a write would be charged.
+fn estimate_write(request: &Request<'_>, write: &Write, charges: &mut Charges) -> Result<(), Error> {
+    let partitions = request.snapshot.partitions(&write.table)?;
+    for partition_key in &write.partition_keys {
+        let (token, partition) = partitions.place(partition_key);
+        let key = (token.value(), partition_key);
+        charges.enter(place(&write.table, partition.id.0), Some(key));
+        if write.condition != Condition::Always {
+            charges.look_before_write(0);
+        }
+        write::estimate(write, partition_key, charges);
+    }
+    Ok(())
+}

@@ -1,0 +1,169 @@
+//! What a read gives: rows handed to the front end at once, or put aside until their order is known.
+
+use bytes::Bytes;
+
+use super::Sink;
+use crate::command::Read;
+use crate::engine::Error;
+use crate::engine::read::aside;
+use crate::engine::read::buffer::RowBuffer;
+use crate::engine::read::nearest::NearestRows;
+use crate::engine::read::order::{self, Sortable};
+use crate::engine::read::row_sink::RowSink;
+
+/// Memory of a row that is put aside, besides its bytes: its place, and the heads of its allocations.
+const ASIDE_BYTES: usize = 96;
+
+/// When a row is given.
+pub(super) enum Turn {
+    /// At once.
+    Now,
+    /// When all rows are sorted by these values.
+    Sorted(Vec<Option<Bytes>>),
+    /// If it is among the nearest in the end; it is so near.
+    Nearest(f32),
+}
+
+/// The rows given so far, and those put aside.
+pub(super) struct Given<'a, R> {
+    rows: &'a mut R,
+    /// How many rows are in the page.
+    pub(super) count: u32,
+    /// Bytes that the front end took for them.
+    pub(super) bytes: usize,
+    sorted: Vec<Sortable>,
+    /// The rows nearest to a vector, where those are asked for.
+    pub(super) nearest: Option<NearestRows<'a>>,
+    /// Bytes of rows in `sorted` or `nearest`.
+    aside_bytes: usize,
+}
+
+impl<'a, R: RowSink> Given<'a, R> {
+    pub(super) fn new(read: &'a Read, rows: &'a mut R, bytes_ahead: usize) -> Self {
+        rows.reserve(bytes_ahead);
+        Self {
+            rows,
+            count: 0,
+            bytes: 0,
+            sorted: Vec::new(),
+            nearest: NearestRows::of(read),
+            aside_bytes: 0,
+        }
+    }
+
+    /// Takes a row.
+    fn take<'c>(&mut self, cells: impl Iterator<Item = Option<&'c [u8]>> + Clone, turn: Turn) {
+        match turn {
+            Turn::Now => {
+                self.count += 1;
+                self.bytes += self.rows.row(cells);
+            }
+            Turn::Sorted(keys) => {
+                let row = aside::pack(cells);
+                let keys_bytes: usize = keys.iter().flatten().map(Bytes::len).sum();
+                // It is there once more when all are put together.
+                self.aside_bytes += ASIDE_BYTES + keys_bytes + 2 * row.len();
+                self.count += 1;
+                self.sorted.push((keys, row));
+            }
+            Turn::Nearest(score) => {
+                let Some(nearest) = &mut self.nearest else { return };
+                let row = aside::pack(cells);
+                self.aside_bytes += ASIDE_BYTES + 2 * row.len();
+                let pushed_out = nearest.keep(score, row);
+                self.aside_bytes -= pushed_out.map_or(0, |row| ASIDE_BYTES + 2 * row.len());
+            }
+        }
+    }
+}
+
+impl<R: RowSink> Sink<'_, R> {
+    /// Gives the row in the buffer.
+    pub(super) fn emit_row(&mut self) -> Result<(), Error> {
+        let turn = match &self.given.nearest {
+            None => self.turn(&self.buffer),
+            Some(nearest) => match nearest.score(self.buffer.get(nearest.column())) {
+                None => return Ok(()),
+                Some(score) => Turn::Nearest(score),
+            },
+        };
+        if let Some(places) = &self.shape.plain {
+            self.use_up_limit();
+            let buffer = &self.buffer;
+            self.given.take(places.iter().map(|place| buffer.get(*place)), turn);
+            return self.need_room();
+        }
+        let values = self.scope().evaluate_all(&self.select.selection.expressions)?;
+        self.emit_values(&values, turn)
+    }
+
+    /// Gives a row of computed values.
+    pub(super) fn emit_values(&mut self, values: &[Option<Bytes>], turn: Turn) -> Result<(), Error> {
+        self.use_up_limit();
+        if let Some(columns) = &self.select.selection.json_columns {
+            let row = super::super::json::row(columns, values);
+            self.given.take(std::iter::once(Some(row.as_bytes())), turn);
+        } else {
+            self.given.take(values.iter().map(Option::as_deref), turn);
+        }
+        self.need_room()
+    }
+
+    /// When a row is given, `NearestRows` apart.
+    pub(super) fn turn(&self, row: &RowBuffer) -> Turn {
+        if self.select.sort.is_empty() {
+            return Turn::Now;
+        }
+        let places = self.select.sort.iter().map(|(place, _)| *place);
+        Turn::Sorted(places.map(|place| row.get(place).map(Bytes::copy_from_slice)).collect())
+    }
+
+    /// LIMIT counts a row that is given at once; of rows that are put aside it takes the first in the end.
+    fn use_up_limit(&mut self) {
+        if let Some(left) = &mut self.limits.rows
+            && self.select.sort.is_empty()
+            && self.given.nearest.is_none()
+        {
+            *left = left.saturating_sub(1);
+        }
+    }
+
+    /// Gives the rows that were put aside.
+    pub(super) fn give_aside(&mut self) {
+        let given = &mut self.given;
+        if !self.select.sort.is_empty() {
+            order::sort(&mut given.sorted, self.table, &self.select.sort);
+            let wanted = self.limits.rows.and_then(|rows| usize::try_from(rows).ok());
+            given.sorted.truncate(wanted.unwrap_or(usize::MAX));
+            given.count = u32::try_from(given.sorted.len()).unwrap_or(u32::MAX);
+            for (_, row) in &given.sorted {
+                given.bytes += given.rows.row(aside::cells(row));
+            }
+        }
+        for row in given.nearest.take().into_iter().flat_map(NearestRows::rows) {
+            given.bytes += given.rows.row(aside::cells(&row));
+            given.count += 1;
+        }
+    }
+
+    // Memory.
+
+    /// Asks for what is held now.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    fn need_room(&mut self) -> Result<(), Error> {
+        let aside = self.given.aside_bytes;
+        let held = self.given.rows.held_bytes() + aside + self.places_bytes;
+        self.room.need(held, self.given.bytes + aside)
+    }
+
+    /// Notes what the source holds of places to visit.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(crate) fn hold_places(&mut self, bytes: usize) -> Result<(), Error> {
+        self.places_bytes = bytes;
+        self.need_room()
+    }
+}

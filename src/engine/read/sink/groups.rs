@@ -1,0 +1,128 @@
+//! Groups: rows that are aggregated, by GROUP BY or all into one.
+
+use bytes::Bytes;
+
+use super::{Scope, Sink, Step};
+use crate::command::Aggregate;
+use crate::engine::Error;
+use crate::engine::read::buffer::RowBuffer;
+use crate::engine::read::row_sink::RowSink;
+use crate::functions::Accumulator;
+
+/// Rows of one group being aggregated.
+pub(super) struct Group {
+    key: Vec<Option<Bytes>>,
+    first: RowBuffer,
+    accumulators: Vec<Option<Accumulator>>,
+    counts: Vec<i64>,
+}
+
+impl<R: RowSink> Sink<'_, R> {
+    pub(super) fn accept_in_group(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
+        let Some(expressions) = &self.select.group_by else {
+            // One group of everything; PER PARTITION LIMIT counts the rows that go in.
+            if self.group.is_none() {
+                self.open_group(Vec::new());
+            }
+            self.feed_group()?;
+            if let Some(left) = &mut self.partition_left {
+                *left = left.saturating_sub(1);
+            }
+            return Ok(if self.partition_left == Some(0) || self.select.distinct {
+                Step::SkipPartition
+            } else {
+                Step::Continue
+            });
+        };
+        let key = self.scope().evaluate_all(expressions)?;
+        let is_same =
+            self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
+        if !is_same {
+            if self.group.is_some() {
+                self.flush_group()?;
+                if self.is_full() || self.is_exhausted() {
+                    self.take_back();
+                }
+                if self.is_full() {
+                    // The page ends behind the rows of the finished group; the last that there may be of the last partition
+                    // ends the pages too.
+                    let same_partition = self.last_partition_key == self.partition_key;
+                    if !(same_partition && self.partition_left == Some(0) && self.is_last_key()) {
+                        self.note_position_of_group(same_partition);
+                    }
+                    return Ok(Step::Stop);
+                }
+                if self.is_exhausted() {
+                    return Ok(Step::Stop);
+                }
+            }
+            if self.partition_left == Some(0) {
+                self.take_back();
+                return Ok(Step::SkipPartition);
+            }
+            if let Some(left) = &mut self.partition_left {
+                *left = left.saturating_sub(1);
+            }
+            self.open_group(key);
+        }
+        self.last_partition_key.clone_from(&self.partition_key);
+        self.last_clustering = clustering.map(<[u8]>::to_vec);
+        self.charged_in_group = Some(self.charges.mark());
+        self.feed_group()?;
+        Ok(if self.select.distinct {
+            Step::SkipPartition
+        } else {
+            Step::Continue
+        })
+    }
+
+    pub(super) fn open_group(&mut self, key: Vec<Option<Bytes>>) {
+        let aggregates = &self.select.selection.aggregates;
+        self.group = Some(Group {
+            key,
+            first: self.buffer.clone(),
+            accumulators: aggregates
+                .iter()
+                .map(|aggregate| aggregate.function.as_ref().map(Accumulator::new))
+                .collect(),
+            counts: vec![0; aggregates.len()],
+        });
+    }
+
+    fn feed_group(&mut self) -> Result<(), Error> {
+        let Some(mut group) = self.group.take() else {
+            return Ok(());
+        };
+        let aggregates: &[Aggregate] = &self.select.selection.aggregates;
+        for ((aggregate, accumulator), count) in aggregates.iter().zip(&mut group.accumulators).zip(&mut group.counts) {
+            match accumulator {
+                None => *count += 1,
+                Some(accumulator) => {
+                    let arguments = self.scope().evaluate_all(&aggregate.arguments)?;
+                    accumulator.add(&arguments)?;
+                }
+            }
+        }
+        self.group = Some(group);
+        Ok(())
+    }
+
+    pub(super) fn flush_group(&mut self) -> Result<(), Error> {
+        let Some(group) = self.group.take() else { return Ok(()) };
+        let mut results = Vec::with_capacity(group.counts.len());
+        for (accumulator, count) in group.accumulators.into_iter().zip(group.counts) {
+            results.push(match accumulator {
+                None => Some(Bytes::copy_from_slice(&count.to_be_bytes())),
+                Some(accumulator) => accumulator.finish()?,
+            });
+        }
+        let scope = Scope {
+            row: &group.first,
+            aggregates: &results,
+            ..self.scope()
+        };
+        let values = scope.evaluate_all(&self.select.selection.expressions)?;
+        let turn = self.turn(&group.first);
+        self.emit_values(&values, turn)
+    }
+}

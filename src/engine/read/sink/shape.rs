@@ -1,0 +1,72 @@
+//! What is known of a read before its first row: its shape and its limits.
+
+use super::super::layout::Layout;
+use crate::command::{Clustering, Expression, Partitions, Read};
+use crate::guardrails::Threshold;
+
+/// A SELECT as far as it does not depend on values: made once for a plan.
+#[derive(Clone, Debug)]
+pub struct Shape {
+    /// What is read of each row.
+    pub(crate) layout: Layout,
+    /// The places of the columns, when the result is nothing but columns.
+    pub(super) plain: Option<Vec<usize>>,
+}
+
+impl Shape {
+    /// The shape of a SELECT.
+    #[must_use]
+    pub fn of(select: &Read) -> Self {
+        let selection = &select.selection;
+        let columns_only = || {
+            let places = selection.expressions.iter().map(|expression| match expression {
+                Expression::Column(place) => Some(*place),
+                _ => None,
+            });
+            places.collect::<Option<Vec<_>>>()
+        };
+        let is_plain = selection.json_columns.is_none() && selection.aggregates.is_empty() && select.group_by.is_none();
+        let needed = selection.needed.iter().copied();
+        Self {
+            layout: Layout::new(&select.table, needed, selection.needs_metadata),
+            plain: if is_plain { columns_only() } else { None },
+        }
+    }
+}
+
+/// How much may be given.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Limits {
+    /// Rows that LIMIT still allows; `None`: no limit.
+    pub(crate) rows: Option<u32>,
+    /// Rows of a page; `None`: not paged.
+    pub(crate) page_rows: Option<u32>,
+    /// Bytes after which a page ends, where there are pages.
+    pub(crate) page_bytes: usize,
+    /// Bytes to make room for at once.
+    pub(crate) content_bytes_ahead: usize,
+    /// Tombstones that are warned of, and at which the read fails.
+    pub(crate) tombstones: Threshold,
+}
+
+impl Limits {
+    /// How many rows a page of a read may still take; `None`: any number, or it is not known, as with groups.
+    pub(crate) fn rows_wanted(&self, read: &Read) -> Option<usize> {
+        if is_grouped(read) || !read.sort.is_empty() || read.nearest.is_some() {
+            return None;
+        }
+        let wanted = self.page_rows.into_iter().chain(self.rows).min()?;
+        usize::try_from(wanted).ok()
+    }
+}
+
+/// Whether a read looks rows up by their whole keys, rather than visiting ranges of them.
+pub(crate) fn looks_up(select: &Read) -> bool {
+    matches!(select.partitions, Partitions::Keys(_))
+        && (select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
+}
+
+/// Whether rows go into groups rather than into the result.
+pub(crate) fn is_grouped(read: &Read) -> bool {
+    read.group_by.is_some() || !read.selection.aggregates.is_empty()
+}
