@@ -378,6 +378,21 @@ fn few_know_the_syntax_tree() {
 }
 
 #[test]
+fn the_second_front_end_is_free_of_the_first() {
+    for file in ["tests/database/second_front_end.rs", "tests/support/typed.rs"] {
+        let text = fs::read_to_string(root().join(file)).unwrap();
+        let code: Vec<&str> = text
+            .lines()
+            .filter(|line| !line.trim_start().starts_with("//"))
+            .collect();
+        let code = code.join("\n");
+        for room in ["grammar", "cql", "planner", "wire", "server", "support::Client"] {
+            assert!(!code.contains(room), "{file} names `{room}`");
+        }
+    }
+}
+
+#[test]
 fn the_runner_owns_every_task() {
     let mut starts = BTreeSet::new();
     for file in Imports::of(&root().join("src")).files() {

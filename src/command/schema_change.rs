@@ -103,7 +103,9 @@ pub struct SchemaOutcome {
 }
 
 impl SchemaOutcome {
-    pub(crate) fn unchanged(schema: &Schema) -> Self {
+    /// Nothing has changed.
+    #[must_use]
+    pub fn unchanged(schema: &Schema) -> Self {
         Self {
             schema: schema.clone(),
             change: None,
@@ -115,7 +117,8 @@ impl SchemaOutcome {
     }
 
     /// The next schema; no change is reported if it is the same.
-    pub(crate) fn changed(
+    #[must_use]
+    pub fn changed(
         before: &Schema,
         schema: Schema,
         kind: ChangeKind,

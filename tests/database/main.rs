@@ -21,6 +21,7 @@ mod partitions;
 mod raw;
 mod readiness;
 mod schema;
+mod second_front_end;
 mod storage_recovery;
 #[path = "../support/mod.rs"]
 mod support;

@@ -1,0 +1,406 @@
+//! A second front end: typed commands in, typed rows and charges out, and a schema made by an intent of its own. `tests/house.rs` sees
+//! to it that nothing of the first front end is used here.
+//!
+//! Rows of the table `store.items` have a key of two parts, `shelf` (text) and `place` (int), and two values, `name` and `count`.
+
+#![expect(
+    clippy::unwrap_used,
+    clippy::indexing_slicing,
+    reason = "a test may stop at the first surprise"
+)]
+
+use std::collections::BTreeMap;
+use std::net::{IpAddr, Ipv4Addr};
+use std::sync::Arc;
+
+use bytes::Bytes;
+use helenus::clock::Clock;
+use helenus::command::{
+    Batch, BatchKind, ChangeKind, ChangeTarget, Clustering, ClusteringRange, ColumnChange, Comparison, Condition,
+    Filter, FilterTarget, Partitions, Position, Predicate, Read, SchemaContext, SchemaIntent, SchemaOutcome, Selection,
+    Value, Write, WriteTarget, WriteVerb,
+};
+use helenus::engine::{
+    ClockRules, Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, Request, Shape, SizeLimits, Terms,
+    ThroughputRules, Written,
+};
+use helenus::guardrails::Guardrails;
+use helenus::metrics::StatementKind;
+use helenus::partition::store;
+use helenus::profile::{Account, Profile};
+use helenus::schema::node::NodeInfo;
+use helenus::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
+use helenus::throughput::{Charges, Coefficients, RequestUnits};
+use helenus::types::{CqlType, Native};
+
+use crate::support::typed::TypedRows;
+
+const PLACE: usize = 1;
+const COUNT: usize = 2;
+const NAME: usize = 3;
+
+/// Makes the keyspace `store` and the table `items` in it, unless they are there.
+struct MakeItems;
+
+impl SchemaIntent for MakeItems {
+    type Refusal = Error;
+
+    fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Error> {
+        if schema.table("store", "items").is_some() {
+            return Ok(SchemaOutcome::unchanged(schema));
+        }
+        let text = CqlType::Native(Native::Text);
+        let int = CqlType::Native(Native::Int);
+        let columns = [
+            ("shelf", text.clone(), ColumnKind::PartitionKey),
+            ("place", int.clone(), ColumnKind::Clustering),
+            ("count", int, ColumnKind::Regular),
+            ("name", text, ColumnKind::Regular),
+        ];
+        let columns = (0..).zip(columns).map(|(id, (name, ty, kind))| {
+            Arc::new(Column {
+                id,
+                name: name.to_owned(),
+                ty,
+                kind,
+                position: 0,
+                descending: false,
+                mask: None,
+            })
+        });
+        let table = Table {
+            id: context.new_id,
+            storage_id: context.storage_id,
+            keyspace: "store".to_owned(),
+            name: "items".to_owned(),
+            columns: columns.collect(),
+            partition_key_count: 1,
+            clustering_count: 1,
+            is_counter: false,
+            is_virtual: false,
+            compact_storage: false,
+            options: TableOptions::default(),
+            indexes: BTreeMap::new(),
+            triggers: BTreeMap::new(),
+            dropped: BTreeMap::new(),
+            next_column_id: 4,
+        };
+        let replication = [
+            ("class", "org.apache.cassandra.locator.SimpleStrategy"),
+            ("replication_factor", "1"),
+        ];
+        let replication = replication.map(|(name, value)| (name.to_owned(), value.to_owned()));
+        let mut keyspace = Keyspace::new("store", replication.into(), true);
+        keyspace.tables.insert("items".to_owned(), Arc::new(table));
+        let next = schema.with_keyspace(keyspace);
+        let mut outcome =
+            SchemaOutcome::changed(schema, next, ChangeKind::Created, ChangeTarget::Table, "store", "items");
+        outcome.storage_id_used = true;
+        Ok(outcome)
+    }
+}
+
+/// The front end.
+struct Items {
+    engine: Engine,
+    table: Arc<Table>,
+    origin: Arc<Origin>,
+}
+
+type Row = (i32, Option<String>, Option<i32>);
+
+fn text(value: &str) -> Value {
+    Value::Bytes(Bytes::copy_from_slice(value.as_bytes()))
+}
+
+fn int(value: i32) -> Value {
+    Value::Bytes(Bytes::copy_from_slice(&value.to_be_bytes()))
+}
+
+/// A clustering key or the beginning of a range of them.
+fn at(place: i32) -> Vec<u8> {
+    let mut key = Vec::new();
+    CqlType::Native(Native::Int).encode_key(&place.to_be_bytes(), false, &mut key);
+    key
+}
+
+fn test(place: usize, comparison: Comparison, operand: Value) -> Predicate {
+    Predicate {
+        target: FilterTarget::Column(place),
+        comparison,
+        operands: vec![operand],
+        ty: CqlType::Native(if place == NAME { Native::Text } else { Native::Int }),
+    }
+}
+
+fn number(cell: Option<&Bytes>) -> Option<i32> {
+    Some(i32::from_be_bytes(*cell?.first_chunk()?))
+}
+
+impl Items {
+    async fn open(url: &str) -> Self {
+        let options = Options {
+            url: url.parse().unwrap(),
+            store: store::Options::default(),
+            clock: Clock::manual(1_700_000_000_000_000),
+            seed: 1,
+            node: NodeInfo::single(uuid::Uuid::nil(), IpAddr::V4(Ipv4Addr::LOCALHOST), 9042),
+            page_bytes_max: Options::PAGE_BYTES_MAX,
+            guardrails: Guardrails::default(),
+            prices: Coefficients::default(),
+            limits: SizeLimits::default(),
+            clock_rules: ClockRules::default(),
+            request_log_max: 10,
+            profile: Profile::default(),
+            throughput: ThroughputRules {
+                is_metered: true,
+                ..ThroughputRules::default()
+            },
+            account: Account::default(),
+        };
+        let engine = Engine::open(options).await.unwrap();
+        let mut request = engine.begin(Terms::default());
+        let mut charges = engine.charges(&request);
+        engine
+            .change_schema(&mut request, MakeItems, &mut charges)
+            .await
+            .unwrap();
+        let table = Arc::clone(engine.schema().table("store", "items").unwrap());
+        let tables = [Arc::clone(&table)];
+        let origin = Origin::new(StatementKind::Select, &tables, "items".into(), str::to_owned);
+        Self { engine, table, origin }
+    }
+
+    /// Ends a request and gives what it was charged.
+    fn settle(&self, request: &Request<'_>, charges: &mut Charges, ended: Ended<'_>) -> RequestUnits {
+        let executed = Executed::Statement(&self.origin);
+        let receipt = self.engine.settle(request, executed, charges, ended, &mut Vec::new());
+        receipt.charge
+    }
+
+    fn put(&self, shelf: &str, place: i32, name: &str, count: i32, condition: Condition) -> Write {
+        Write {
+            table: Arc::clone(&self.table),
+            kind: WriteVerb::Insert,
+            partition_keys: vec![Bytes::copy_from_slice(shelf.as_bytes())],
+            target: WriteTarget::Rows(vec![at(place)]),
+            operations: vec![
+                (COUNT, ColumnChange::Set(int(count))),
+                (NAME, ColumnChange::Set(text(name))),
+            ],
+            names_static: false,
+            timestamp: None,
+            ttl_seconds: None,
+            condition,
+            condition_columns: vec![COUNT],
+        }
+    }
+
+    async fn write(&self, write: &Write) -> Result<(Written, RequestUnits), Error> {
+        let request = self.engine.begin(Terms::default());
+        let mut charges = self.engine.charges(&request);
+        let written = self.engine.write(&request, write, &mut charges).await?;
+        let charge = self.settle(&request, &mut charges, Ended::Answered { row_bytes: 0 });
+        Ok((written, charge))
+    }
+
+    fn read_of(&self, shelf: &str) -> Read {
+        let selection = Arc::new(Selection::of_columns(&self.table, &[PLACE, NAME, COUNT]));
+        let key = Bytes::copy_from_slice(shelf.as_bytes());
+        Read::new(Arc::clone(&self.table), selection, Partitions::Keys(vec![key]))
+    }
+
+    /// A page of rows, where the next begins, and the charge.
+    async fn page(
+        &self,
+        read: &Read,
+        page_rows: Option<u32>,
+        resume: Option<Position>,
+    ) -> (Vec<Row>, Option<Position>, RequestUnits) {
+        let request = self.engine.begin(Terms::default());
+        let mut charges = self.engine.charges(&request);
+        let (shape, mut found) = (Shape::of(read), TypedRows::default());
+        let checked = self.engine.check_read(&request, read, page_rows).unwrap();
+        let paging = Paging {
+            resume,
+            ..Paging::default()
+        };
+        let page = self
+            .engine
+            .read(&request, &shape, checked, &paging, &mut found, &mut charges)
+            .await
+            .unwrap();
+        let row_bytes = found.rows.iter().flatten().flatten().map(Bytes::len).sum::<usize>();
+        assert_eq!((page.row_count as usize, page.bytes), (found.rows.len(), row_bytes));
+        let charge = self.settle(&request, &mut charges, Ended::Answered { row_bytes });
+        let rows = found.rows.iter().map(|row| {
+            let name = row[1].as_ref().map(|name| String::from_utf8(name.to_vec()).unwrap());
+            (number(row[0].as_ref()).unwrap(), name, number(row[2].as_ref()))
+        });
+        (rows.collect(), page.position, charge)
+    }
+
+    async fn rows(&self, read: &Read) -> Vec<Row> {
+        self.page(read, None, None).await.0
+    }
+
+    /// Shelf `a` with six items, and one on shelf `b`.
+    async fn filled() -> Self {
+        let items = Self::open("memory:").await;
+        for place in 0..6 {
+            let name = if place % 2 == 0 { "even" } else { "odd" };
+            let put = items.put("a", place, name, 10 * place, Condition::Always);
+            items.write(&put).await.unwrap();
+        }
+        items
+            .write(&items.put("b", 9, "else", 0, Condition::Always))
+            .await
+            .unwrap();
+        items
+    }
+}
+
+fn places(rows: &[Row]) -> Vec<i32> {
+    rows.iter().map(|row| row.0).collect()
+}
+
+#[tokio::test]
+async fn rows_come_as_values() {
+    let items = Items::filled().await;
+    let mut read = items.read_of("a");
+    read.rows = Clustering::Keys(vec![at(3)]);
+    assert_eq!(items.rows(&read).await, [(3, Some("odd".to_owned()), Some(30))]);
+    read.rows = Clustering::Ranges(vec![ClusteringRange {
+        start: at(2),
+        end: Some(at(5)),
+    }]);
+    assert_eq!(places(&items.rows(&read).await), [2, 3, 4]);
+    read.reversed = true;
+    read.limit_rows = Some(2);
+    assert_eq!(places(&items.rows(&read).await), [4, 3]);
+    let delete = Write {
+        kind: WriteVerb::Delete,
+        operations: vec![(NAME, ColumnChange::Set(Value::Null))],
+        ..items.put("a", 3, "", 0, Condition::Always)
+    };
+    items.write(&delete).await.unwrap();
+    read.rows = Clustering::Keys(vec![at(3)]);
+    assert_eq!(items.rows(&read).await, [(3, None, Some(30))]);
+}
+
+#[tokio::test]
+async fn a_filter_is_a_tree() {
+    let items = Items::filled().await;
+    let found = async |filter: Filter| {
+        let mut read = items.read_of("a");
+        read.filter = filter;
+        places(&items.rows(&read).await)
+    };
+    let even = || Filter::Test(test(NAME, Comparison::Eq, text("even")));
+    let above = |count| Filter::Test(test(COUNT, Comparison::Gt, int(count)));
+    assert_eq!(found(Filter::NONE).await, [0, 1, 2, 3, 4, 5]);
+    assert_eq!(found(Filter::All(vec![even(), above(10)])).await, [2, 4]);
+    assert_eq!(found(Filter::Any(vec![even(), above(40)])).await, [0, 2, 4, 5]);
+    assert_eq!(found(Filter::Not(Box::new(even()))).await, [1, 3, 5]);
+    let neither = Filter::Not(Box::new(Filter::Any(vec![even(), above(20)])));
+    assert_eq!(found(Filter::All(vec![neither, above(0)])).await, [1]);
+    assert!(found(Filter::Any(Vec::new())).await.is_empty());
+}
+
+#[tokio::test]
+async fn conditions_answer_with_the_row() {
+    let items = Items::filled().await;
+    let make = items.put("a", 1, "new", 1, Condition::NotExists);
+    let (written, _) = items.write(&make).await.unwrap();
+    let now = Some(Bytes::copy_from_slice(&10_i32.to_be_bytes()));
+    let Some(Decision::Refused { places, rows }) = written.decision else {
+        panic!("a row was made twice")
+    };
+    assert!(places.contains(&COUNT));
+    let shown = places.iter().position(|place| *place == COUNT).unwrap();
+    assert_eq!(rows[0][shown], now);
+    let if_count = |count| Condition::Columns(vec![test(COUNT, Comparison::Eq, int(count))]);
+    let change = |count| {
+        let mut write = items.put("a", 1, "changed", 11, if_count(count));
+        write.kind = WriteVerb::Update;
+        write
+    };
+    let (written, _) = items.write(&change(10)).await.unwrap();
+    assert_eq!(written.decision, Some(Decision::Applied));
+    let (written, _) = items.write(&change(10)).await.unwrap();
+    assert!(matches!(written.decision, Some(Decision::Refused { .. })));
+}
+
+#[tokio::test]
+async fn pages_join_to_the_whole_and_their_charges_to_its_charge() {
+    let items = Items::filled().await;
+    let read = items.read_of("a");
+    let (whole, position, charge) = items.page(&read, None, None).await;
+    assert!(position.is_none() && charge > RequestUnits::ZERO);
+    let (mut joined, mut resume, mut pages, mut sum) = (Vec::new(), None, 0, 0);
+    loop {
+        let (rows, position, charge) = items.page(&read, Some(4), resume).await;
+        joined.extend(rows);
+        pages += 1;
+        sum += charge.in_hundredths();
+        resume = position;
+        if resume.is_none() {
+            break;
+        }
+    }
+    assert_eq!((joined, pages), (whole, 2));
+    assert!(
+        sum.abs_diff(charge.in_hundredths()) <= 1,
+        "{sum} for pages, {charge} for all"
+    );
+}
+
+#[tokio::test]
+async fn a_batch_changes_two_shelves_and_is_charged_for_both() {
+    let items = Items::filled().await;
+    let one = items.put("a", 7, "in a batch", 1, Condition::Always);
+    let (_, of_one) = items.write(&one).await.unwrap();
+    let batch = Batch {
+        kind: BatchKind::Logged,
+        modifications: vec![one, items.put("b", 7, "in a batch", 1, Condition::Always)],
+        timestamp: None,
+        conditional: false,
+    };
+    let request = items.engine.begin(Terms::default());
+    let mut charges = items.engine.charges(&request);
+    items.engine.batch(&request, &batch, &mut charges).await.unwrap();
+    let charge = items.settle(&request, &mut charges, Ended::Answered { row_bytes: 0 });
+    assert!(charge > of_one);
+    assert_eq!(places(&items.rows(&items.read_of("b")).await), [7, 9]);
+}
+
+#[tokio::test]
+async fn an_estimate_says_the_way_and_the_price() {
+    let items = Items::filled().await;
+    let mut read = items.read_of("a");
+    read.rows = Clustering::Keys(vec![at(1)]);
+    let request = items.engine.begin(Terms::default());
+    let estimate = items.engine.estimate_read(&request, &read, None).await.unwrap();
+    let (_, _, charge) = items.page(&read, None, None).await;
+    assert!(estimate.looks_up && !estimate.at_least);
+    assert_eq!((estimate.visited, estimate.partitions), (1, 1));
+    assert_eq!(estimate.charges.total(), charge);
+}
+
+#[tokio::test]
+async fn tables_of_the_server_are_read_and_never_written() {
+    let items = Items::open("memory:").await;
+    let local = Arc::clone(items.engine.schema().table("system", "local").unwrap());
+    let mut write = items.put("a", 1, "x", 1, Condition::Always);
+    write.table = Arc::clone(&local);
+    let refused = items.write(&write).await.unwrap_err();
+    let keyspace = "system".to_owned();
+    assert_eq!(refused, Error::NotModifiable { keyspace });
+    let request = items.engine.begin(Terms::default());
+    let mut charges = items.engine.charges(&request);
+    let truncated = items.engine.truncate(&request, &local, &mut charges).await;
+    assert!(matches!(truncated, Err(Error::NotModifiable { .. })));
+}
+
+// Versions of rows: `versions.rs`, by the same sink. A table in the order of its partition keys, split between keys of one token, belongs
+// here too.
