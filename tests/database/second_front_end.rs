@@ -388,7 +388,7 @@ async fn an_estimate_says_the_way_and_the_price() {
 }
 
 #[tokio::test]
-async fn tables_of_the_server_are_read_and_never_written() {
+async fn system_tables_are_never_written() {
     let items = Items::open("memory:").await;
     let local = Arc::clone(items.engine.schema().table("system", "local").unwrap());
     let mut write = items.put("a", 1, "x", 1, Condition::Always);
