@@ -14,11 +14,11 @@ use std::time::Duration;
 use bytes::Bytes;
 
 use crate::support::Client;
+use crate::support::typed::TypedRows;
 use helenus::clock::Clock;
 use helenus::command::{
-    ChangeKind, ChangeTarget, Clustering, ColumnChange, Condition, Expression, PartitionChange, PartitionChangeOf,
-    Partitions, Position, Read, ResultColumn, SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome, Selection,
-    Value, Write, WriteTarget, WriteVerb,
+    ChangeKind, ChangeTarget, ColumnChange, Condition, PartitionChange, PartitionChangeOf, Partitions, Position, Read,
+    SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome, Selection, Value, Write, WriteTarget, WriteVerb,
 };
 use helenus::engine::{
     Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, PartitionLimits, PartitionSizes, Shape,
@@ -259,65 +259,32 @@ impl Front {
         resume: Option<Position>,
     ) -> (Vec<Row>, Option<Position>) {
         let table = self.table();
-        let columns = table.columns.iter().map(|column| ResultColumn {
-            name: column.name.clone(),
-            ty: column.ty.clone(),
-        });
-        let read = Read {
-            selection: Arc::new(Selection {
-                columns: Arc::new(columns.collect()),
-                expressions: (0..3).map(Expression::Column).collect(),
-                aggregates: Vec::new(),
-                needed: vec![0, 1, 2],
-                needs_metadata: false,
-                json_columns: None,
-            }),
-            table,
-            partitions,
-            rows: Clustering::All,
-            counts_static: false,
-            filters: Vec::new(),
-            probes: Vec::new(),
-            reversed: false,
-            sort: Vec::new(),
-            nearest: None,
-            group_by: None,
-            distinct: false,
-            limit_rows: None,
-            per_partition_limit_rows: None,
-        };
+        let selection = Arc::new(Selection::of_columns(&table, &[0, 1, 2]));
+        let read = Read::new(table, selection, partitions);
         let request = self.engine.begin(Terms::default());
         let mut charges = self.engine.charges(&request);
+        let checked = self.engine.check_read(&request, &read, page_rows).unwrap();
+        let mut found = TypedRows::default();
         let paging = Paging {
-            page_rows,
             resume,
             content_bytes_ahead: 0,
         };
         let page = self
             .engine
-            .read(&request, &Shape::of(&read), &read, &paging, &mut charges)
+            .read(&request, &Shape::of(&read), checked, &paging, &mut found, &mut charges)
             .await
             .unwrap();
         let executed = Executed::Statement(&self.origin);
         let ended = Ended::Answered { row_bytes: 0 };
         self.engine
             .settle(&request, executed, &mut charges, ended, &mut Vec::new());
-        let mut rest = page.content.as_ref();
-        let mut cell = || {
-            let (length, behind) = rest.split_first_chunk::<4>().unwrap();
-            let (cell, behind) = behind.split_at(usize::try_from(i32::from_be_bytes(*length)).unwrap());
-            rest = behind;
-            cell
-        };
-        let mut rows = Vec::new();
-        for _ in 0..page.row_count {
-            let text = |cell: &[u8]| String::from_utf8(cell.to_vec()).unwrap();
-            rows.push((
-                text(cell()),
-                i32::from_be_bytes(cell().try_into().unwrap()),
-                text(cell()),
-            ));
-        }
+        let text = |cell: &Option<Bytes>| String::from_utf8(cell.as_ref().unwrap().to_vec()).unwrap();
+        let int = |cell: &Option<Bytes>| i32::from_be_bytes(cell.as_deref().unwrap().try_into().unwrap());
+        let rows = found
+            .rows
+            .iter()
+            .map(|row| (text(&row[0]), int(&row[1]), text(&row[2])));
+        let rows = rows.collect();
         (rows, page.position)
     }
 
