@@ -142,6 +142,7 @@ impl Config {
             limits: limits(values)?,
             nodes: nodes(values)?,
             profile,
+            is_port_shared: false,
             login_key: 0,
         };
         let open = values.parsed::<bool>("allow-unauthenticated-network")?;

@@ -66,4 +66,4 @@ pub mod types;
 pub mod views;
 pub mod wire;
 
-pub use test_server::TestServer;
+pub use test_server::{BlockingTestServer, TestServer, TestServerBuilder, TestServerError};

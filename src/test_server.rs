@@ -1,5 +1,8 @@
 //! A whole server inside a test.
 
+mod blocking;
+mod builder;
+
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
@@ -7,9 +10,13 @@ use std::time::Duration;
 use crate::clock::Clock;
 use crate::config::{Config, Values};
 use crate::cql::Database;
+use crate::engine::shown::{LoggedRequest, ThrottleShown};
 use crate::server::reset::{Keep, reset};
 use crate::server::run::{RunError, Running, THREAD_STACK_BYTES};
 use tokio::runtime::{Builder, Runtime};
+
+pub use self::blocking::BlockingTestServer;
+pub use self::builder::{TestServerBuilder, TestServerError};
 
 /// A server on a free port of this machine, with its data in memory and a clock that stands still until the test moves it.
 ///
@@ -84,6 +91,11 @@ impl Drop for Threads {
 const STARTED_MICROS: i64 = 1_700_000_000_000_000;
 
 impl TestServer {
+    /// Begins the description of a server with settings of the test's own.
+    pub fn builder() -> TestServerBuilder {
+        TestServerBuilder::default()
+    }
+
     /// Starts one over `memory:`. It runs on threads of its own.
     ///
     /// # Errors
@@ -114,7 +126,10 @@ impl TestServer {
     /// # Panics
     /// The settings have no address for plain connections, or the system refuses threads.
     pub async fn with(config: &Config) -> Result<Self, RunError> {
-        let clock = Clock::manual(STARTED_MICROS);
+        Self::with_clock(config, Clock::manual(STARTED_MICROS)).await
+    }
+
+    async fn with_clock(config: &Config, clock: Clock) -> Result<Self, RunError> {
         let runtime = Threads::start().expect("the system has threads left");
         let (its_config, its_clock) = (config.clone(), clock.clone());
         let running = runtime
@@ -178,6 +193,19 @@ impl TestServer {
     /// A statement of the reset failed.
     pub async fn reset(&self, keep: Keep) -> Result<(), crate::engine::Error> {
         reset(self.database(), &self.clock, keep).await
+    }
+
+    /// The statements that were carried out since the start, with their charges in request units, oldest first; at most as many as
+    /// `request-log-max`.
+    #[must_use]
+    pub fn charges(&self) -> Vec<LoggedRequest> {
+        self.database().requests()
+    }
+
+    /// The statements that did not get their request units at once, oldest first.
+    #[must_use]
+    pub fn throttles(&self) -> Vec<ThrottleShown> {
+        self.database().throttles()
     }
 
     /// Ends as the program does on SIGTERM: what is in work is answered, the data is closed.

@@ -10,6 +10,7 @@
 
 pub mod backups;
 mod cert;
+mod dev;
 mod groups;
 mod health;
 mod init;

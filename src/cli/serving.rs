@@ -83,7 +83,7 @@ pub(super) async fn start(config: &Config) -> Result<Running, Failure> {
 ///
 /// # Errors
 /// The server cannot start, or the data cannot be closed.
-pub(super) fn serve(config: &Config, more: fn(&ServerRecord) -> String) -> Result<ExitCode, Failure> {
+pub(super) fn serve(config: &Config, more: fn(&Config, &ServerRecord) -> String) -> Result<ExitCode, Failure> {
     log(config)?;
     permissions::keep_new_files_private();
     runtime(config)?.block_on(async {
@@ -130,15 +130,19 @@ async fn stdin_ends(config: &Config) {
 }
 
 /// Announces that the server answers: the banner, then the files that others wait for. They are removed when what is returned is dropped.
-fn announce(config: &Config, running: &Running, more: fn(&ServerRecord) -> String) -> Result<Vec<Written>, Failure> {
+fn announce(
+    config: &Config,
+    running: &Running,
+    more: fn(&Config, &ServerRecord) -> String,
+) -> Result<Vec<Written>, Failure> {
     let server = running.server();
     let record = ServerRecord::of(config, running)?;
     let is_json_printed = config.ready_json.as_deref() == Some(Path::new("-"));
     if is_json_printed {
         // Standard output belongs to the record.
-        eprint!("{}{}", banner(config, running), more(&record));
+        eprint!("{}{}", banner(config, running), more(config, &record));
     } else {
-        print!("{}{}", banner(config, running), more(&record));
+        print!("{}{}", banner(config, running), more(config, &record));
     }
     std::io::stdout().flush()?;
     tracing::info!(
@@ -178,7 +182,7 @@ fn announce(config: &Config, running: &Running, more: fn(&ServerRecord) -> Strin
 /// What the server serves, where its data is, and what to type next.
 fn banner(config: &Config, running: &Running) -> String {
     let server = running.server();
-    let has_login = config.server.credentials.is_some() || running.identity().is_some();
+    let has_login = config.server.credentials.is_some() || config.profile.is_cosmos();
     let serves = match (server.addresses(), server.tls_addresses()) {
         (plain, []) => list(plain),
         ([], tls) => format!("{} with TLS", list(tls)),
@@ -201,7 +205,9 @@ fn banner(config: &Config, running: &Running) -> String {
         ),
     ];
     if let Some(identity) = running.identity() {
-        lines.push(format!("profile cosmos, account {}", config.account_name));
+        if config.profile.is_cosmos() {
+            lines.push(format!("profile cosmos, account {}", config.account_name));
+        }
         lines.extend(identity.account_key().map(|key| format!("account key {key}")));
         match (identity.certificate(), identity.certificate_path()) {
             (Some(_), Some(path)) => lines.push(format!("self-made certificate {}", path.display())),
@@ -216,7 +222,7 @@ fn banner(config: &Config, running: &Running) -> String {
 /// How to connect, and how to stop.
 fn next_steps(config: &Config, running: &Running) -> String {
     let plain = running.server().addresses().first();
-    let cqlsh = plain.filter(|_| config.server.credentials.is_none() && running.identity().is_none());
+    let cqlsh = plain.filter(|_| config.server.credentials.is_none() && !config.profile.is_cosmos());
     let cqlsh = cqlsh.map(|address| format!("cqlsh {} {}", address.ip(), address.port()));
     let shell = data_directory(config).map(|_| format!("helenus shell --data {}", config.data));
     let ways: Vec<String> = cqlsh.into_iter().chain(shell).collect();

@@ -9,7 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, health, lint, pages, running, seed, servers, serving, settings, shell, verify, warnings,
+    Failure, backups, cert, dev, health, lint, pages, running, seed, servers, serving, settings, shell, verify,
+    warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -111,7 +112,19 @@ pub(super) const VERBS: &[Verb] = &[
             for warning in warnings::of_profile(&values, config.profile.is_cosmos()) {
                 eprintln!("helenus: warning: {warning}");
             }
-            serving::serve(&config, |_| String::new())
+            serving::serve(&config, |_, _| String::new())
+        },
+    },
+    Verb {
+        name: "dev",
+        aliases: &[],
+        summary: "Serve for an afternoon: in memory, with TLS on the same port, and print how to connect",
+        uses: Uses::All,
+        arguments: |command| command,
+        run: |call| {
+            let mut values = call.values()?;
+            dev::suggest(&mut values);
+            serving::serve(&dev::config(&values)?, dev::connections)
         },
     },
     Verb {

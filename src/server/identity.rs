@@ -70,11 +70,11 @@ impl std::fmt::Debug for Identity {
 }
 
 impl Identity {
-    /// Fills in what the options lack: the certificate where it is to be self-made, the login of `account` where there is none.
+    /// Fills in what the options lack: the certificate where it is to be self-made, the login of `account` where there is none; without an account there is no login.
     ///
     /// # Errors
     /// What is kept cannot be read, or nothing can be made.
-    pub fn complete(options: &mut Options, account: &str, data: &Url) -> Result<Self, IdentityError> {
+    pub fn complete(options: &mut Options, account: Option<&str>, data: &Url) -> Result<Self, IdentityError> {
         let directory = data.directory().map(|directory| directory.join(FOLDER));
         let mut identity = Self {
             directory,
@@ -86,12 +86,17 @@ impl Identity {
         {
             let (certificate, key) = match (identity.kept(CERTIFICATE)?, identity.kept(KEY)?) {
                 (Some(certificate), Some(key)) => (certificate, key),
-                _ => certificate(account, tls.listen.iter().map(std::net::SocketAddr::ip))?,
+                _ => certificate(
+                    account.unwrap_or("helenus"),
+                    tls.listen.iter().map(std::net::SocketAddr::ip),
+                )?,
             };
             identity.certificate = Some((certificate.clone(), key.clone()));
             tls.identity = TlsIdentity::Texts { certificate, key };
         }
-        if options.credentials.is_none() {
+        if let Some(account) = account
+            && options.credentials.is_none()
+        {
             let key = match identity.kept(ACCOUNT_KEY)? {
                 Some(key) => key.trim().to_owned(),
                 None => draw_key()?,
@@ -247,11 +252,11 @@ mod tests {
             ..Options::default()
         };
         let (mut first, mut second) = (options(), options());
-        let made = Identity::complete(&mut first, "account", &data).unwrap();
+        let made = Identity::complete(&mut first, Some("account"), &data).unwrap();
         made.keep().unwrap();
         assert_eq!(made.account_key().unwrap().len(), 88);
         assert!(made.certificate_path().unwrap().is_file());
-        Identity::complete(&mut second, "account", &data).unwrap();
+        Identity::complete(&mut second, Some("account"), &data).unwrap();
         assert!(first.tls == second.tls);
         let key = |options: &Options| options.credentials.as_ref().unwrap().password.clone();
         assert_eq!(key(&first), key(&second));
@@ -261,12 +266,12 @@ mod tests {
         };
         let mut elsewhere = options();
         assert_eq!(
-            Identity::complete(&mut given, "account", &Url::Memory)
+            Identity::complete(&mut given, Some("account"), &Url::Memory)
                 .unwrap()
                 .account_key(),
             None
         );
-        Identity::complete(&mut elsewhere, "account", &Url::Memory).unwrap();
+        Identity::complete(&mut elsewhere, Some("account"), &Url::Memory).unwrap();
         assert!(key(&elsewhere) != key(&first));
     }
 }

@@ -49,6 +49,9 @@ pub struct Options {
     pub nodes: usize,
     /// Whom to behave as.
     pub profile: Profile,
+    /// Whether the plain addresses take TLS as well, told apart by the first byte: for `helenus dev` only, since a client that should
+    /// use TLS and does not is served.
+    pub is_port_shared: bool,
     /// What decides which clients share turns when they guess passwords; one that no client knows.
     pub login_key: u64,
 }
@@ -146,6 +149,8 @@ pub struct Bound {
     options: Options,
     plain: Vec<Listening>,
     tls: Vec<(Listening, TlsAcceptor)>,
+    /// For the plain addresses, if they take TLS as well.
+    shared: Option<TlsAcceptor>,
     addresses: Vec<SocketAddr>,
     tls_addresses: Vec<SocketAddr>,
     up: Option<watch::Receiver<Up>>,
@@ -180,6 +185,7 @@ impl Bound {
         let mut bound = Self {
             plain: Vec::new(),
             tls: Vec::new(),
+            shared: None,
             addresses: Vec::new(),
             tls_addresses: Vec::new(),
             up: None,
@@ -195,6 +201,11 @@ impl Bound {
         if let Some(tls) = &bound.options.tls {
             let (acceptor, certificates) = tls::acceptor(&tls.identity)?;
             bound.certificates = Some(certificates);
+            if bound.options.is_port_shared {
+                bound.shared = Some(acceptor);
+                bound.tls_addresses.clone_from(&bound.addresses);
+                return Ok(bound);
+            }
             for address in &tls.listen {
                 let taken = listen(*address, nodes, bound.plain.is_empty() && bound.tls.is_empty()).await?;
                 bound.tls_addresses.extend(taken.iter().map(|one| one.address));
@@ -246,12 +257,13 @@ impl Bound {
             clock,
         });
         let mut listeners = JoinSet::new();
-        let plain = self.plain.into_iter().map(|listener| (listener, None));
+        let of_plain = self.shared.map_or(Security::Plain, Security::Either);
+        let plain = self.plain.into_iter().map(|listener| (listener, of_plain.clone()));
         let tls = self
             .tls
             .into_iter()
-            .map(|(listener, acceptor)| (listener, Some(acceptor)));
-        for (listening, tls) in plain.chain(tls) {
+            .map(|(listener, acceptor)| (listener, Security::Tls(acceptor)));
+        for (listening, security) in plain.chain(tls) {
             let acceptor = Acceptor {
                 address: listening.address,
                 node: listening.node,
@@ -262,7 +274,7 @@ impl Bound {
                 shared: Arc::clone(&shared),
                 events: Arc::clone(&events),
                 drain: drain.subscribe(),
-                tls,
+                security,
             };
             listeners.spawn(acceptor.run(listening.listener));
         }
@@ -405,13 +417,43 @@ impl Server {
     }
 }
 
+/// What the connections of an address speak.
+#[derive(Clone)]
+enum Security {
+    /// The protocol itself.
+    Plain,
+    /// TLS.
+    Tls(TlsAcceptor),
+    /// Whichever their first byte tells.
+    Either(TlsAcceptor),
+}
+
+/// The first byte of a TLS connection: a handshake record (RFC 8446, 5.1). Frames begin with the version, at most 6.
+const TLS_HANDSHAKE: u8 = 22;
+
+impl Security {
+    /// What accepts TLS on a connection; `None`: it is plain. Waits for the first byte where that decides; a connection that sends none
+    /// counts as plain, whose own deadline ends it.
+    async fn of(self, socket: &TcpStream, deadline: Instant) -> Option<TlsAcceptor> {
+        match self {
+            Self::Plain => None,
+            Self::Tls(acceptor) => Some(acceptor),
+            Self::Either(acceptor) => {
+                let mut first = [0];
+                let peeked = timeout_at(deadline, socket.peek(&mut first)).await;
+                (matches!(peeked, Ok(Ok(1))) && first == [TLS_HANDSHAKE]).then_some(acceptor)
+            }
+        }
+    }
+}
+
 /// Takes the connections of one address.
 struct Acceptor<H> {
     handler: Arc<H>,
     shared: Arc<Shared>,
     events: Arc<Events>,
     drain: watch::Receiver<bool>,
-    tls: Option<TlsAcceptor>,
+    security: Security,
     address: SocketAddr,
     node: usize,
     is_first: bool,
@@ -499,7 +541,11 @@ impl<H: Handler> Acceptor<H> {
 
     fn accepted(&self, socket: TcpStream, from: SocketAddr, connections: &mut JoinSet<()>) {
         let limits = &self.shared.limits;
-        let session = Session::new(from, self.tls.is_some(), Arc::clone(&self.events));
+        let session = Session::new(
+            from,
+            matches!(self.security, Security::Tls(_)),
+            Arc::clone(&self.events),
+        );
         let share = Share::new(&self.shared.budget);
         let session = Arc::new(session.come_to(self.address, self.node).with_share(&share));
         let admitted =
@@ -528,12 +574,17 @@ impl<H: Handler> Acceptor<H> {
         admitted: Admitted,
     ) -> impl Future<Output = ()> + Send + 'static {
         let (handler, shared, drain) = (Arc::clone(&self.handler), Arc::clone(&self.shared), self.drain.clone());
-        let tls = self.tls.clone();
+        let security = self.security.clone();
         async move {
             metrics::CONNECTIONS_OPENED.increment();
             let from = session.client();
             let work_session = Arc::clone(&session);
             let work = move |header, body| H::handle(Arc::clone(&handler), Arc::clone(&work_session), header, body);
+            let tls = tokio::select! {
+                tls = security.of(&socket, deadline) => tls,
+                // Ended by the connection itself.
+                () = session.evicted() => None,
+            };
             let end = match tls {
                 None => connection::serve(socket, session, share, shared, drain, deadline, work).await,
                 Some(acceptor) => {

@@ -87,8 +87,9 @@ impl Running {
         options.login_key = seed;
         options.limits.connections_max = options.limits.connections_max.min(connections_possible());
         let identity = match config.profile {
-            Profile::Cassandra => None,
-            Profile::Cosmos => Some(Identity::complete(&mut options, &config.account_name, &url)?),
+            Profile::Cassandra if !options.is_port_shared => None,
+            Profile::Cassandra => Some(Identity::complete(&mut options, None, &url)?),
+            Profile::Cosmos => Some(Identity::complete(&mut options, Some(&config.account_name), &url)?),
         };
         let login_required = options.credentials.is_some();
         let mut bound = Bound::bind(options).await?;
@@ -129,6 +130,7 @@ impl Running {
                 database: Arc::clone(&database),
                 clock,
                 token,
+                shows_keys: config.admin_show_keys,
             })
         });
         jobs::spawn(config, &database, certificates.as_ref());

@@ -14,6 +14,8 @@ const LISTED_MAX: usize = 10_000;
 /// A route.
 pub(crate) struct Route {
     pub(crate) path: &'static str,
+    /// What it shows, in a line.
+    pub(crate) summary: &'static str,
     pub(crate) answer: fn(Sources<'_>) -> Value,
     /// Whether it shows what physical partitions hold, which has to be counted before.
     pub(crate) shows_sizes: bool,
@@ -23,16 +25,19 @@ pub(crate) struct Route {
 pub(crate) const ROUTES: [Route; 5] = [
     Route {
         path: "/api/status",
+        summary: "the whole server in one object",
         answer: status,
         shows_sizes: true,
     },
     Route {
         path: "/api/statements",
+        summary: "statements by kind, and errors by code",
         answer: of_statements,
         shows_sizes: false,
     },
     Route {
         path: "/api/tables",
+        summary: "sizes and latencies by table",
         answer: |sources| {
             let all = tables::all(sources);
             json!({ "total": all.len(), "tables": list(tables::FIGURES, &all) })
@@ -41,6 +46,7 @@ pub(crate) const ROUTES: [Route; 5] = [
     },
     Route {
         path: "/api/partitions",
+        summary: "physical partitions with range, size and replicas",
         answer: |sources| {
             let all = sources.of_services(|figures| figures.partitions());
             json!({ "total": all.len(), "partitions": list(partitions::FIGURES, &all) })
@@ -49,6 +55,7 @@ pub(crate) const ROUTES: [Route; 5] = [
     },
     Route {
         path: "/api/keys",
+        summary: "partition keys that are asked most, and the largest",
         answer: |sources| {
             let hot = sources.of_services(|figures| figures.hot_keys());
             let largest = sources.of_services(|figures| figures.largest_partitions());

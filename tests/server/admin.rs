@@ -26,6 +26,7 @@ async fn start(data: &str) -> (TestServer, SocketAddr) {
         ("data", data),
         ("listen", "127.0.0.1:0"),
         ("admin-listen", "127.0.0.1:0"),
+        ("admin-show-keys", "true"),
     ];
     let given = given.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
     let config = Config::new(&Values::gather(None, &given.into(), |_| None).unwrap()).unwrap();
@@ -364,6 +365,7 @@ async fn json_tells_tables_partitions_and_statements() {
         .find(|partition| partition.keyspace == "ks")
         .unwrap();
     assert_eq!((partition.lower.as_str(), partition.rows), ("-9223372036854775808", 20));
+    assert_eq!((partition.lower_key.as_str(), &partition.upper_key), ("0x", &None));
     assert_eq!(partition.replicas_alive, 4);
     let keys: Keys = get_json(admin, "/api/keys");
     assert_eq!(keys.hot[0].keyspace, "ks");
@@ -388,6 +390,31 @@ async fn json_tells_tables_partitions_and_statements() {
     let table = tables.tables.iter().find(|table| table.keyspace == "ks").unwrap();
     assert_eq!((table.rows, table.writes.count), (0, 0));
     server.stop().await.unwrap();
+}
+
+#[tokio::test]
+async fn keys_are_hidden_unless_asked_for_and_the_root_lists_every_path() {
+    let server = TestServer::builder()
+        .set("admin-listen", "127.0.0.1:0")
+        .start()
+        .await
+        .unwrap();
+    let admin = server.admin_address().unwrap();
+    let mut client = Client::ready(server.address(), Version::V4).await;
+    let table = "CREATE TABLE ks.t (k text PRIMARY KEY)";
+    let insert = "INSERT INTO ks.t (k) VALUES ('a secret name')";
+    assert_eq!(run(&mut client, &[KEYSPACE, table, insert]).await, [8, 8, 8]);
+    let text = get(admin, "/api/keys");
+    assert!(text.contains("admin-show-keys") && !text.contains("secret"), "{text}");
+    let keys: Keys = serde_json::from_str(&text).unwrap();
+    assert_eq!(keys.hot[0].keyspace, "ks");
+    let index = get(admin, "/");
+    for line in index.lines().skip(2) {
+        let path = line.split_whitespace().next().unwrap();
+        let (status, _) = client::get(admin, path).unwrap();
+        assert_eq!(status, if path == "/api/reset" { 405 } else { 200 }, "{path}");
+    }
+    assert_eq!(index.lines().skip(2).count(), 11);
 }
 
 /// Sends bytes and reads until the server closes.

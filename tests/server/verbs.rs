@@ -212,3 +212,78 @@ fn older_words_and_settings_before_the_verb_stay() {
     let (success, again, _) = output(&["settings", "--rack", "r7", "--data", "memory:", "--nodes", "4"]);
     assert!(success && again == text);
 }
+
+#[tokio::test]
+async fn dev_serves_plain_and_tls_on_one_port_and_says_how_to_connect() {
+    use std::io::{BufRead, BufReader, Read};
+    use std::sync::Arc;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    let folder = tempfile::tempdir().unwrap();
+    for profile in ["cassandra", "cosmos"] {
+        let file = folder.path().join(format!("{profile}.json"));
+        let address = if profile == "cosmos" {
+            "--tls-listen"
+        } else {
+            "--listen"
+        };
+        let arguments = ["dev", "--profile", profile, address, "127.0.0.1:0"];
+        let mut child = helenus(&arguments)
+            .args(["--ready-json".as_ref(), file.as_os_str(), "--exit-with-stdin".as_ref()])
+            .stdin(Stdio::piped())
+            .stderr(Stdio::null())
+            .spawn()
+            .unwrap();
+        crate::program::until("it is ready", || file.exists());
+        let record = ServerRecord::read(&file).unwrap().unwrap();
+        assert_eq!(record.cql, record.tls);
+        assert!(record.admin.is_some());
+        let address = record.cql.clone().unwrap();
+        // OPTIONS and the beginning of SUPPORTED.
+        let (options, supported) = ([4, 0, 0, 0, 5, 0, 0, 0, 0], [0x84, 0, 0, 0, 6]);
+        let mut head = [0; 5];
+        let mut plain = tokio::net::TcpStream::connect(&address).await.unwrap();
+        plain.write_all(&options).await.unwrap();
+        plain.read_exact(&mut head).await.unwrap();
+        assert_eq!(head, supported, "{profile}, plain");
+        let mut roots = rustls::RootCertStore::empty();
+        let pem = record.certificate_pem.unwrap();
+        let certificate = <rustls::pki_types::CertificateDer<'_> as rustls::pki_types::pem::PemObject>::from_pem_slice(
+            pem.as_bytes(),
+        );
+        roots.add(certificate.unwrap()).unwrap();
+        let provider = Arc::new(rustls::crypto::ring::default_provider());
+        let config = rustls::ClientConfig::builder_with_provider(provider)
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_root_certificates(roots)
+            .with_no_client_auth();
+        let socket = tokio::net::TcpStream::connect(&address).await.unwrap();
+        let connector = tokio_rustls::TlsConnector::from(Arc::new(config));
+        let mut tls = connector
+            .connect("localhost".try_into().unwrap(), socket)
+            .await
+            .unwrap();
+        tls.write_all(&options).await.unwrap();
+        tls.read_exact(&mut head).await.unwrap();
+        assert_eq!(head, supported, "{profile}, TLS");
+        drop(child.stdin.take());
+        let mut banner = String::new();
+        BufReader::new(child.stdout.take().unwrap())
+            .read_to_string(&mut banner)
+            .unwrap();
+        assert!(child.wait().unwrap().success());
+        for driver in ["python", "java", "go", "node", "rust"] {
+            let line = banner
+                .as_bytes()
+                .lines()
+                .find(|line| line.as_ref().unwrap().trim().starts_with(driver));
+            let line = line.unwrap_or_else(|| panic!("{driver} is not in {banner}")).unwrap();
+            let key = record.key.as_deref().unwrap_or_default();
+            assert!(
+                line.contains(address.rsplit_once(':').unwrap().1) && line.contains(key),
+                "{line}"
+            );
+        }
+    }
+}

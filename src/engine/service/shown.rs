@@ -5,7 +5,7 @@ use std::sync::Arc;
 use super::super::figures::{Figures, PartitionFigures, StoreFigures};
 use super::super::read::virtual_rows;
 use super::Engine;
-use crate::engine::shown::{HotKey, LargePartition, ThroughputShown};
+use crate::engine::shown::{HotKey, LargePartition, LoggedRequest, ThrottleShown, ThroughputShown};
 use crate::metrics::Statements;
 use crate::throughput::RequestUnits;
 use crate::views::Sources;
@@ -73,6 +73,18 @@ impl Engine {
     #[must_use]
     pub fn throughput(&self) -> Vec<ThroughputShown> {
         self.figures().throughput()
+    }
+
+    /// The last statements of users with their charges, oldest first.
+    #[must_use]
+    pub fn requests(&self) -> Vec<LoggedRequest> {
+        self.figures().requests()
+    }
+
+    /// The last statements that did not get their request units at once, oldest first.
+    #[must_use]
+    pub fn throttles(&self) -> Vec<ThrottleShown> {
+        self.figures().throttles()
     }
 
     /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.

@@ -1,6 +1,7 @@
 //! The admin port: HTTP on an address of this machine's own, for probes, scrapers and `helenus status`.
 //!
 //! ```text
+//! GET /                 every path, a line each
 //! GET /livez            200 «ok»: the process answers; a line for each background task that panicked since the start.
 //!                       503 when data can no longer be read, and the process is about to end
 //! GET /readyz           200 or 503, JSON: in each open store a record was written durably and read back within READY_WITHIN
@@ -9,14 +10,14 @@
 //! GET /api/statements   by kind, and errors by code
 //! GET /api/tables       sizes and latencies by table
 //! GET /api/partitions   physical partitions with range, size, replicas
-//! GET /api/keys         partition keys that are asked most, and the largest
+//! GET /api/keys         partition keys that are asked most, and the largest; the keys themselves only with `admin-show-keys`
 //! … /api/faults         the fault plan; POST and DELETE change it (faults.rs)
 //! … /api/clock          the time of a server that keeps nothing; POST moves it (clock.rs)
 //! POST /api/reset       empties a server that keeps nothing (clock.rs)
 //! ```
 //! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. Reading needs
 //! no login, so an address that other machines reach must be allowed by name. Changing needs the token (changes.rs). No user's value or
-//! text is shown; `/api/keys` shows partition keys.
+//! text is shown, and partition keys only with `admin-show-keys`.
 //!
 //! The life of a connection: accepted, in the place of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed if nothing comes
 //! within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once, closed; all of that within
@@ -80,6 +81,8 @@ pub const CONNECTION_WITHIN: Duration = Duration::from_secs(10);
 /// How long the writes and the reads of `/readyz` may take together, of all stores.
 pub const READY_WITHIN: Duration = Duration::from_secs(3);
 
+const PLAIN: &str = "text/plain; charset=utf-8";
+
 /// After an error of accept, how long nothing is accepted.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -91,6 +94,8 @@ pub struct Source {
     pub clock: Clock,
     /// The token that a request must have to change something.
     pub token: String,
+    /// Whether partition keys are shown.
+    pub shows_keys: bool,
 }
 
 impl std::fmt::Debug for Source {
@@ -231,11 +236,16 @@ fn router(shared: Arc<Shared>) -> Router {
             if route.shows_sizes {
                 shared.source.database.count_partitions().await;
             }
-            json(&shared.source.database.show(route.answer))
+            let mut figures = shared.source.database.show(route.answer);
+            if !shared.source.shows_keys {
+                hide_keys(&mut figures);
+            }
+            json(&figures)
         };
         router.route(route.path, get(answer))
     });
     figures
+        .route("/", get(async || text(PLAIN, index())))
         .route("/livez", get(live))
         .route("/readyz", get(ready))
         .route("/metrics", get(scrape))
@@ -244,6 +254,57 @@ fn router(shared: Arc<Shared>) -> Router {
         .route("/api/reset", post(clock::start_over))
         .layer(middleware::from_fn_with_state(Arc::clone(&shared), guard))
         .with_state(shared)
+}
+
+/// Paths beside those of figures, with what they do.
+const PATHS: [(&str, &str); 6] = [
+    ("/livez", "200: the process answers; 503: data can no longer be read"),
+    ("/readyz", "200: every store takes a write and reads it back; 503: not"),
+    ("/metrics", "Prometheus's text format"),
+    (
+        "/api/faults",
+        "the fault plan; POST and DELETE change it, with the token",
+    ),
+    (
+        "/api/clock",
+        "the time of data in memory; POST moves it, with the token",
+    ),
+    ("/api/reset", "POST empties data in memory, with the token"),
+];
+
+/// The page at `/`.
+fn index() -> String {
+    let figures = api::ROUTES.iter().map(|route| (route.path, route.summary));
+    let lines = PATHS.into_iter().chain(figures);
+    let lines: String = lines.map(|(path, summary)| format!("{path:<16} {summary}\n")).collect();
+    format!("helenus {}: admin port\n\n{lines}", env!("CARGO_PKG_VERSION"))
+}
+
+/// No partition key, as a blob.
+const NO_KEY: &str = "0x";
+
+/// What stands for a partition key that is not shown.
+const HIDDEN: &str = "(hidden: start with --admin-show-keys)";
+
+/// The fields that hold partition keys: those asked most and the largest, and where a physical partition begins and ends within a token.
+const KEYS: [&str; 3] = ["partition_key", "lower_key", "upper_key"];
+
+/// Takes the partition keys out of figures.
+fn hide_keys(value: &mut serde_json::Value) {
+    match value {
+        serde_json::Value::Object(fields) => {
+            for (name, value) in fields {
+                match value {
+                    serde_json::Value::String(text) if KEYS.contains(&name.as_str()) && text != NO_KEY => {
+                        HIDDEN.clone_into(text)
+                    }
+                    value => hide_keys(value),
+                }
+            }
+        }
+        serde_json::Value::Array(values) => values.iter_mut().for_each(hide_keys),
+        _ => {}
+    }
 }
 
 type Shape = State<Arc<Shared>>;
@@ -291,7 +352,6 @@ async fn scrape(State(shared): Shape) -> Response {
 }
 
 async fn live(State(shared): Shape) -> Response {
-    const PLAIN: &str = "text/plain; charset=utf-8";
     let database = &shared.source.database;
     match database.lost() {
         None => {
