@@ -14,6 +14,8 @@
 mod imports;
 #[path = "house/prose.rs"]
 mod prose;
+#[path = "house/refusals.rs"]
+mod refusals;
 #[path = "house/source.rs"]
 mod source;
 
@@ -166,7 +168,6 @@ const LINES_MAX: usize = 700;
 const LONG_FILES: &[(&str, usize)] = &[
     ("grammar/src/ast.rs", 1270),
     ("grammar/src/print.rs", 1192),
-    ("src/planner/narrow.rs", 767),
 ];
 
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.

@@ -26,6 +26,11 @@ impl From<crate::planner::Error> for Error {
             | Planner::Call(_)
             | Planner::Result { .. }
             | Planner::NonCounter { .. }
+            | Planner::Restriction(_)
+            | Planner::Bound(_)
+            | Planner::Nearest(_)
+            | Planner::Condition(_)
+            | Planner::Batch(_)
             | Planner::Unsupported(_) => Self::Invalid(error.to_string()),
         }
     }

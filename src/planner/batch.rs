@@ -8,6 +8,7 @@ use grammar::ast::{self, Modification};
 
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
+use super::refusal::BatchRefusal;
 use super::term::{Binding, Receiver, Typed, Typer};
 use crate::command::{Batch, BatchKind, Condition, Value, Write};
 use crate::functions::Context;
@@ -61,41 +62,33 @@ pub fn check(kind: BatchKind, members: &[Arc<ModifyPlan>], has_timestamp: bool) 
     let counters = members.iter().filter(|member| member.table.is_counter).count();
     if has_timestamp {
         if conditional {
-            return Err(Error::invalid("Cannot provide custom timestamp for conditional BATCH"));
+            return Err(BatchRefusal::TimestampOfConditional.into());
         }
         if kind == BatchKind::Counter || counters > 0 {
-            return Err(Error::invalid("Cannot provide custom timestamp for counter BATCH"));
+            return Err(BatchRefusal::TimestampOfCounter.into());
         }
         if members.iter().any(|member| member.has_timestamp()) {
-            return Err(Error::invalid(
-                "Timestamp must be set either on BATCH or individual statements",
-            ));
+            return Err(BatchRefusal::TimestampTwice.into());
         }
     }
     if kind == BatchKind::Counter && counters < members.len() {
-        return Err(Error::invalid(
-            "Cannot include non-counter statement in a counter batch",
-        ));
+        return Err(BatchRefusal::OthersInCounter.into());
     }
     if counters > 0 && counters < members.len() {
-        return Err(Error::invalid(
-            "Counter and non-counter mutations cannot exist in the same batch",
-        ));
+        return Err(BatchRefusal::Mixed.into());
     }
     if kind == BatchKind::Logged && counters > 0 {
-        return Err(Error::invalid("Cannot include a counter statement in a logged batch"));
+        return Err(BatchRefusal::CounterInLogged.into());
     }
     if conditional && counters > 0 {
-        return Err(Error::invalid(
-            "Conditional updates are not supported on counter tables",
-        ));
+        return Err(BatchRefusal::ConditionOnCounter.into());
     }
     let mut tables = members.iter().map(|member| member.table.id);
     if conditional
         && let Some(first) = tables.next()
         && tables.any(|table| table != first)
     {
-        return Err(Error::invalid("Batch with conditions cannot span multiple tables"));
+        return Err(BatchRefusal::ConditionAcrossTables.into());
     }
     Ok(())
 }
@@ -121,7 +114,7 @@ pub fn finish(
         if let Some(first) = keys.next()
             && keys.any(|key| key != first)
         {
-            return Err(Error::invalid("Batch with conditions cannot span multiple partitions"));
+            return Err(BatchRefusal::ConditionAcrossPartitions.into());
         }
         // Only now: Cassandra finds it when the batch is executed.
         for member in members {
@@ -160,7 +153,7 @@ pub(crate) fn batch(
         .map(|term| typer.term(term, &receiver))
         .transpose()?;
     if batch.using.ttl.is_some() {
-        return Err(Error::invalid("Global TTL on the BATCH statement is not supported."));
+        return Err(BatchRefusal::TimeToLive.into());
     }
     let mut modifications = Vec::with_capacity(batch.modifications.len());
     for modification in &batch.modifications {

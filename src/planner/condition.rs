@@ -6,11 +6,11 @@ use std::sync::Arc;
 
 use grammar::ast::{self, ConditionTarget, Operator, RelationValue};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::operation::field_of;
+use super::refusal::ConditionRefusal;
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer};
-use super::text::relation_sign;
 use super::value;
 use crate::command::{Comparison, Condition, FilterTarget, Predicate, Value};
 use crate::schema::{Column, ColumnKind, Table};
@@ -108,22 +108,19 @@ impl ColumnCondition {
             Part::Field(index) => FilterTarget::Field(self.column, *index),
             Part::Element(key) => match key.bind(binding)? {
                 Value::Unset if self.list_element => {
-                    return Err(Error::invalid("Invalid 'unset' value in condition"));
+                    return Err(ConditionRefusal::Unset.into());
                 }
                 // No key is unset, so nothing is found at it.
                 Value::Unset => FilterTarget::Element(self.column, Value::Unset),
                 Value::Null => {
-                    return invalid!(
-                        "Invalid null value for {} element access",
-                        if self.list_element { "list" } else { "map" }
-                    );
+                    return Err(ConditionRefusal::NullElement(if self.list_element { "list" } else { "map" }).into());
                 }
                 key => {
                     if let (Value::Bytes(bytes), true) = (&key, self.list_element)
                         && let Some(index) = value::int(bytes)
                         && index < 0
                     {
-                        return invalid!("Invalid negative list index {index}");
+                        return Err(ConditionRefusal::NegativeIndex(index).into());
                     }
                     FilterTarget::Element(self.column, key)
                 }
@@ -139,8 +136,8 @@ impl ColumnCondition {
                     .into_iter()
                     .map(|element| element.map_or(Value::Null, Value::Bytes))
                     .collect(),
-                Err(Value::Unset) => return Err(Error::invalid("Invalid 'unset' value in condition")),
-                Err(_) => return Err(Error::invalid("Invalid null list in IN condition")),
+                Err(Value::Unset) => return Err(ConditionRefusal::Unset.into()),
+                Err(_) => return Err(ConditionRefusal::NullList.into()),
             },
         };
         let contains = matches!(self.operator, Operator::Contains | Operator::ContainsKey);
@@ -150,7 +147,7 @@ impl ColumnCondition {
             // No collection contains what is unset: the engine takes it for that.
             Operator::Contains | Operator::ContainsKey => {}
             _ if operands.contains(&Value::Unset) => {
-                return Err(Error::invalid("Invalid 'unset' value in condition"));
+                return Err(ConditionRefusal::Unset.into());
             }
             _ => {}
         }
@@ -159,20 +156,18 @@ impl ColumnCondition {
             Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte
         );
         if (orders || contains) && operands.contains(&Value::Null) {
-            return invalid!(
-                "Invalid comparison with null for operator \"{}\"",
-                relation_sign(self.operator)
-            );
+            return Err(ConditionRefusal::CompareNull(self.operator).into());
         }
         if let (Part::Whole, false, Some(kind)) = (&self.part, contains, many_celled(&self.ty)) {
             // A collection of many cells is null when it is empty, so an empty one is compared as null.
             for operand in &mut operands {
                 if matches!(operand, Value::Bytes(bytes) if value::int(bytes.get(..4).unwrap_or_default()) == Some(0)) {
                     if orders {
-                        return invalid!(
-                            "Invalid comparison with an empty {kind} for operator \"{}\"",
-                            relation_sign(self.operator)
-                        );
+                        return Err(ConditionRefusal::CompareEmpty {
+                            kind,
+                            operator: self.operator,
+                        }
+                        .into());
                     }
                     *operand = Value::Null;
                 }
@@ -226,7 +221,7 @@ pub(crate) fn columns(
         let (index, column) = column(table, name.as_str())?;
         let read = one(typer, index, column, condition)?;
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-            return invalid!("PRIMARY KEY column '{}' cannot have IF conditions", column.name);
+            return Err(ConditionRefusal::KeyColumn(column.name.clone()).into());
         }
         found.push(read);
     }
@@ -241,7 +236,7 @@ fn one(
 ) -> Result<ColumnCondition, Error> {
     let name = &column.name;
     if column.ty == CqlType::Native(Native::Counter) {
-        return Err(Error::invalid("Conditions on counters are not supported"));
+        return Err(ConditionRefusal::Counter.into());
     }
     let receiver = Receiver::column(column);
     let mut list_element = false;
@@ -257,16 +252,20 @@ fn one(
                 let key = typer.term(key, &receiver.part("key", (**of_key).clone()))?;
                 (Part::Element(key), receiver.part("value", (**of).clone()))
             }
-            CqlType::Set(_) => return invalid!("Invalid element access syntax for set column {name}"),
-            _ => return invalid!("Invalid element access syntax for non-collection column {name}"),
+            CqlType::Set(_) => return Err(ConditionRefusal::SetElement(name.clone()).into()),
+            _ => return Err(ConditionRefusal::NoCollectionElement(name.clone()).into()),
         },
         ConditionTarget::Field(_, field) => {
             let CqlType::User(user) = column.ty.unfrozen() else {
                 // Differs: Cassandra fails with a class cast.
-                return invalid!("Invalid field access syntax for non-UDT column {name}");
+                return Err(ConditionRefusal::NoFields(name.clone()).into());
             };
             let Some((number, ty)) = field_of(user, field) else {
-                return invalid!("Unknown field {} for column {name}", field.as_str());
+                return Err(ConditionRefusal::UnknownField {
+                    field: field.as_str().to_owned(),
+                    column: name.clone(),
+                }
+                .into());
             };
             (
                 Part::Field(number),
@@ -279,22 +278,19 @@ fn one(
         && receiver.ty.contains_duration()
     {
         return match receiver.ty.unfrozen() {
-            CqlType::Native(_) => invalid!(
-                "Slice conditions ( {} ) are not supported on durations",
-                relation_sign(operator)
-            ),
-            CqlType::Tuple(_) => invalid!("Slice conditions are not supported on tuples containing durations"),
-            CqlType::User(_) => invalid!("Slice conditions are not supported on UDTs containing durations"),
-            _ => invalid!("Slice conditions are not supported on collections containing durations"),
+            CqlType::Native(_) => Err(ConditionRefusal::DurationSlice(operator).into()),
+            CqlType::Tuple(_) => Err(ConditionRefusal::DurationsSlice("tuples").into()),
+            CqlType::User(_) => Err(ConditionRefusal::DurationsSlice("UDTs").into()),
+            _ => Err(ConditionRefusal::DurationsSlice("collections").into()),
         };
     }
     let receiver = match (operator, receiver.ty.unfrozen()) {
         (Operator::Contains, CqlType::List(of) | CqlType::Set(of) | CqlType::Map(_, of)) => {
             receiver.part("value", (**of).clone())
         }
-        (Operator::Contains, _) => return invalid!("Cannot use CONTAINS on non-collection column {name}"),
+        (Operator::Contains, _) => return Err(ConditionRefusal::ContainsOutsideCollection(name.clone()).into()),
         (Operator::ContainsKey, CqlType::Map(key, _)) => receiver.part("key", (**key).clone()),
-        (Operator::ContainsKey, _) => return invalid!("Cannot use CONTAINS KEY on non-map column {name}"),
+        (Operator::ContainsKey, _) => return Err(ConditionRefusal::ContainsKeyOutsideMap(name.clone()).into()),
         _ => receiver,
     };
     let operands = match (&condition.value, operator) {
@@ -310,7 +306,7 @@ fn one(
             Operands::List(typer.term(term, &Receiver::new(format!("in({})", receiver.name), list))?)
         }
         (RelationValue::Term(term), _) => Operands::Each(vec![typer.term(term, &receiver)?]),
-        (RelationValue::None, _) => return invalid!("Unsupported condition on column {name}"),
+        (RelationValue::None, _) => return Err(ConditionRefusal::NoValue(name.clone()).into()),
     };
     Ok(ColumnCondition {
         column: index,

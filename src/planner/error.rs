@@ -4,6 +4,7 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
+use super::refusal::{BatchRefusal, BoundRefusal, ConditionRefusal, NearestRefusal, RestrictionRefusal};
 use super::text::quoted;
 use crate::functions;
 
@@ -52,6 +53,21 @@ pub enum Error {
         /// The assignment.
         operation: String,
     },
+    /// A relation of the WHERE clause (code 0x2200).
+    #[error("{0}")]
+    Restriction(Box<RestrictionRefusal>),
+    /// A value bound to the WHERE clause, or to a key (code 0x2200).
+    #[error("{0}")]
+    Bound(Box<BoundRefusal>),
+    /// ORDER BY … ANN OF, or a vector that an index cannot keep (code 0x2200).
+    #[error("{0}")]
+    Nearest(Box<NearestRefusal>),
+    /// A condition of the IF clause, or a value bound to it (code 0x2200).
+    #[error("{0}")]
+    Condition(Box<ConditionRefusal>),
+    /// Statements that cannot be one batch (code 0x2200).
+    #[error("{0}")]
+    Batch(BatchRefusal),
     /// Only ALLOW FILTERING permits this read (code 0x2200).
     #[error("{}", crate::command::NeedsFiltering)]
     NeedsFiltering,
@@ -93,6 +109,11 @@ impl Error {
             | Self::Call(_)
             | Self::Result { .. }
             | Self::NonCounter { .. }
+            | Self::Restriction(_)
+            | Self::Bound(_)
+            | Self::Nearest(_)
+            | Self::Condition(_)
+            | Self::Batch(_)
             | Self::NeedsFiltering => true,
             Self::Syntax(_) | Self::Unauthorized(_) | Self::Function { .. } | Self::Unsupported(_) => false,
         }
@@ -105,12 +126,47 @@ impl Error {
             Self::Call(error) => is_of_lookup(error),
             Self::Invalid(_)
             | Self::NonCounter { .. }
+            | Self::Restriction(_)
+            | Self::Bound(_)
+            | Self::Nearest(_)
+            | Self::Condition(_)
+            | Self::Batch(_)
             | Self::NeedsFiltering
             | Self::Syntax(_)
             | Self::Unauthorized(_)
             | Self::Function { .. }
             | Self::Unsupported(_) => false,
         }
+    }
+}
+
+impl From<BatchRefusal> for Error {
+    fn from(refusal: BatchRefusal) -> Self {
+        Self::Batch(refusal)
+    }
+}
+
+impl From<RestrictionRefusal> for Error {
+    fn from(refusal: RestrictionRefusal) -> Self {
+        Self::Restriction(Box::new(refusal))
+    }
+}
+
+impl From<BoundRefusal> for Error {
+    fn from(refusal: BoundRefusal) -> Self {
+        Self::Bound(Box::new(refusal))
+    }
+}
+
+impl From<NearestRefusal> for Error {
+    fn from(refusal: NearestRefusal) -> Self {
+        Self::Nearest(Box::new(refusal))
+    }
+}
+
+impl From<ConditionRefusal> for Error {
+    fn from(refusal: ConditionRefusal) -> Self {
+        Self::Condition(Box::new(refusal))
     }
 }
 
@@ -146,3 +202,14 @@ macro_rules! invalid {
     };
 }
 pub(crate) use invalid;
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Results on the path of a request carry an [`Error`]: what a refusal needs is boxed.
+    #[test]
+    fn errors_stay_small() {
+        assert!(size_of::<Error>() <= 96, "{}", size_of::<Error>());
+    }
+}

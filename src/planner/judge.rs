@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use grammar::ast::{Relation, RelationTarget};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::index;
 use super::nearest::Asked;
+use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Restriction, Restrictions, column_at, names};
 use super::term::Typer;
 use super::text::quoted;
@@ -32,9 +33,7 @@ impl Judge<'_, '_> {
     pub(crate) fn judge(mut self, relations: &[Relation], only_static: bool) -> Result<Restrictions, Error> {
         let is_custom = |relation: &Relation| matches!(relation.target, RelationTarget::Index(_));
         if self.kind != Kind::Select && relations.iter().any(is_custom) {
-            return Err(Error::invalid(
-                "Custom index expressions cannot be used in WHERE clauses for UPDATE or DELETE statements",
-            ));
+            return Err(RestrictionRefusal::CustomInWrite.into());
         }
         let mut found = Restrictions::default();
         for relation in relations {
@@ -59,15 +58,10 @@ impl Judge<'_, '_> {
         if only_static && !found.clustering.is_empty() {
             match self.kind {
                 Kind::Update | Kind::Delete => {
-                    return invalid!(
-                        "Invalid restrictions on clustering columns since the {} statement modifies only static columns",
-                        self.kind.name()
-                    );
+                    return Err(RestrictionRefusal::StaticModified(self.kind.name()).into());
                 }
                 Kind::Select => {
-                    return Err(Error::invalid(
-                        "Cannot restrict clustering columns when selecting only static columns",
-                    ));
+                    return Err(RestrictionRefusal::StaticSelected.into());
                 }
                 Kind::Insert => {}
             }
@@ -79,7 +73,7 @@ impl Judge<'_, '_> {
             None if self.kind == Kind::Select => {
                 let mut others = found.others.iter();
                 if others.any(|restriction| index::is_vector(&self.table, restriction)) {
-                    return Err(Error::invalid("Vector indexes only support ANN queries"));
+                    return Err(RestrictionRefusal::Vector.into());
                 }
             }
             None => {}
@@ -91,10 +85,7 @@ impl Judge<'_, '_> {
                     .iter()
                     .flat_map(|restriction| restriction.columns.clone())
                     .collect();
-                return invalid!(
-                    "Non PRIMARY KEY columns found in where clause: {} ",
-                    names(&self.table, &columns)
-                );
+                return Err(RestrictionRefusal::NotKey(names(&self.table, &columns)).into());
             }
             if index {
                 found.uses_index = true;
@@ -103,9 +94,7 @@ impl Judge<'_, '_> {
             }
         }
         if found.uses_index && found.token.is_none() && found.partition.iter().any(Restriction::is_in) {
-            return Err(Error::invalid(
-                "Select on indexed columns and with IN clause for the PRIMARY KEY are not supported",
-            ));
+            return Err(RestrictionRefusal::InBesideIndex.into());
         }
         Ok(found)
     }
@@ -131,21 +120,15 @@ impl Judge<'_, '_> {
             return Ok(());
         }
         if found.token.is_some() {
-            return invalid!(
-                "The token function cannot be used in WHERE clauses for {} statements",
-                self.kind.name()
-            );
+            return Err(RestrictionRefusal::TokenInWrite(self.kind.name()).into());
         }
         if missing {
             let restricted: Vec<usize> = found.partition.iter().map(Restriction::first).collect();
             let rest: Vec<usize> = (0..count).filter(|index| !restricted.contains(index)).collect();
-            return invalid!("Some partition key parts are missing: {}", names(&self.table, &rest));
+            return Err(RestrictionRefusal::PartitionKeyMissing(names(&self.table, &rest)).into());
         }
         if found.partition.iter().any(Restriction::is_slice) {
-            return invalid!(
-                "Only EQ and IN relation are supported on the partition key (unless you use the token() function) for {} statements",
-                self.kind.name()
-            );
+            return Err(RestrictionRefusal::PartitionKeySlice(self.kind.name()).into());
         }
         Ok(())
     }
@@ -155,10 +138,7 @@ impl Judge<'_, '_> {
         let slices = matches!(self.kind, Kind::Select | Kind::Delete);
         if !slices {
             if found.clustering.iter().any(Restriction::is_slice) {
-                return invalid!(
-                    "Slice restrictions are not supported on the clustering columns in {} statements",
-                    self.kind.name()
-                );
+                return Err(RestrictionRefusal::ClusteringSlice(self.kind.name()).into());
             }
             let restricted: Vec<usize> = found
                 .clustering
@@ -169,14 +149,12 @@ impl Judge<'_, '_> {
                 let rest: Vec<usize> = (start..start + self.table.clustering_count)
                     .filter(|index| !restricted.contains(index))
                     .collect();
-                return invalid!("Some clustering keys are missing: {}", names(&self.table, &rest));
+                return Err(RestrictionRefusal::ClusteringMissing(names(&self.table, &rest)).into());
             }
             return Ok(());
         }
         if found.clustering.iter().any(Restriction::is_contains) && !index && !self.allow_filtering {
-            return Err(Error::invalid(
-                "Clustering columns can only be restricted with CONTAINS with a secondary index or filtering",
-            ));
+            return Err(RestrictionRefusal::ClusteringContains.into());
         }
         let mut position = start;
         let mut filters = false;
@@ -201,11 +179,11 @@ impl Judge<'_, '_> {
                     .flat_map(|restriction| restriction.columns.clone());
                 for (expected, restricted) in (start..).zip(restricted) {
                     if expected != restricted {
-                        return invalid!(
-                            "PRIMARY KEY column \"{}\" cannot be restricted as preceding column \"{}\" is not restricted",
-                            column_at(&self.table, restricted).name,
-                            column_at(&self.table, expected).name
-                        );
+                        return Err(RestrictionRefusal::PrecedingOpen {
+                            column: column_at(&self.table, restricted).name.clone(),
+                            preceding: column_at(&self.table, expected).name.clone(),
+                        }
+                        .into());
                     }
                 }
             }
@@ -227,23 +205,18 @@ impl Judge<'_, '_> {
             [] => return Ok(()),
             [name] => name,
             _ => {
-                return Err(Error::invalid(
-                    "Multiple custom index expressions in a single query are not supported",
-                ));
+                return Err(RestrictionRefusal::CustomTwice.into());
             }
         };
         match self.table.indexes.get(name) {
-            None => invalid!(
-                "Invalid index expression, index {} not found for {}.{}",
-                quoted(name),
-                self.table.keyspace,
-                self.table.name
-            ),
-            Some(index) if index.kind != "CUSTOM" => invalid!(
-                "Only CUSTOM indexes may be used in custom index expressions, {} is not valid",
-                quoted(name)
-            ),
-            Some(_) => invalid!("Index {} does not support custom expressions", name),
+            None => Err(RestrictionRefusal::CustomUnknown {
+                index: quoted(name),
+                keyspace: self.table.keyspace.clone(),
+                table: self.table.name.clone(),
+            }
+            .into()),
+            Some(index) if index.kind != "CUSTOM" => Err(RestrictionRefusal::CustomKind(quoted(name)).into()),
+            Some(_) => Err(RestrictionRefusal::CustomNotTaken(name.clone()).into()),
         }
     }
 }
@@ -260,9 +233,7 @@ pub(crate) fn check_filters(table: &Table, found: &Restrictions) -> Result<(), E
             || position != restriction.first()
             || index::is_supported(table, restriction);
         if filters && restriction.multi && restriction.is_slice() {
-            return Err(Error::invalid(
-                "Multi-column slice restrictions cannot be used for filtering.",
-            ));
+            return Err(RestrictionRefusal::MultiColumnFilter.into());
         }
         if !filters && !restriction.is_slice() {
             position = restriction.last() + 1;

@@ -2,7 +2,8 @@
 
 use bytes::{BufMut, Bytes, BytesMut};
 
-use super::error::{Error, invalid};
+use super::error::Error;
+use super::refusal::BoundRefusal;
 
 /// Most bytes of a partition key or of a clustering key: Cassandra counts them in 16 bits.
 pub const KEY_BYTES_MAX: usize = 65_535;
@@ -14,7 +15,11 @@ pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
     }
     let size = components.iter().map(|component| component.len() + 3).sum();
     if size > KEY_BYTES_MAX {
-        return invalid!("Key length of {size} is longer than maximum of {KEY_BYTES_MAX}");
+        return Err(BoundRefusal::KeyLength {
+            bytes: size,
+            bytes_max: KEY_BYTES_MAX,
+        }
+        .into());
     }
     let mut key = BytesMut::with_capacity(size);
     for component in components {
@@ -28,10 +33,14 @@ pub(crate) fn partition_key(components: &[Bytes]) -> Result<Bytes, Error> {
 /// Whether a partition can have this key; one of several components is measured when it is put together.
 pub(crate) fn check_partition_key(key: &Bytes) -> Result<(), Error> {
     if key.is_empty() {
-        return Err(Error::invalid("Key may not be empty"));
+        return Err(BoundRefusal::EmptyKey.into());
     }
     if key.len() > KEY_BYTES_MAX {
-        return invalid!("Key length of {} is longer than maximum of {KEY_BYTES_MAX}", key.len());
+        return Err(BoundRefusal::KeyLength {
+            bytes: key.len(),
+            bytes_max: KEY_BYTES_MAX,
+        }
+        .into());
     }
     Ok(())
 }

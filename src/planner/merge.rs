@@ -1,8 +1,9 @@
 //! Restrictions on the same columns become one, as Cassandra merges them.
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::index::is_supported;
 use super::judge::Judge;
+use super::refusal::RestrictionRefusal;
 use super::restriction::{Restriction, Restrictions, Test, column_at, names};
 use crate::schema::{ColumnKind, Table};
 
@@ -30,18 +31,18 @@ impl Judge<'_, '_> {
             return Ok(());
         };
         if last_is_slice && first > last {
-            return invalid!(
-                "Clustering column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
-                column_at(&self.table, first).name,
-                column_at(&self.table, last).name
-            );
+            return Err(RestrictionRefusal::BehindSlice {
+                column: column_at(&self.table, first).name.clone(),
+                preceding: column_at(&self.table, last).name.clone(),
+            }
+            .into());
         }
         if first < last && is_slice {
-            return invalid!(
-                "PRIMARY KEY column \"{}\" cannot be restricted (preceding column \"{}\" is restricted by a non-EQ relation)",
-                column_at(&self.table, next).name,
-                column_at(&self.table, first).name
-            );
+            return Err(RestrictionRefusal::SliceBefore {
+                column: column_at(&self.table, next).name.clone(),
+                preceding: column_at(&self.table, first).name.clone(),
+            }
+            .into());
         }
         Ok(())
     }
@@ -64,15 +65,9 @@ fn merge_into(table: &Table, all: &mut Vec<Restriction>, new: Restriction) -> Re
     let old = all.get_mut(place).expect("the place of an element");
     let shared = names(table, &common(old));
     match (&mut old.test, new.test) {
-        (Test::Eq(_), _) => {
-            invalid!("{shared} cannot be restricted by more than one relation if it includes an Equal")
-        }
-        (Test::In(_) | Test::InMarker(_), _) => {
-            invalid!("{shared} cannot be restricted by more than one relation if it includes a IN")
-        }
-        (Test::Like(_), _) => {
-            invalid!("{shared} cannot be restricted by more than one relation if it includes a LIKE")
-        }
+        (Test::Eq(_), _) => Err(RestrictionRefusal::BesideEqual(shared).into()),
+        (Test::In(_) | Test::InMarker(_), _) => Err(RestrictionRefusal::BesideIn(shared).into()),
+        (Test::Like(_), _) => Err(RestrictionRefusal::BesideLike(shared).into()),
         (
             Test::Slice { lower, upper },
             Test::Slice {
@@ -87,16 +82,13 @@ fn merge_into(table: &Table, all: &mut Vec<Restriction>, new: Restriction) -> Re
                     .max(new.columns.first())
                     .copied()
                     .unwrap_or_default();
-                return invalid!(
-                    "Column \"{}\" cannot be restricted by two inequalities not starting with the same column",
-                    column_at(table, later).name
-                );
+                return Err(RestrictionRefusal::SliceStarts(column_at(table, later).name.clone()).into());
             }
             if lower.is_some() && new_lower.is_some() {
-                return invalid!("More than one restriction was found for the start bound on {shared}");
+                return Err(RestrictionRefusal::TwoStarts(shared).into());
             }
             if upper.is_some() && new_upper.is_some() {
-                return invalid!("More than one restriction was found for the end bound on {shared}");
+                return Err(RestrictionRefusal::TwoEnds(shared).into());
             }
             *lower = lower.take().or(new_lower);
             *upper = upper.take().or(new_upper);
@@ -106,9 +98,7 @@ fn merge_into(table: &Table, all: &mut Vec<Restriction>, new: Restriction) -> Re
             }
             Ok(())
         }
-        (Test::Slice { .. }, _) => {
-            invalid!("Column \"{shared}\" cannot be restricted by both an equality and an inequality relation")
-        }
+        (Test::Slice { .. }, _) => Err(RestrictionRefusal::EqualBesideSlice(shared).into()),
         (
             Test::Contains { values, keys, entries },
             Test::Contains {
@@ -122,10 +112,6 @@ fn merge_into(table: &Table, all: &mut Vec<Restriction>, new: Restriction) -> Re
             entries.extend(new_entries);
             Ok(())
         }
-        (Test::Contains { .. }, _) => {
-            invalid!(
-                "Collection column {shared} can only be restricted by CONTAINS, CONTAINS KEY, or map-entry equality"
-            )
-        }
+        (Test::Contains { .. }, _) => Err(RestrictionRefusal::BesideContains(shared).into()),
     }
 }

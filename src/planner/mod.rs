@@ -44,6 +44,7 @@ mod nearest;
 mod operation;
 mod range;
 mod rank;
+mod refusal;
 mod relation;
 mod restriction;
 pub mod rules;
@@ -60,6 +61,7 @@ pub use error::Error;
 pub use key::KEY_BYTES_MAX;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
+pub use refusal::{BatchRefusal, BoundRefusal, ConditionRefusal, NearestRefusal, RestrictionRefusal};
 pub use select::SelectPlan;
 
 use crate::command::ResultColumn;

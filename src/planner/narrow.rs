@@ -3,6 +3,7 @@
 
 mod bounds;
 mod filter;
+mod tuple;
 
 use std::cmp::Ordering;
 use std::sync::Arc;
@@ -10,10 +11,12 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub(crate) use self::filter::FilterPlan;
-use super::error::{Error, invalid};
+use self::tuple::{names, tuple_values, whole_tuple};
+use super::error::Error;
 use super::key::{KEY_BYTES_MAX, partition_key};
 use super::nearest;
 use super::range;
+use super::refusal::BoundRefusal;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test, TokenRestriction};
 use super::term::{Binding, Typed};
 use super::value;
@@ -89,8 +92,8 @@ fn at(table: &Table, index: usize) -> &Arc<Column> {
 fn key_value(table: &Table, column: usize, term: &Typed, binding: &Binding<'_>) -> Result<Bytes, Error> {
     match term.bind(binding)? {
         Value::Bytes(bytes) => Ok(bytes),
-        Value::Null => invalid!("Invalid null value in condition for column {}", at(table, column).name),
-        Value::Unset => invalid!("Invalid unset value for column {}", at(table, column).name),
+        Value::Null => Err(BoundRefusal::NullInCondition(at(table, column).name.clone()).into()),
+        Value::Unset => Err(BoundRefusal::Unset(at(table, column).name.clone()).into()),
     }
 }
 
@@ -120,14 +123,10 @@ impl Given {
                 match term.bind_list(binding)? {
                     Ok(elements) => elements
                         .into_iter()
-                        .map(|element| {
-                            element.ok_or_else(|| {
-                                Error::invalid(format!("Invalid null value in condition for column {}", name()))
-                            })
-                        })
+                        .map(|element| element.ok_or_else(|| BoundRefusal::NullInCondition(name()).into()))
                         .collect(),
-                    Err(Value::Unset) => invalid!("Invalid unset value for column {}", name()),
-                    Err(_) => invalid!("Invalid null value for column {}", name()),
+                    Err(Value::Unset) => Err(BoundRefusal::Unset(name()).into()),
+                    Err(_) => Err(BoundRefusal::Null(name()).into()),
                 }
             }
         }
@@ -259,9 +258,9 @@ fn token_range(token: &TokenRestriction, binding: &Binding<'_>) -> Result<(i64, 
 
 fn token_value(term: &Typed, binding: &Binding<'_>) -> Result<i64, Error> {
     match term.bind(binding)? {
-        Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::invalid("Invalid null token value")),
-        Value::Null => Err(Error::invalid("Invalid null token value")),
-        Value::Unset => Err(Error::invalid("Invalid unset token value")),
+        Value::Bytes(bytes) => value::bigint(&bytes).ok_or_else(|| Error::from(BoundRefusal::NullToken)),
+        Value::Null => Err(Error::from(BoundRefusal::NullToken)),
+        Value::Unset => Err(BoundRefusal::UnsetToken.into()),
     }
 }
 
@@ -521,8 +520,8 @@ impl RowsPlan {
                 RowPart::TupleList(columns, term) => {
                     let list = match term.bind(binding)? {
                         Value::Bytes(list) => value::nullable_elements(&list),
-                        Value::Null => return Err(Error::invalid("Invalid null value for IN restriction")),
-                        Value::Unset => return invalid!("Invalid unset value for in({})", names(table, columns, ",")),
+                        Value::Null => return Err(BoundRefusal::NullTuples.into()),
+                        Value::Unset => return Err(BoundRefusal::UnsetTuples(names(table, columns, ",")).into()),
                     };
                     let values = list
                         .into_iter()
@@ -619,7 +618,7 @@ fn has_empty(tuples: &[Vec<Bytes>]) -> bool {
 
 fn refuse_unset(is_unset: bool, column: &Column) -> Result<(), Error> {
     if is_unset {
-        return invalid!("Invalid unset value for column {}", column.name);
+        return Err(BoundRefusal::Unset(column.name.clone()).into());
     }
     Ok(())
 }
@@ -651,10 +650,11 @@ fn encode(column: &Column, value: &[u8], loose: bool, prefix: &mut Vec<u8>) {
 
 fn check_clustering(value: &Bytes) -> Result<(), Error> {
     if value.len() > KEY_BYTES_MAX {
-        return invalid!(
-            "Key length of {} is longer than maximum of {KEY_BYTES_MAX}",
-            value.len()
-        );
+        return Err(BoundRefusal::KeyLength {
+            bytes: value.len(),
+            bytes_max: KEY_BYTES_MAX,
+        }
+        .into());
     }
     Ok(())
 }
@@ -666,65 +666,4 @@ fn encode_tuple(table: &Table, columns: &[usize], values: &[Bytes], prefix: &mut
         column.ty.encode_key(value, column.descending, prefix);
     }
     Ok(())
-}
-
-fn names(table: &Table, columns: &[usize], separator: &'static str) -> String {
-    let names: Vec<&str> = columns.iter().map(|column| at(table, *column).name.as_str()).collect();
-    super::text::Joined(&names, separator).to_string()
-}
-
-/// `[a, b]`
-fn bracketed(table: &Table, columns: &[usize]) -> String {
-    format!("[{}]", names(table, columns, ", "))
-}
-
-/// The values of a tuple, one for each column.
-fn tuple_values(table: &Table, columns: &[usize], tuple: &Operand, binding: &Binding<'_>) -> Result<Vec<Value>, Error> {
-    match tuple {
-        Operand::One(term) => Ok(vec![term.bind(binding)?]),
-        Operand::Each(terms) => terms
-            .iter()
-            .enumerate()
-            .map(|(index, term)| match term.bind(binding)? {
-                Value::Unset => invalid!("Invalid unset value for tuple field number {index}"),
-                value => Ok(value),
-            })
-            .collect(),
-        Operand::Tuple(term) => match term.bind(binding)? {
-            Value::Bytes(bytes) => {
-                let fields = value::fields(&bytes, columns.len());
-                Ok(fields
-                    .into_iter()
-                    .map(|field| field.map_or(Value::Null, Value::Bytes))
-                    .collect())
-            }
-            Value::Null => invalid!("Invalid null value for columns: {}", bracketed(table, columns)),
-            Value::Unset => invalid!("Invalid unset value for tuple ({})", names(table, columns, ",")),
-        },
-    }
-}
-
-/// A tuple that narrows by equality: nothing in it may be null.
-fn whole_tuple(table: &Table, columns: &[usize], values: Vec<Value>, several: bool) -> Result<Vec<Bytes>, Error> {
-    let mut whole = Vec::with_capacity(columns.len());
-    for (column, value) in columns.iter().zip(values) {
-        match value {
-            Value::Bytes(bytes) => whole.push(bytes),
-            Value::Null if several => {
-                return invalid!(
-                    "Invalid null value in condition for columns: {}",
-                    bracketed(table, columns)
-                );
-            }
-            Value::Null => return invalid!("Invalid null value for column {}", at(table, *column).name),
-            Value::Unset => return invalid!("Invalid unset value for column {}", at(table, *column).name),
-        }
-    }
-    if whole.len() < columns.len() {
-        return invalid!(
-            "Invalid null value in condition for columns: {}",
-            bracketed(table, columns)
-        );
-    }
-    Ok(whole)
 }

@@ -10,7 +10,8 @@
 use bytes::Bytes;
 use grammar::ast::{Direction, OrderBy};
 
-use super::error::{Error, invalid};
+use super::error::Error;
+use super::refusal::{NearestRefusal, RestrictionRefusal};
 use super::restriction::{Restriction, Restrictions, column, column_at};
 use super::term::{Binding, Receiver, Typed, Typer};
 use crate::command::{ColumnChange, Nearest, Value};
@@ -20,8 +21,6 @@ use crate::types::{CqlType, Native};
 
 /// Greatest element of a vector, either way. Source: Cassandra's answers.
 const ELEMENT_MAX: f32 = 1e17;
-
-const FILTERED: &str = "ANN ordering by vector requires all restricted column(s) to be indexed";
 
 /// A vector to be near to, before binding.
 #[derive(Clone, Debug)]
@@ -66,14 +65,14 @@ pub(crate) fn asked(typer: &mut Typer<'_>, table: &Table, order_by: &[OrderBy]) 
 /// The only one that there may be.
 pub(crate) fn single(mut asked: Vec<Asked>, orderings: usize) -> Result<Option<Asked>, Error> {
     if asked.len() > 1 {
-        return Err(Error::invalid("Cannot specify more than one ANN ordering"));
+        return Err(NearestRefusal::Several.into());
     }
     let Some(only) = asked.pop() else { return Ok(None) };
     if orderings > 1 {
-        return Err(Error::invalid("ANN ordering does not support any other ordering"));
+        return Err(NearestRefusal::OtherOrdering.into());
     }
     if only.is_descending {
-        return Err(Error::invalid("Descending ANN ordering is not supported"));
+        return Err(NearestRefusal::Descending.into());
     }
     Ok(Some(only))
 }
@@ -111,24 +110,22 @@ impl Asked {
         };
         let name = &column_at(table, self.column).name;
         if restriction.is_slice() {
-            return invalid!("Column \"{name}\" cannot be restricted by both an equality and an inequality relation");
+            return Err(RestrictionRefusal::EqualBesideSlice(name.clone()).into());
         }
-        invalid!("{name} cannot be restricted by more than one relation if it includes an Equal")
+        Err(RestrictionRefusal::BesideEqual(name.clone()).into())
     }
 
     /// Refuses what stands beside an ANN ordering and may not.
     pub(crate) fn judge(&self, table: &Table, found: &Restrictions) -> Result<(), Error> {
         let column = column_at(table, self.column);
         if !is_float_vector(column) {
-            return Err(Error::invalid("ANN ordering is only supported on float vector indexes"));
+            return Err(NearestRefusal::NotFloatVector.into());
         }
         if !is_indexed(table, self.column) {
-            return Err(Error::invalid(
-                "ANN ordering by vector requires the column to be indexed",
-            ));
+            return Err(NearestRefusal::NotIndexed.into());
         }
         if found.partition_filters {
-            return Err(Error::invalid(FILTERED));
+            return Err(NearestRefusal::Filtered.into());
         }
         let mut others = found.others.iter().map(Restriction::first);
         let mut clustering = found.clustering.iter().flat_map(|restriction| &restriction.columns);
@@ -136,7 +133,7 @@ impl Asked {
         if others.any(|place| !is_indexed(table, place))
             || (is_key_open && clustering.any(|place| !is_indexed(table, *place)))
         {
-            return Err(Error::invalid(FILTERED));
+            return Err(NearestRefusal::Filtered.into());
         }
         Ok(())
     }
@@ -145,9 +142,7 @@ impl Asked {
     pub(crate) fn plan(self, table: &Table) -> Result<NearestPlan, Error> {
         let column = column_at(table, self.column);
         let Some(index) = index_of(table, column) else {
-            return Err(Error::invalid(
-                "ANN ordering by vector requires the column to be indexed",
-            ));
+            return Err(NearestRefusal::NotIndexed.into());
         };
         let option = index.options.get("similarity_function");
         Ok(NearestPlan {
@@ -164,8 +159,8 @@ impl NearestPlan {
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Nearest, Error> {
         let name = &column_at(table, self.column).name;
         let bytes = match self.vector.bind(binding)? {
-            Value::Null => return invalid!("Unsupported null value for column {name}"),
-            Value::Unset => return invalid!("Unsupported unset value for column {name}"),
+            Value::Null => return Err(NearestRefusal::Null(name.clone()).into()),
+            Value::Unset => return Err(NearestRefusal::Unset(name.clone()).into()),
             Value::Bytes(bytes) => bytes,
         };
         let vector = floats(&bytes);
@@ -188,15 +183,21 @@ fn float(value: f32) -> String {
 /// Differs: Cassandra notices so late that all a client is told is that the replica failed (0x1300, 0x1500).
 fn refuse(vector: &[f32], similarity: Similarity) -> Result<(), Error> {
     if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| !value.is_finite()) {
-        return invalid!("non-finite value at vector[{place}]={}", float(*value));
+        return Err(NearestRefusal::NonFinite {
+            place,
+            value: float(*value),
+        }
+        .into());
     }
     if let Some((place, value)) = vector.iter().enumerate().find(|(_, value)| value.abs() > ELEMENT_MAX) {
-        return invalid!("Out-of-bounds value at vector[{place}]={}", float(*value));
+        return Err(NearestRefusal::OutOfBounds {
+            place,
+            value: float(*value),
+        }
+        .into());
     }
     if similarity == Similarity::Cosine && vector.iter().all(|value| *value == 0.0) {
-        return Err(Error::invalid(
-            "Zero vectors cannot be indexed or queried with cosine similarity",
-        ));
+        return Err(NearestRefusal::Zero.into());
     }
     Ok(())
 }

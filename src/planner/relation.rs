@@ -4,12 +4,13 @@ use std::sync::Arc;
 
 use grammar::ast::{Operator, Relation, RelationTarget, RelationValue, Term};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::index;
 use super::judge::Judge;
+use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Operand, Restriction, Restrictions, SliceBound, Test, column, column_at, names};
 use super::term::{Receiver, type_name};
-use super::text::{Joined, RelationText, TermText, relation_sign};
+use super::text::{Joined, RelationText, TermText};
 use super::value;
 use crate::schema::{Column, ColumnKind};
 use crate::types::{CqlType, Native};
@@ -20,14 +21,20 @@ impl Judge<'_, '_> {
         if matches!(operator, Operator::Contains | Operator::ContainsKey)
             && matches!(self.kind, Kind::Update | Kind::Delete)
         {
-            return invalid!("Cannot use {} with {}", self.kind.name(), relation_sign(operator));
+            return Err(RestrictionRefusal::ContainsInWrite {
+                statement: self.kind.name(),
+                operator,
+            }
+            .into());
         }
         match &relation.target {
             RelationTarget::Index(name) => {
                 found.custom.push(name.as_str().to_owned());
                 Ok(())
             }
-            _ if operator == Operator::IsNotNull => invalid!("Unsupported restriction: {}", RelationText(relation)),
+            _ if operator == Operator::IsNotNull => {
+                Err(RestrictionRefusal::Form(RelationText(relation).to_string()).into())
+            }
             RelationTarget::Column(name) => {
                 let (index, _) = column(&self.table, name.as_str())?;
                 let test = self.single(index, None, relation)?;
@@ -65,7 +72,13 @@ impl Judge<'_, '_> {
         let column = self.table.columns.get(place).cloned().expect("a place in the table");
         let operator = relation.operator;
         match operator {
-            Operator::Neq => return invalid!("Unsupported \"!=\" relation: {}", RelationText(relation)),
+            Operator::Neq => {
+                return Err(RestrictionRefusal::Operator {
+                    operator,
+                    relation: RelationText(relation).to_string(),
+                }
+                .into());
+            }
             Operator::Lt | Operator::Lte | Operator::Gt | Operator::Gte if column.ty.contains_duration() => {
                 let what = match column.ty.unfrozen() {
                     CqlType::Tuple(_) => "tuples containing durations",
@@ -73,14 +86,14 @@ impl Judge<'_, '_> {
                     CqlType::Native(_) => "duration columns",
                     _ => "collections containing durations",
                 };
-                return invalid!("Slice restrictions are not supported on {what}");
+                return Err(RestrictionRefusal::DurationSlice(what).into());
             }
             _ => {}
         }
         let receiver = self.receivable(&column, key, operator)?;
         if let Some(key) = key {
             let CqlType::Map(key_type, value_type) = column.ty.unfrozen() else {
-                return invalid!("Column {} cannot be used as a map", column.name);
+                return Err(RestrictionRefusal::NotMap(column.name.clone()).into());
             };
             let entry_key = self.typer.term(key, &receiver.part("key", (**key_type).clone()))?;
             let term = one_term(relation)?;
@@ -101,10 +114,7 @@ impl Judge<'_, '_> {
                     test: Test::Like(self.typer.term(one_term(relation)?, &receiver)?),
                 };
                 if self.kind != Kind::Select || !index::is_supported(&self.table, &restriction) {
-                    return invalid!(
-                        "LIKE restriction is only supported on properly indexed columns. {} is not valid.",
-                        RelationText(relation)
-                    );
+                    return Err(RestrictionRefusal::LikeWithoutIndex(RelationText(relation).to_string()).into());
                 }
                 Ok(restriction.test)
             }
@@ -152,40 +162,42 @@ impl Judge<'_, '_> {
     fn receivable(&self, column: &Column, key: Option<&Term>, operator: Operator) -> Result<Receiver, Error> {
         let (name, bare) = (&column.name, column.ty.unfrozen());
         if operator == Operator::ContainsKey && !matches!(bare, CqlType::Map(..)) {
-            return invalid!("Cannot use CONTAINS KEY on non-map column {name}");
+            return Err(RestrictionRefusal::ContainsKeyOutsideMap(name.clone()).into());
         }
         if operator == Operator::Contains && !value::is_collection(bare) {
-            return invalid!("Cannot use CONTAINS on non-collection column {name}");
+            return Err(RestrictionRefusal::ContainsOutsideCollection(name.clone()).into());
         }
         if key.is_some() {
             if matches!(bare, CqlType::List(_)) {
-                return invalid!("Indexes on list entries ({name}[index] = value) are not currently supported.");
+                return Err(RestrictionRefusal::ListEntry(name.clone()).into());
             }
             if !matches!(bare, CqlType::Map(..)) {
-                return invalid!("Column {name} cannot be used as a map");
+                return Err(RestrictionRefusal::NotMap(name.clone()).into());
             }
             if !column.ty.is_multi_cell() {
-                return invalid!("Map-entry equality predicates on frozen map column {name} are not supported");
+                return Err(RestrictionRefusal::FrozenMapEntry(name.clone()).into());
             }
             if operator != Operator::Eq {
-                return Err(Error::invalid("Only EQ relations are supported on map entries"));
+                return Err(RestrictionRefusal::MapEntryOperator.into());
             }
         }
         if matches!(column.ty, CqlType::User(_)) {
-            return invalid!(
-                "Non-frozen UDT column '{name}' ({}) cannot be restricted by any relation",
-                type_name(&column.ty)
-            );
+            return Err(RestrictionRefusal::MultiCellUdt {
+                column: name.clone(),
+                ty: type_name(&column.ty).to_string(),
+            }
+            .into());
         }
         let receiver = Receiver::column(column);
         if value::is_collection(bare) {
             let legal = key.is_some() || matches!(operator, Operator::Contains | Operator::ContainsKey);
             if column.ty.is_multi_cell() && !legal {
-                return invalid!(
-                    "Collection column '{name}' ({}) cannot be restricted by a '{}' relation",
-                    type_name(&column.ty),
-                    relation_sign(operator)
-                );
+                return Err(RestrictionRefusal::MultiCellCollection {
+                    column: name.clone(),
+                    ty: type_name(&column.ty).to_string(),
+                    operator,
+                }
+                .into());
             }
             match (operator, bare) {
                 (Operator::ContainsKey, CqlType::Map(of, _)) => return Ok(receiver.part("key", (**of).clone())),
@@ -206,32 +218,26 @@ impl Judge<'_, '_> {
             relation.operator,
             Operator::Neq | Operator::Like | Operator::Contains | Operator::ContainsKey
         ) {
-            return invalid!(
-                "Unsupported \"{}\" relation: {}",
-                relation_sign(relation.operator),
-                RelationText(relation)
-            );
+            return Err(RestrictionRefusal::Operator {
+                operator: relation.operator,
+                relation: RelationText(relation).to_string(),
+            }
+            .into());
         }
         for name in columns {
             let (index, column) = column(&table, name.as_str())?;
             if column.kind != ColumnKind::Clustering {
-                return invalid!(
-                    "Multi-column relations can only be applied to clustering columns but was applied to: {}",
-                    column.name
-                );
+                return Err(RestrictionRefusal::NotClustering(column.name.clone()).into());
             }
             if found.contains(&index) {
-                return invalid!(
-                    "Column \"{}\" appeared twice in a relation: {}",
-                    column.name,
-                    RelationText(relation)
-                );
+                return Err(RestrictionRefusal::TwiceInRelation {
+                    column: column.name.clone(),
+                    relation: RelationText(relation).to_string(),
+                }
+                .into());
             }
             if found.last().is_some_and(|last| index != last + 1) {
-                return invalid!(
-                    "Clustering columns must appear in the PRIMARY KEY order in multi-column relations: {}",
-                    RelationText(relation)
-                );
+                return Err(RestrictionRefusal::ClusteringOrder(RelationText(relation).to_string()).into());
             }
             found.push(index);
         }
@@ -275,12 +281,12 @@ impl Judge<'_, '_> {
         match term {
             Term::Tuple(elements) => {
                 if elements.len() != receivers.len() {
-                    return invalid!(
-                        "Expected {} elements in value tuple, but got {}: {}",
-                        receivers.len(),
-                        elements.len(),
-                        TermText(term)
-                    );
+                    return Err(RestrictionRefusal::TupleSize {
+                        expected: receivers.len(),
+                        found: elements.len(),
+                        tuple: TermText(term).to_string(),
+                    }
+                    .into());
                 }
                 let mut typed = Vec::with_capacity(elements.len());
                 for (element, receiver) in elements.iter().zip(receivers) {
@@ -312,69 +318,51 @@ impl Judge<'_, '_> {
             Operator::Neq | Operator::Like | Operator::Contains | Operator::ContainsKey | Operator::In
         ) {
             return match relation.operator {
-                Operator::In => Err(Error::invalid("IN cannot be used with the token function")),
-                operator => invalid!(
-                    "Unsupported \"{}\" relation: {}",
-                    relation_sign(operator),
-                    RelationText(relation)
-                ),
+                Operator::In => Err(RestrictionRefusal::TokenIn.into()),
+                _ => Err(RestrictionRefusal::Operator {
+                    operator: relation.operator,
+                    relation: RelationText(relation).to_string(),
+                }
+                .into()),
             };
         }
         let count = table.partition_key_count;
         if !(0..count).all(|component| places.contains(&component)) {
-            return Err(Error::invalid(
-                "The token() function must be applied to all partition key components or none of them",
-            ));
+            return Err(RestrictionRefusal::TokenIncomplete.into());
         }
         if places.iter().any(|place| *place >= count) {
-            return Err(Error::invalid(
-                "The token() function must contains only partition key components",
-            ));
+            return Err(RestrictionRefusal::TokenOfOthers.into());
         }
         if places.len() > count {
-            return Err(Error::invalid(
-                "The token() function contains duplicate partition key components",
-            ));
+            return Err(RestrictionRefusal::TokenTwice.into());
         }
         if !places.iter().copied().eq(0..count) {
             let all: Vec<usize> = (0..count).collect();
-            return invalid!(
-                "The token function arguments must be in the partition key order: {}",
-                names(&table, &all)
-            );
+            return Err(RestrictionRefusal::TokenOrder(names(&table, &all)).into());
         }
         let receiver = Receiver::new("partition key token", CqlType::Native(Native::Bigint));
         let term = self.typer.term(one_term(relation)?, &receiver)?;
         let token = found.token.get_or_insert_default();
         let columns = || names(&table, &places);
         if token.eq.is_some() {
-            return invalid!(
-                "{} cannot be restricted by more than one relation if it includes an Equal",
-                columns()
-            );
+            return Err(RestrictionRefusal::BesideEqual(columns()).into());
         }
         match relation.operator {
             Operator::Eq => {
                 if token.lower.is_some() || token.upper.is_some() {
-                    return invalid!(
-                        "Columns \"{}\" cannot be restricted by both an equality and an inequality relation",
-                        columns()
-                    );
+                    return Err(RestrictionRefusal::TokenEqualBesideSlice(columns()).into());
                 }
                 token.eq = Some(term);
             }
             Operator::Gt | Operator::Gte => {
                 if token.lower.is_some() {
-                    return invalid!(
-                        "More than one restriction was found for the start bound on {}",
-                        columns()
-                    );
+                    return Err(RestrictionRefusal::TwoStarts(columns()).into());
                 }
                 token.lower = Some((term, relation.operator == Operator::Gte));
             }
             _ => {
                 if token.upper.is_some() {
-                    return invalid!("More than one restriction was found for the end bound on {}", columns());
+                    return Err(RestrictionRefusal::TwoEnds(columns()).into());
                 }
                 token.upper = Some((term, relation.operator == Operator::Lte));
             }
@@ -386,7 +374,7 @@ impl Judge<'_, '_> {
 fn one_term(relation: &Relation) -> Result<&Term, Error> {
     match &relation.value {
         RelationValue::Term(term) => Ok(term),
-        _ => invalid!("Unsupported restriction: {}", RelationText(relation)),
+        _ => Err(RestrictionRefusal::Form(RelationText(relation).to_string()).into()),
     }
 }
 

@@ -1,10 +1,12 @@
 //! The ends of a slice of clustering columns, with their values in.
 
-use super::super::error::{Error, invalid};
+use super::super::error::Error;
 use super::super::range::BoundPart;
+use super::super::refusal::BoundRefusal;
 use super::super::restriction::{Operand, SliceBound};
 use super::super::term::{Binding, Typed};
-use super::{at, tuple_values};
+use super::at;
+use super::tuple::tuple_values;
 use crate::command::Value;
 use crate::schema::Table;
 use crate::types::CqlType;
@@ -51,10 +53,10 @@ pub(super) fn bound_parts(
                 Some(encoded)
             }
             Value::Null if multi && !matches!(bound.operand, Operand::One(_)) => {
-                return invalid!("Invalid null value in condition for column {}", column.name);
+                return Err(BoundRefusal::NullInCondition(column.name.clone()).into());
             }
             Value::Null => None,
-            Value::Unset => return invalid!("Invalid unset value for column {}", column.name),
+            Value::Unset => return Err(BoundRefusal::Unset(column.name.clone()).into()),
         };
         parts.push(BoundPart {
             encoded,

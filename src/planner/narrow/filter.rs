@@ -1,6 +1,7 @@
 //! The tests on each row of what a WHERE cannot narrow to.
 
-use super::super::error::{Error, invalid};
+use super::super::error::Error;
+use super::super::refusal::BoundRefusal;
 use super::super::restriction::{Operand, Restriction, Test, slice_comparison};
 use super::super::term::{Binding, Typed};
 use super::super::{index, value};
@@ -152,13 +153,13 @@ impl FilterPlan {
     pub(crate) fn bind(&self, table: &Table, binding: &Binding<'_>) -> Result<Predicate, Error> {
         let name = &at(table, self.column).name;
         let entry = matches!(self.target, TargetPlan::Element(..));
-        let what = if entry { "map value " } else { "value " };
+        let what = if entry { "map value" } else { "value" };
         let target = match &self.target {
             TargetPlan::Column(column) => FilterTarget::Column(*column),
             TargetPlan::Tuple(columns) => FilterTarget::Tuple(columns.clone()),
             TargetPlan::Element(column, key) => match key.bind(binding)? {
-                Value::Null => return invalid!("Unsupported null map key for column {name}"),
-                Value::Unset => return invalid!("Unsupported unset map key for column {name}"),
+                Value::Null => return Err(BoundRefusal::NullMapKey(name.clone()).into()),
+                Value::Unset => return Err(BoundRefusal::UnsetMapKey(name.clone()).into()),
                 key => FilterTarget::Element(*column, key),
             },
         };
@@ -178,8 +179,8 @@ impl FilterPlan {
                 .collect::<Result<Vec<_>, _>>()?,
             Operands::List(term) => match term.bind_list(binding)? {
                 Ok(elements) => elements.into_iter().flatten().map(Value::Bytes).collect(),
-                Err(Value::Unset) => return invalid!("Invalid unset value for column {name}"),
-                Err(_) => return invalid!("Invalid null value for column {name}"),
+                Err(Value::Unset) => return Err(BoundRefusal::Unset(name.clone()).into()),
+                Err(_) => return Err(BoundRefusal::Null(name.clone()).into()),
             },
         };
         if self.comparison == Comparison::In && matches!(self.operands, Operands::Each(_)) {
@@ -187,13 +188,21 @@ impl FilterPlan {
             operands.retain(|operand| *operand != Value::Unset);
         }
         if operands.contains(&Value::Unset) {
-            return invalid!("Unsupported unset {what}for column {name}");
+            return Err(BoundRefusal::UnsetFilter {
+                what,
+                column: name.clone(),
+            }
+            .into());
         }
         if self.comparison == Comparison::In {
             // Nothing equals null.
             operands.retain(|operand| *operand != Value::Null);
         } else if operands.contains(&Value::Null) {
-            return invalid!("Unsupported null {what}for column {name}");
+            return Err(BoundRefusal::NullFilter {
+                what,
+                column: name.clone(),
+            }
+            .into());
         }
         let mut comparison = self.comparison;
         let target = match (target, operands.as_slice()) {
@@ -204,7 +213,7 @@ impl FilterPlan {
                     FilterTarget::Column(column)
                 } else if comparison == Comparison::Like {
                     let Some((kind, text)) = Like::of(operand) else {
-                        return Err(Error::invalid("LIKE value can't be empty."));
+                        return Err(BoundRefusal::EmptyLike.into());
                     };
                     FilterTarget::Analysed(column, index::like(table, column, kind, text)?)
                 } else {

@@ -1,0 +1,77 @@
+//! Why values cannot be bound to a WHERE clause, or cannot be a key.
+
+use thiserror::Error;
+
+/// A bound value does not fit the restriction that it stands in.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum BoundRefusal {
+    /// Null for a key column or inside an IN list: the column.
+    #[error("Invalid null value in condition for column {0}")]
+    NullInCondition(String),
+    /// Null for a whole restriction of this column.
+    #[error("Invalid null value for column {0}")]
+    Null(String),
+    /// No value for this column.
+    #[error("Invalid unset value for column {0}")]
+    Unset(String),
+    /// Null where a token must be.
+    #[error("Invalid null token value")]
+    NullToken,
+    /// No value where a token must be.
+    #[error("Invalid unset token value")]
+    UnsetToken,
+    /// Null in place of a list of tuples.
+    #[error("Invalid null value for IN restriction")]
+    NullTuples,
+    /// No list of tuples: the columns, joined by `,`.
+    #[error("Invalid unset value for in({0})")]
+    UnsetTuples(String),
+    /// Null in place of a tuple: its columns.
+    #[error("Invalid null value for columns: [{0}]")]
+    NullTuple(String),
+    /// No tuple: its columns, joined by `,`.
+    #[error("Invalid unset value for tuple ({0})")]
+    UnsetTuple(String),
+    /// Null as a field of a tuple that is one of several: the columns.
+    #[error("Invalid null value in condition for columns: [{0}]")]
+    NullInTuple(String),
+    /// No value for a field of a tuple: its place, from 0.
+    #[error("Invalid unset value for tuple field number {0}")]
+    UnsetField(usize),
+    /// A key that is too long.
+    #[error("Key length of {bytes} is longer than maximum of {bytes_max}")]
+    KeyLength {
+        /// Its length.
+        bytes: usize,
+        /// The longest that a key may be.
+        bytes_max: usize,
+    },
+    /// A partition key of no bytes.
+    #[error("Key may not be empty")]
+    EmptyKey,
+    /// Null as a map's key in a filter on this column.
+    #[error("Unsupported null map key for column {0}")]
+    NullMapKey(String),
+    /// No map's key in a filter on this column.
+    #[error("Unsupported unset map key for column {0}")]
+    UnsetMapKey(String),
+    /// Null as the operand of a filter.
+    #[error("Unsupported null {what} for column {column}")]
+    NullFilter {
+        /// `value` or `map value`.
+        what: &'static str,
+        /// The column.
+        column: String,
+    },
+    /// No operand of a filter.
+    #[error("Unsupported unset {what} for column {column}")]
+    UnsetFilter {
+        /// `value` or `map value`.
+        what: &'static str,
+        /// The column.
+        column: String,
+    },
+    /// LIKE without a pattern.
+    #[error("LIKE value can't be empty.")]
+    EmptyLike,
+}

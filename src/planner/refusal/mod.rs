@@ -1,0 +1,16 @@
+//! Refusals as data: one enum for each part of a statement, a variant for each cause, with what the text names.
+//!
+//! The text is made in `Display` and nowhere else, and nothing reads it. All are invalid requests (code 0x2200). Texts are
+//! Cassandra's. They are boxed inside of [`Error`](super::Error), so that a result stays small.
+
+mod batch;
+mod bound;
+mod condition;
+mod nearest;
+mod restriction;
+
+pub use self::batch::BatchRefusal;
+pub use self::bound::BoundRefusal;
+pub use self::condition::ConditionRefusal;
+pub use self::nearest::NearestRefusal;
+pub use self::restriction::RestrictionRefusal;

@@ -1,0 +1,62 @@
+//! Why ORDER BY … ANN OF is refused, or a vector that its index cannot keep.
+
+use thiserror::Error;
+
+/// A search by vector that the server cannot carry out.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum NearestRefusal {
+    /// Two ANN orderings.
+    #[error("Cannot specify more than one ANN ordering")]
+    Several,
+    /// An ANN ordering beside one of a column.
+    #[error("ANN ordering does not support any other ordering")]
+    OtherOrdering,
+    /// `ANN OF … DESC`
+    #[error("Descending ANN ordering is not supported")]
+    Descending,
+    /// A column of another type.
+    #[error("ANN ordering is only supported on float vector indexes")]
+    NotFloatVector,
+    /// A column without index.
+    #[error("ANN ordering by vector requires the column to be indexed")]
+    NotIndexed,
+    /// A restriction of another column that no index answers.
+    #[error("ANN ordering by vector requires all restricted column(s) to be indexed")]
+    Filtered,
+    /// Null as the vector: its column.
+    #[error("Unsupported null value for column {0}")]
+    Null(String),
+    /// No vector: its column.
+    #[error("Unsupported unset value for column {0}")]
+    Unset(String),
+    /// More rows than may be asked for.
+    #[error(
+        "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {rows_max}. LIMIT was {}",
+        .rows.map_or_else(|| "NO LIMIT".to_owned(), |rows| rows.to_string())
+    )]
+    Limit {
+        /// LIMIT; `None`: there is none.
+        rows: Option<u32>,
+        /// The greatest that it may be.
+        rows_max: u32,
+    },
+    /// Infinity or NaN in a vector.
+    #[error("non-finite value at vector[{place}]={value}")]
+    NonFinite {
+        /// Its place, from 0.
+        place: usize,
+        /// As CQL writes it.
+        value: String,
+    },
+    /// An element beyond the greatest that an index keeps.
+    #[error("Out-of-bounds value at vector[{place}]={value}")]
+    OutOfBounds {
+        /// Its place, from 0.
+        place: usize,
+        /// As CQL writes it.
+        value: String,
+    },
+    /// A vector of zeros has no angle.
+    #[error("Zero vectors cannot be indexed or queried with cosine similarity")]
+    Zero,
+}
