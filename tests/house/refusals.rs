@@ -31,7 +31,49 @@ const FORMS: &[&str] = &[
 ];
 
 /// File → how many such texts it makes. Lower a number, or delete its line, in the commit that pays.
-const TEXTS: &[(&str, usize)] = &[];
+const TEXTS: &[(&str, usize)] = &[
+    ("functions/aggregate.rs", 1),
+    ("functions/arithmetic.rs", 7),
+    ("functions/blob.rs", 1),
+    ("functions/cast.rs", 1),
+    ("functions/collection.rs", 1),
+    ("functions/error.rs", 1),
+    ("functions/floor.rs", 1),
+    ("functions/json.rs", 2),
+    ("functions/mask.rs", 2),
+    ("functions/math.rs", 2),
+    ("functions/similarity.rs", 1),
+    ("planner/ddl/alter_table.rs", 30),
+    ("planner/ddl/column_type.rs", 6),
+    ("planner/ddl/compaction.rs", 27),
+    ("planner/ddl/compression.rs", 12),
+    ("planner/ddl/cosmos.rs", 10),
+    ("planner/ddl/error.rs", 3),
+    ("planner/ddl/function.rs", 17),
+    ("planner/ddl/index.rs", 27),
+    ("planner/ddl/index_options.rs", 29),
+    ("planner/ddl/keyspace.rs", 15),
+    ("planner/ddl/mod.rs", 4),
+    ("planner/ddl/options.rs", 13),
+    ("planner/ddl/property.rs", 8),
+    ("planner/ddl/table.rs", 29),
+    ("planner/ddl/user_type.rs", 14),
+    ("planner/ddl/view.rs", 25),
+    ("planner/error.rs", 2),
+    ("planner/function.rs", 8),
+    ("planner/index.rs", 1),
+    ("planner/json.rs", 5),
+    ("planner/modify.rs", 22),
+    ("planner/operation.rs", 26),
+    ("planner/rules.rs", 4),
+    ("planner/select.rs", 19),
+    ("planner/selection/construct.rs", 4),
+    ("planner/selection/mod.rs", 12),
+    ("planner/selection/parts.rs", 8),
+    ("planner/selection/typing.rs", 4),
+    ("planner/term.rs", 20),
+    ("planner/value.rs", 6),
+];
 
 /// How many refusals a source makes of texts: comments and tests left out.
 fn texts(source: &str) -> usize {
