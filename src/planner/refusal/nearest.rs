@@ -29,17 +29,6 @@ pub enum NearestRefusal {
     /// No vector: its column.
     #[error("Unsupported unset value for column {0}")]
     Unset(String),
-    /// More rows than may be asked for.
-    #[error(
-        "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {rows_max}. LIMIT was {}",
-        .rows.map_or_else(|| "NO LIMIT".to_owned(), |rows| rows.to_string())
-    )]
-    Limit {
-        /// LIMIT; `None`: there is none.
-        rows: Option<u32>,
-        /// The greatest that it may be.
-        rows_max: u32,
-    },
     /// Infinity or NaN in a vector.
     #[error("non-finite value at vector[{place}]={value}")]
     NonFinite {
