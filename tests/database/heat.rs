@@ -146,6 +146,7 @@ async fn status_tells_the_keys_that_stand_out() {
         ("data", "memory:"),
         ("listen", "127.0.0.1:0"),
         ("admin-listen", "127.0.0.1:0"),
+        ("admin-show-keys", "true"),
         ("scale-limits", "1/100000"),
     ];
     let given = given.map(|(name, value)| (name.to_owned(), vec![value.to_owned()]));
