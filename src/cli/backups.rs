@@ -6,6 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::terminal;
 use crate::backup::Scope;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -174,6 +175,10 @@ fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
 
 fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    // A running server reads it itself, and its standard input is another one.
+    if std::fs::metadata(given("from")).is_ok_and(|found| !found.is_file()) {
+        return Err(format!("{} is no regular file: import reads files only", given("from")).into());
+    }
     let ask = Ask::Import {
         table: table_name(&given("table"))?,
         form: form(matches),
@@ -184,7 +189,7 @@ fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         return Err("another answer came than that of an import".into());
     };
     for bad in &imported.named {
-        eprintln!("line {}: {}", bad.line, bad.reason);
+        terminal::say(format_args!("line {}: {}", bad.line, bad.reason));
     }
     println!("{} rows imported, {} bad", imported.rows, imported.bad);
     if imported.is_cut {

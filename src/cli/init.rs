@@ -8,17 +8,41 @@ use super::Failure;
 use crate::advice::Script;
 use crate::cql::{AnswerKind, Database, QueryParams, SessionState};
 use crate::schema::system;
+use crate::types::quoted;
 
 /// Runs a file of statements, or the `.cql` files of a directory in the order of their names. Data that has a keyspace of a user is left
 /// as it is: a server that starts again on the same data runs nothing.
 ///
 /// # Errors
-/// A file cannot be read, or a statement is refused; those before it have been run.
+/// A file cannot be read, or a statement is refused. Then the keyspaces that were made are dropped again, so that the next start runs all.
 pub(super) async fn apply(database: &Database, path: &Path) -> Result<(), Failure> {
-    if database.schema().keyspaces.keys().any(|name| !system::is_name(name)) {
-        tracing::info!(path = %path.display(), "init is not run: the data has keyspaces already");
+    if !keyspaces(database).is_empty() {
+        tracing::warn!(path = %path.display(), "init is not run: the data has keyspaces already");
         return Ok(());
     }
+    let outcome = run(database, path).await;
+    if outcome.is_err() {
+        for name in keyspaces(database) {
+            let drop = format!("DROP KEYSPACE {}", quoted(&name));
+            let dropped = database
+                .query(&SessionState::default(), &drop, &QueryParams::default())
+                .await;
+            if let Err(error) = dropped {
+                tracing::error!(keyspace = name, %error, "what init made of a keyspace cannot be dropped again");
+            }
+        }
+    }
+    outcome
+}
+
+/// The keyspaces of users.
+fn keyspaces(database: &Database) -> Vec<String> {
+    let schema = database.schema();
+    let names = schema.keyspaces.keys().filter(|name| !system::is_name(name));
+    names.cloned().collect()
+}
+
+async fn run(database: &Database, path: &Path) -> Result<(), Failure> {
     let mut session = SessionState::default();
     for file in files(path)? {
         let name = file.display().to_string();

@@ -23,6 +23,7 @@ mod servers;
 mod serving;
 mod settings;
 pub mod shell;
+mod terminal;
 mod verbs;
 mod verify;
 pub mod warnings;
@@ -40,15 +41,16 @@ pub fn run() -> ExitCode {
         // The reader of our output, such as `head`, has seen enough.
         Err(error) if is_broken_pipe(error.as_ref()) => ExitCode::SUCCESS,
         Err(error) => {
-            eprintln!("helenus: {error}");
+            terminal::say(format_args!("helenus: {error}"));
             ExitCode::FAILURE
         }
     }
 }
 
 fn is_broken_pipe(error: &(dyn std::error::Error + 'static)) -> bool {
-    let error = error.downcast_ref::<std::io::Error>();
-    error.is_some_and(|error| error.kind() == std::io::ErrorKind::BrokenPipe)
+    let io = error.downcast_ref::<std::io::Error>().map(std::io::Error::kind);
+    let json = error.downcast_ref::<serde_json::Error>();
+    io.or_else(|| json.and_then(serde_json::Error::io_error_kind)) == Some(std::io::ErrorKind::BrokenPipe)
 }
 
 /// The one draw from the system's randomness.

@@ -9,6 +9,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::record::{ServerRecord, Written};
 use super::servers::data_directory;
+use super::terminal::Lossy;
 use super::{Failure, init, parent, seed};
 use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
@@ -33,7 +34,7 @@ pub(super) fn log(config: &Config) -> Result<(), Failure> {
     };
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
+        .with_writer(|| Lossy(std::io::stderr()))
         .with_ansi(std::io::stderr().is_terminal());
     if human {
         builder.fmt_fields(HumanFields).init();
@@ -140,9 +141,19 @@ fn announce(
     let is_json_printed = config.ready_json.as_deref() == Some(Path::new("-"));
     if is_json_printed {
         // Standard output belongs to the record.
-        eprint!("{}{}", banner(config, running), more(config, &record));
+        write!(
+            Lossy(std::io::stderr()),
+            "{}{}",
+            banner(config, running),
+            more(config, &record)
+        )?;
     } else {
-        print!("{}{}", banner(config, running), more(config, &record));
+        write!(
+            Lossy(std::io::stdout()),
+            "{}{}",
+            banner(config, running),
+            more(config, &record)
+        )?;
     }
     std::io::stdout().flush()?;
     tracing::info!(

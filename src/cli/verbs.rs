@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, dev, health, lint, pages, running, seed, servers, serving, settings, shell, verify,
-    warnings,
+    Failure, backups, cert, dev, health, lint, pages, running, seed, servers, serving, settings, shell, terminal,
+    verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -84,6 +84,9 @@ const ADMIN: Uses = Uses::Only(&[
     "ready-json",
 ]);
 
+/// What looks at a data model, and at data if some is given.
+const LINT: Uses = Uses::Only(&["config", "data", "logical-partition-bytes-max", "scale-limits"]);
+
 /// What opens data that no server has open.
 const DATA: Uses = Uses::Only(&[
     "config",
@@ -110,7 +113,7 @@ pub(super) const VERBS: &[Verb] = &[
             let values = call.values()?;
             let config = Config::new(&values)?;
             for warning in warnings::of_profile(&values, config.profile.is_cosmos()) {
-                eprintln!("helenus: warning: {warning}");
+                terminal::say(format_args!("helenus: warning: {warning}"));
             }
             serving::serve(&config, |_, _| String::new())
         },
@@ -185,13 +188,23 @@ pub(super) const VERBS: &[Verb] = &[
     },
     Verb {
         name: "lint",
-        aliases: &["check"],
+        aliases: &[],
         summary: "Advise on a data model, and on the data of a directory",
-        uses: Uses::Only(&["config", "data", "logical-partition-bytes-max", "scale-limits"]),
-        arguments: lint::arguments,
+        uses: LINT,
+        arguments: |command| lint::arguments(command).mut_arg("schema", |schema| schema.required(true)),
         run: |call| match call.matches.get_one::<String>("schema") {
             Some(schema) => lint::run(&call.values()?, call.matches, schema),
-            // What the older word `check` did without a file.
+            None => Err("no file with a schema".into()),
+        },
+    },
+    Verb {
+        name: "check",
+        aliases: &[],
+        summary: "Older word for lint with a file, and for settings without one",
+        uses: LINT,
+        arguments: |command| lint::arguments(command).hide(true),
+        run: |call| match call.matches.get_one::<String>("schema") {
+            Some(schema) => lint::run(&call.values()?, call.matches, schema),
             None => settings::print(&call.values()?),
         },
     },
@@ -379,7 +392,7 @@ fn gather(outer: &ArgMatches, inner: &ArgMatches) -> Result<Values, Failure> {
     let values = Values::gather(file.as_deref().map(Path::new), &given, environment)?;
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for warning in warnings::of_environment(names) {
-        eprintln!("helenus: warning: {warning}");
+        terminal::say(format_args!("helenus: warning: {warning}"));
     }
     Ok(values)
 }

@@ -109,9 +109,13 @@ fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     let partition_key = key_names(ColumnKind::PartitionKey);
     if let Partitions::Ring { .. } = &select.partitions {
         let (all, visited) = (estimate.partitions, estimate.visited);
+        let fewer = if visited > 1 {
+            format!("1 of {all} physical partitions would be visited, not {visited}, and ")
+        } else {
+            String::new()
+        };
         cheaper.push(format!(
-            "with the whole partition key ({partition_key}): 1 of {all} physical partitions would be visited, not {visited}, and only \
-             rows of that key looked at"
+            "with the whole partition key ({partition_key}): {fewer}only rows of that key would be looked at"
         ));
     }
     if table.clustering_count > 0 {

@@ -249,9 +249,9 @@ impl Requests {
         for note in &around.notes {
             trace.event(note);
         }
-        match &response {
-            Ok(_) => trace.event("Request complete"),
-            Err(error) => trace.event(&format!("Request failed: {}", error.body.message())),
+        // That it is complete, the end of the session tells: cqlsh makes a line of it.
+        if let Err(error) = &response {
+            trace.event(&format!("Request failed: {}", error.body.message()));
         }
         let id = trace.id();
         Box::pin(self.tracer.store(trace, session.client())).await;

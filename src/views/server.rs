@@ -243,16 +243,14 @@ pub(super) static FIGURES: &[Figure<Server>] = &[
 /// The first lines of `helenus status`, from `/api/status`.
 pub(super) const LINES: &[Line] = &[
     Line("", |row| {
-        let tls = Some(row.text("tls_addresses")).filter(|addresses| !addresses.is_empty());
-        let tls = tls
-            .map(|addresses| format!(", with TLS {addresses}"))
-            .unwrap_or_default();
+        let (plain, tls) = (row.text("addresses"), row.text("tls_addresses"));
+        let addresses = match (plain.is_empty(), tls.is_empty()) {
+            (_, true) => plain.to_owned(),
+            (true, false) => format!("{tls} with TLS"),
+            (false, false) => format!("{plain}, with TLS {tls}"),
+        };
         let uptime = duration(row.count("uptime_seconds"));
-        Some(format!(
-            "helenus {} on {}{tls}, up {uptime}",
-            row.text("version"),
-            row.text("addresses")
-        ))
+        Some(format!("helenus {} on {addresses}, up {uptime}", row.text("version")))
     }),
     Line("cluster", |row| {
         let (cluster, center) = (row.text("cluster_name"), row.text("data_center"));

@@ -287,3 +287,62 @@ async fn dev_serves_plain_and_tls_on_one_port_and_says_how_to_connect() {
         }
     }
 }
+
+#[test]
+fn a_log_that_cannot_be_written_keeps_no_server_from_serving() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("ready");
+    let path = file.to_str().unwrap();
+    let full = fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = helenus(&[
+        "--data",
+        "memory:",
+        "--listen",
+        "127.0.0.1:0",
+        "--ready-file",
+        path,
+        "--log",
+        "debug",
+    ]);
+    let mut child = command.stderr(full).spawn().unwrap();
+    let address = ready(&file, &mut child);
+    assert!(std::net::TcpStream::connect(&address).is_ok());
+    let (stopped, _) = terminate(&mut child);
+    assert!(stopped);
+}
+
+#[test]
+fn an_init_that_fails_leaves_nothing_so_that_the_next_one_runs() {
+    let folder = tempfile::tempdir().unwrap();
+    let init = folder.path().join("init.cql");
+    let (data, path) = (
+        format!("file:{}", folder.path().join("data").display()),
+        init.to_str().unwrap(),
+    );
+    let serve = ["--data", &data, "--listen", "127.0.0.1:0", "--init", path];
+    fs::write(&init, format!("{SCHEMA}INSERT INTO nowhere (k) VALUES (1);")).unwrap();
+    let (success, _, error) = output(&serve);
+    assert!(!success && error.contains("init.cql:6: "), "{error}");
+    fs::write(&init, SCHEMA).unwrap();
+    let file = folder.path().join("ready");
+    let mut command = helenus(&serve);
+    let mut child = command.args(["--ready-file", file.to_str().unwrap()]).spawn().unwrap();
+    ready(&file, &mut child);
+    let (out, form) = (
+        folder.path().join("rows.csv"),
+        ["export", "--data", &data, "--table", "app.t"],
+    );
+    let (success, _, error) = output(&[&form[..], &["--to", out.to_str().unwrap()]].concat());
+    assert!(success, "{error}");
+    assert_eq!(fs::read_to_string(&out).unwrap().lines().count(), 2);
+    terminate(&mut child);
+}
+
+#[test]
+fn lint_needs_a_schema_and_import_a_file() {
+    let done = helenus(&["lint"]).output().unwrap();
+    assert_eq!(done.status.code(), Some(2));
+    let import = ["import", "--data", "memory:", "--table", "a.b", "--from", "/dev/stdin"];
+    let (success, _, error) = output(&import);
+    assert!(!success && error.contains("/dev/stdin is no regular file"), "{error}");
+}
