@@ -188,7 +188,7 @@ impl Budget {
         self.waiting.fetch_add(1, Ordering::SeqCst);
     }
 
-    /// Takes bytes if that can be done at once, and nobody waits for them.
+    /// Takes bytes if they are free and no request waits for them.
     #[must_use]
     pub fn try_take(self: &Arc<Self>, bytes: usize) -> Option<Granted> {
         let bytes = bytes.min(self.grantable());
@@ -303,7 +303,7 @@ impl Share {
         })
     }
 
-    /// Reserves bytes if that can be done at once, and nobody waits for them.
+    /// Reserves bytes if they are free and no request waits for them.
     #[must_use]
     pub fn try_reserve(self: &Arc<Self>, bytes: usize) -> Option<Reservation> {
         if self.budget.waiting() > 0 {

@@ -262,7 +262,7 @@ impl Clock {
         }
     }
 
-    /// Sets the wall time of a manual clock forward, or back, as somebody might set a machine's; monotonic time goes on as it was.
+    /// Sets the wall time of a manual clock forward, or back, as an administrator might set a machine's; monotonic time goes on as it was.
     /// Does nothing to the system's clock.
     pub fn set_wall_by(&self, by_micros: i64) {
         if let Source::Manual { set_micros, .. } = &self.0 {

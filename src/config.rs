@@ -221,7 +221,7 @@ impl Config {
             settings: values
                 .iter()
                 .map(|(setting, values, _)| {
-                    // Whoever reads the settings need not learn the key.
+                    // A reader of the settings need not learn the key.
                     let is_secret = SECRETS.contains(&setting.name) && !values.is_empty();
                     let value = if is_secret { "***".to_owned() } else { values.join(",") };
                     (setting.name.into(), value)

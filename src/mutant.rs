@@ -1,6 +1,6 @@
 //! Seeded bugs: what the simulation must catch, so that its silence about the real code means something.
 //!
-//! Each [`Mutant`] is a mistake that somebody could make in this code, at the place where it would be made. `is_on` is a constant
+//! Each [`Mutant`] is a mistake that could be made in this code, at the place where it would be made. `is_on` is a constant
 //! `false` unless the feature `simulation` is on, so a server has none of it; with the feature one is switched on for a thread,
 //! by the test that must notice.
 
@@ -43,7 +43,7 @@ pub enum Mutant {
     ForgetDebt,
     /// A table's throughput is not divided anew when a physical partition is split.
     KeepShareAtSplit,
-    /// What is spent by a list of physical partitions that is not in force any more is charged to nobody.
+    /// Units spent under a replaced partition map are charged to no partition.
     StaleRouteIsFree,
     /// What is held back for a request in work stays held when the request goes.
     KeepHeldAtCancel,

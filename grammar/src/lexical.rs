@@ -1,6 +1,6 @@
 //! Text to tokens, by Cassandra's rules: the whole text once, into one vector, before any production looks at it.
 //!
-//! A token keeps its kind and its place; its text is cut out when somebody needs it. Blanks and comments leave no token. A text that
+//! A token keeps its kind and its place; its text is cut out when it is needed. Blanks and comments leave no token. A text that
 //! no token fits ends the vector with [`Kind::Invalid`], and the complaint is kept beside it: Cassandra lexes as it parses, so a
 //! complaint of the parser about an earlier token comes first, and which one it is only shows later.
 //!

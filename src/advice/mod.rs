@@ -117,7 +117,7 @@ pub struct Input<'a> {
     pub queries: Option<&'a Script>,
     /// Where names without a keyspace are, until a USE.
     pub keyspace: &'a str,
-    /// What is stored; `None`: nobody looked.
+    /// What is stored; `None`: not looked at.
     pub figures: Option<&'a [TableFigures]>,
     /// Bytes at which a logical partition takes no more.
     pub logical_bytes_max: u64,

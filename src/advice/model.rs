@@ -265,7 +265,7 @@ impl Reader {
             crate::types::quoted(name)
         );
         if let Ok(statement) = grammar::parse(&text) {
-            // A name that nobody may use is refused with the statement that needs it.
+            // A name that no statement may use is refused with the statement that needs it.
             drop(self.apply(&statement));
         }
     }
@@ -308,12 +308,12 @@ impl Reader {
                 let name = create.table.name.as_str();
                 let modelled = Modelled {
                     table: Arc::clone(table),
-                    spot: Spot::of(found, found.name_behind("table", name)),
+                    spot: Spot::of(found, found.name_after("table", name)),
                     columns: create
                         .columns
                         .iter()
                         .map(|column| column.name.as_str())
-                        .map(|column| (column.to_owned(), Spot::of(found, found.name_behind(name, column))))
+                        .map(|column| (column.to_owned(), Spot::of(found, found.name_after(name, column))))
                         .collect(),
                     indexes: BTreeMap::new(),
                 };
@@ -328,7 +328,7 @@ impl Reader {
                 };
                 for column in columns {
                     let name = column.name.as_str();
-                    let spot = Spot::of(found, found.name_behind("add", name));
+                    let spot = Spot::of(found, found.name_after("add", name));
                     modelled.columns.insert(name.to_owned(), spot);
                 }
             }
@@ -342,7 +342,7 @@ impl Reader {
                 for name in table.indexes.keys() {
                     if !modelled.table.indexes.contains_key(name) {
                         let column = create.targets.first().map_or("index", |(_, column)| column.as_str());
-                        let spot = Spot::of(found, found.name_behind("on", column));
+                        let spot = Spot::of(found, found.name_after("on", column));
                         modelled.indexes.insert(name.clone(), spot);
                     }
                 }
@@ -368,7 +368,7 @@ impl Reader {
                 continue;
             };
             for column in &table.columns {
-                let place = found.name_behind("where", &column.name);
+                let place = found.name_after("where", &column.name);
                 if place != found.place() {
                     names.insert(column.name.clone(), Spot::of(found, place));
                 }

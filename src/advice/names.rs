@@ -152,7 +152,7 @@ fn native(column: &Column) -> Option<Native> {
 
 fn named(column: &Column, of: &[&str]) -> bool {
     let words = words(&column.name);
-    // What identifies something is not one of a few: `category_id` may be, `status_id` may be, nobody knows.
+    // What identifies something is not one of a few: `category_id` may be, `status_id` may be: it is unknown.
     let identifies = words
         .last()
         .is_some_and(|word| matches!(word.as_str(), "id" | "uuid" | "key" | "hash" | "name"));

@@ -135,21 +135,21 @@ impl<'s> Found<'s> {
         }
     }
 
-    /// Where a name first stands behind the word number `from`; where the statement begins if it does not.
-    fn name_after(&self, from: usize, name: &str) -> Place {
+    /// Where a name first stands after the word number `from`; where the statement begins if it does not.
+    fn name_from(&self, from: usize, name: &str) -> Place {
         let mut words = self.piece.words.iter().skip(from);
         let found = words.find(|word| word.text == name);
         found.map_or_else(|| self.place(), |word| self.script.place(word.at))
     }
 
-    /// Where a name first stands behind a keyword.
-    pub(super) fn name_behind(&self, keyword: &str, name: &str) -> Place {
+    /// Where a name first stands after a keyword.
+    pub(super) fn name_after(&self, keyword: &str, name: &str) -> Place {
         let from = self
             .piece
             .words
             .iter()
             .position(|word| !word.quoted && word.text == keyword);
-        self.name_after(from.map_or(0, |from| from + 1), name)
+        self.name_from(from.map_or(0, |from| from + 1), name)
     }
 
     /// How many characters the word at a place has; 1 where none is.
@@ -309,10 +309,10 @@ mod tests {
             "\nCREATE TABLE \"Ä\".t (\n  id int,\n  \"Type\" text, PRIMARY KEY (id))",
         );
         let found = script.statements().next().unwrap();
-        assert_eq!(found.name_after(0, "t"), Place { line: 2, column: 18 });
-        assert_eq!(found.name_after(0, "Type"), Place { line: 4, column: 3 });
-        assert_eq!(found.width(found.name_after(0, "Type")), 6);
-        assert_eq!(found.name_behind("primary", "id"), Place { line: 4, column: 29 });
+        assert_eq!(found.name_from(0, "t"), Place { line: 2, column: 18 });
+        assert_eq!(found.name_from(0, "Type"), Place { line: 4, column: 3 });
+        assert_eq!(found.width(found.name_from(0, "Type")), 6);
+        assert_eq!(found.name_after("primary", "id"), Place { line: 4, column: 29 });
     }
 
     proptest! {

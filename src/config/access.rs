@@ -72,7 +72,7 @@ pub(super) fn credentials(values: &Values, profile: Profile) -> Result<Option<Cr
     }
 }
 
-/// Whoever can reach an address without a login can do everything.
+/// A client that can reach an address without a login can do everything.
 pub(super) fn refuse_open_network(server: &Options, allowed: bool) -> Result<(), ConfigError> {
     // In the profile cosmos everybody logs in, if need be with a key that the server has made.
     if allowed || server.credentials.is_some() || server.profile.is_cosmos() {
@@ -109,7 +109,7 @@ fn is_reachable(address: &SocketAddr) -> bool {
     !address.ip().to_canonical().is_loopback()
 }
 
-/// Figures tell what tables there are, and nobody logs in to see them.
+/// Figures show what tables there are, and need no login.
 pub(super) fn refuse_open_admin(listen: Option<SocketAddr>, allowed: bool) -> Result<(), ConfigError> {
     match listen {
         Some(address) if is_reachable(&address) && !allowed => Err(ConfigError::Together(format!(

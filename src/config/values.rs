@@ -14,7 +14,7 @@ use crate::profile::Profile;
 /// Where a value came from.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Origin {
-    /// Nobody said anything.
+    /// Not set.
     Default,
     /// The profile's own default.
     Profile(Profile),
@@ -145,7 +145,7 @@ impl Values {
         Ok(gathered)
     }
 
-    /// What nobody has set is as the profile has it.
+    /// A setting that is not set is as in the profile.
     fn follow_profile(&mut self) {
         let Some(profile) = self.text("profile").and_then(|name| name.parse::<Profile>().ok()) else {
             return;

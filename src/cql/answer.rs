@@ -17,7 +17,7 @@ use crate::throughput::RequestUnits;
 pub struct SessionState {
     /// The keyspace of unqualified names: the last USE. `None` before the first.
     pub keyspace: Option<Arc<str>>,
-    /// The user who logged in; `None` where nobody must.
+    /// The user who logged in; `None` where no login is needed.
     pub user: Option<Arc<str>>,
     /// Where the client is; for traces.
     pub client: Option<SocketAddr>,
@@ -63,7 +63,7 @@ pub struct QueryParams {
     pub now_seconds: Option<i32>,
     /// The id under which the request is traced in `system_traces`; `None`: not traced.
     pub trace: Option<Uuid>,
-    /// The custom payload: names and values, for whoever knows them. Null values are empty.
+    /// The custom payload: names and values, for clients that know them. Null values are empty.
     pub payload: Vec<(String, Bytes)>,
     /// Bytes of the request's body, for logs; 0: not known.
     pub request_bytes: u32,

@@ -120,7 +120,7 @@ impl Database {
     /// # Errors
     /// Whatever keeps it from being carried out.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
-        self.engine.find_out().await;
+        self.engine.resolve_in_doubt().await;
         let mut asked = self.request(session, params)?;
         let planned = self.plans.plan(asked.keyspace.as_ref(), text, &asked.request.snapshot);
         let planned = planned.map_err(|error| self.reworded(error));
@@ -140,7 +140,7 @@ impl Database {
         statement: &Statement,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
-        self.engine.find_out().await;
+        self.engine.resolve_in_doubt().await;
         let mut asked = self.request(session, params)?;
         let planned = statement.at(&asked.request.snapshot)?;
         if let Values::Positional(values) = &params.values {
@@ -161,7 +161,7 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
         params: &QueryParams,
     ) -> Result<Answer, Error> {
-        self.engine.find_out().await;
+        self.engine.resolve_in_doubt().await;
         let asked = self.request(session, params)?;
         let batch = self.bind_batch(&asked, kind, members);
         if batch.is_err() {

@@ -69,7 +69,7 @@ fn digest<'a>(parts: impl IntoIterator<Item = &'a [u8]>) -> StateDigest {
 }
 
 impl PagingKey {
-    // A hash within a hash, as in HMAC, so that nobody can extend a state that was given out.
+    // A hash within a hash, as in HMAC, so that no client can extend a state that it was given.
     fn checksum(&self, state: &[u8]) -> [u8; 8] {
         let inner = digest([self.0.as_slice(), state]);
         digest([self.0.map(|byte| byte ^ 0x5c).as_slice(), inner.as_slice()])

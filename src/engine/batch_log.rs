@@ -95,7 +95,7 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
 }
 
 /// Writes a batch again behind, until that is done or the catalog is gone.
-pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
+pub(super) fn spawn_replay(catalog: &Arc<Catalog>, logged: Logged) {
     catalog.pending.waits(&logged.0);
     let (runner, tasks) = (catalog.tasks.clone(), catalog.tasks.clone());
     let catalog = Arc::downgrade(catalog);
@@ -105,7 +105,7 @@ pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
             let Err(error) = replay(&catalog, &logged).await else {
                 return;
             };
-            // Whoever closed the stores writes the batch at the next start.
+            // The stores are closed: the next start writes the batch.
             if let Err(store::Error::Closed) = catalog.main().commit(Batch::new()).await {
                 return;
             }
@@ -120,9 +120,9 @@ pub(super) fn replay_behind(catalog: &Arc<Catalog>, logged: Logged) {
     });
 }
 
-/// Removes the record of a batch of which nothing was written, until that is done or the catalog is gone: whoever could not make the
-/// record durable does not know that it is not, and the next start would write a batch that was answered as failed long before.
-pub(super) fn forget_behind(catalog: &Arc<Catalog>, key: Vec<u8>) {
+/// Removes the record of a batch of which nothing was written, until that is done or the catalog is gone: a failed commit of the
+/// record may have made it durable, and the next start would write a batch that was answered as failed long before.
+pub(super) fn spawn_forget(catalog: &Arc<Catalog>, key: Vec<u8>) {
     catalog.pending.waits(&key);
     let (pending, tasks) = (Arc::clone(&catalog.pending), catalog.tasks.clone());
     let (runner, main, catalog) = (tasks.clone(), catalog.main().clone(), Arc::downgrade(catalog));

@@ -21,7 +21,7 @@
 //! **Splits and merges** of physical partitions ([`Catalog::repartition`]) are such changes too: a record, then a snapshot in which
 //! one table has another list. Requests that began before go on with the list they have. Nothing can be lost, doubled or missing:
 //! - A row's key in the store is made of table number, token and keys; no partition's id is in it. Both lists lead it to the same
-//!   store (a merge of two stores' partitions is refused), so whoever writes by the old list writes where readers by the new one look.
+//!   store (a merge of two stores' partitions is refused), so a write by the old list goes where readers by the new one look.
 //!   A move to another store (lift.rs) is the one change of which that is not so.
 //! - Each list by itself covers the ring without gap or overlap, and a scan goes by one list from its first token to its last: it
 //!   passes each token once. All of a scan's parts in one store are read as of one moment of that store (read::source).
@@ -316,7 +316,7 @@ impl Catalog {
             placement,
             is_emptied: false,
         };
-        self.put_in_force(&mut changing, &before, next, &outcome.dropped_storage, tables, batch)
+        self.publish(&mut changing, &before, next, &outcome.dropped_storage, tables, batch)
             .await?;
         Ok(outcome)
     }
@@ -359,8 +359,7 @@ impl Catalog {
             placement: Placement::Hash,
             is_emptied: true,
         };
-        self.put_in_force(&mut changing, &before, next, &old, tables, batch)
-            .await
+        self.publish(&mut changing, &before, next, &old, tables, batch).await
     }
 
     /// Makes a change durable that follows from what other stores hold. Where that fails it is in doubt whether it was done, and so it is
@@ -391,7 +390,7 @@ impl Catalog {
         self.is_unsure.load(Ordering::Acquire)
     }
 
-    /// Refuses a write where nobody knows which catalog it is to go by.
+    /// Refuses a write while it is in doubt which catalog holds.
     ///
     /// # Errors
     /// [`Error::WriteFailure`] as long as that is so.
@@ -425,7 +424,7 @@ impl Catalog {
     ///
     /// # Errors
     /// When it still does not.
-    pub(crate) async fn find_out(self: &Arc<Self>) -> Result<(), Error> {
+    pub(crate) async fn resolve_in_doubt(self: &Arc<Self>) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
@@ -434,7 +433,7 @@ impl Catalog {
         .await
     }
 
-    /// [`Catalog::find_out`] of somebody who may change the catalog; costs nothing where all is sure.
+    /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock; costs nothing where nothing is in doubt.
     async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
         if !self.is_unsure() {
             return Ok(());
@@ -492,7 +491,7 @@ impl Catalog {
     }
 
     /// Makes the next schema durable and publishes it.
-    async fn put_in_force(
+    async fn publish(
         &self,
         changing: &mut Changing,
         before: &Schema,
@@ -534,7 +533,7 @@ impl Catalog {
             self.growth.begin(table, self.clock.monotonic());
         }
         give_budgets(&self.offers, Some(&current.schema), &next, &mut partitions);
-        // What is kept with the rows covers both schemas as long as somebody may go by either.
+        // What is kept with the rows covers both schemas as long as a request may go by either.
         let (meanwhile, then) = difference.derivations(&changing.derivations);
         if !difference.is_empty() {
             self.stores.set_derivations(meanwhile);
@@ -580,8 +579,8 @@ impl Catalog {
     }
 }
 
-/// Carries out a change of the catalog to its end, also when whoever asked for it goes away: between the record and the snapshot in
-/// force nobody may stop, or what is written meanwhile goes where the next start does not look.
+/// Carries out a change of the catalog to its end, also when the client goes away: between the record and the published snapshot
+/// it must not stop, or what is written meanwhile goes where the next start does not look.
 async fn to_the_end<T: Send + 'static>(
     tasks: &Tasks,
     change: impl Future<Output = Result<T, Error>> + Send + 'static,

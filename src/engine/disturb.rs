@@ -1,6 +1,6 @@
 //! What a fault plan does to statements, and how a consistency level meets replicas that are not all alive.
 //!
-//! Nothing of this is asked while [`Nodes::is_quiet`]: then every replica is alive, nobody lags, and any level is honoured.
+//! Nothing of this is consulted while [`Nodes::is_quiet`]: then every replica is alive, none lags, and any level is honoured.
 //!
 //! A read: replicas are counted; a decision of the plan is carried out (wait, split, refuse); replicas are counted again, since
 //! a node may have died meanwhile; at ONE a follower that lags may give an earlier moment. A write: the same, and once more right
@@ -194,7 +194,7 @@ impl Disturbance<'_> {
         let overrides = partitions.all().iter().filter_map(|partition| {
             let place = place(table, partition);
             let lag = self.nodes.lag_at_one(&place, request.node(), ordered.request)?;
-            Some((partition.id, self.nodes.as_of(partition.store_id, lag)?))
+            Some((partition.id, self.nodes.snapshot_override(partition.store_id, lag)?))
         });
         Ok(ReadView::lagging(overrides.collect()))
     }

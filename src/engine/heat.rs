@@ -1,7 +1,7 @@
 //! Heat: physical partitions of which too much is asked are split, and the keys asked most are shown.
 //!
 //! Every statement's charges are added to the heat of the physical partitions that served it and to the counters of its keys
-//! ([`super::meter`]). [`split_hot`], for somebody who calls it now and then behind the requests, splits
+//! ([`super::meter`]). [`split_hot`], called now and then by a background task, splits
 //! what has stayed hot where its load is halved. Merging what is quiet again is part of the check of sizes (partitions.rs).
 //!
 //! Tables with throughput of their own, or of their keyspace, are left alone: their budget is divided evenly over their partitions, so that

@@ -1,5 +1,5 @@
-//! How large things may be: the limits that Azure Cosmos DB documents, in one place. Which of them are in force is for whoever opens
-//! the database to say; what is over one is refused before anything is written.
+//! How large things may be: the limits that Azure Cosmos DB documents, in one place. Which of
+//! them apply is decided where the database is opened; what is over one is refused before anything is written.
 //!
 //! Sources: "Azure Cosmos DB service quotas" (logical partition 20 GB, item 2 MB, request 2 MB, page 4 MB, batch 100 operations,
 //! partition key 2 KB); "Azure Cosmos DB for Apache Cassandra support" (row 2 MB); "Monitor reference", where 413 is told to CQL

@@ -110,7 +110,7 @@ impl Weight {
 #[derive(Debug)]
 struct Watched {
     size: Mutex<Size>,
-    /// Held by whoever counts.
+    /// Held by the task that counts.
     counting: tokio::sync::Mutex<()>,
 }
 
@@ -337,7 +337,7 @@ impl LogicalPartitions {
                 Verdict::Written {
                     warns,
                     record,
-                    count_behind,
+                    counts_later,
                 } => {
                     let place = weight.place();
                     if let Some(bytes) = record {
@@ -356,8 +356,8 @@ impl LogicalPartitions {
                     if let Some(percent) = warns {
                         admitted.warnings.push(self.warn(weight, watched, cap, percent));
                     }
-                    if count_behind {
-                        self.count_behind(weight, watched, now_seconds);
+                    if counts_later {
+                        self.spawn_count(weight, watched, now_seconds);
                     }
                     return Ok(());
                 }
@@ -494,7 +494,7 @@ impl LogicalPartitions {
         (key.len() <= KEY_BYTES_MAX).then(|| (key, encode(bytes, &place.key)))
     }
 
-    fn count_behind(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
+    fn spawn_count(self: &Arc<Self>, weight: &Weight, watched: &Arc<Watched>, now_seconds: i64) {
         let Some(turn) = Turn::take(&self.is_counting) else {
             return;
         };

@@ -72,7 +72,7 @@ struct Place {
 struct Sheet {
     /// The number of the meter that is told when the turn settles; 0: nothing stands here.
     whose: u64,
-    /// What nobody's partition was charged, millionths.
+    /// Charges that belong to no partition, millionths.
     metadata: u64,
     places: Vec<Place>,
     page: Page,
@@ -164,7 +164,7 @@ impl Meter {
     fn begin(self: &Arc<Self>, sheet: &mut Sheet) -> bool {
         let is_kept = turn::keep_back(self);
         if is_kept {
-            // Whoever was told before has been told, since one turn tells one.
+            // An earlier registration has been settled, since one turn settles one.
             sheet.whose = self.number;
             if self.log.is_on() {
                 sheet.page.reserve();

@@ -2,7 +2,7 @@
 //!
 //! A table with throughput of its own has that; one without shares its keyspace's; where neither has any it has what the server gives by
 //! default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical partitions ([`TablePartitions::budget`]), so
-//! that a table without throughput costs nobody anything. They change where lists do: under the catalog's lock, once the change is durable.
+//! that a table without throughput costs nothing. They change where lists do: under the catalog's lock, once the change is durable.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};

@@ -1,6 +1,6 @@
 //! Physical partitions by their size: what each holds, and the check that splits those that hold too much.
 //!
-//! A check is one pass over the tables, for somebody who makes it now and then behind the requests. It costs nothing for a table that
+//! A check is one pass over the tables, run now and then by a background task. It costs nothing for a table that
 //! is smaller than the limit, which the store knows. For others it walks their keys and counts bytes, and does so again only
 //! when so much has come since that a partition may have passed the limit: what has been counted is kept in [`PartitionSizes`].
 //!
@@ -75,7 +75,7 @@ pub(super) struct Resizer<'a> {
 
 impl Resizer<'_> {
     /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
-    /// and one merge of each table. Counts what somebody was to show before. Requests do not wait for it; it may stop anywhere.
+    /// and one merge of each table. Counts first what a view was asked to show. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.

@@ -34,7 +34,7 @@ pub struct StoreProbe {
     pub outcome: Option<Result<Took, Error>>,
 }
 
-/// A probe of all stores, filled as they answer: whoever gives up waiting sees in it which did.
+/// A probe of all stores, filled as they answer: a caller that gives up waiting sees in it which did.
 #[derive(Debug, Default)]
 pub struct Probe {
     /// The open stores, the main one first. Empty as long as another probe runs.

@@ -193,11 +193,11 @@ impl Engine {
     }
 
     /// Where a change of the catalog failed and may have been done, asks the store first which.
-    pub(crate) async fn find_out(&self) {
+    pub(crate) async fn resolve_in_doubt(&self) {
         if self.catalog.is_unsure() {
             // Boxed, since it is rare and would make every request's future larger. What is read is right by either catalog.
-            let found_out = Box::pin(self.catalog.find_out()).await;
-            drop(found_out);
+            let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;
+            drop(resolving);
         }
     }
 

@@ -1,4 +1,4 @@
-//! How many request units were charged, by physical partition: counters that only rise, for whoever shows them.
+//! How many request units were charged, by physical partition: counters that only rise, for the views that show them.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};

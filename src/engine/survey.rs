@@ -1,6 +1,6 @@
 //! A survey of what is stored: every row of a table once, in order, and what its logical and physical partitions hold.
 //!
-//! For somebody who looks at a database now and then; it reads everything. What it keeps is bounded: the partition it is in, and the
+//! For occasional inspection: it reads everything. What it keeps is bounded: the partition it is in, and the
 //! largest and the busiest of those it has passed.
 
 use std::collections::BTreeMap;
@@ -127,7 +127,7 @@ impl Walk<'_> {
             while self
                 .partitions
                 .get(self.at)
-                .is_some_and(|partition| !partition.span.ends_behind(token.value(), &partition_key))
+                .is_some_and(|partition| !partition.span.ends_after(token.value(), &partition_key))
             {
                 self.at += 1;
             }

@@ -79,7 +79,7 @@ impl Sweeper<'_> {
         let mut outcome = Ok(());
         let mut next = Some(KeyBound::LOWEST);
         while let Some(start) = next.filter(|_| self.clock.may_purge()) {
-            // Looked up each time: whoever keeps a list keeps what lies where its partitions were.
+            // Looked up each time: a task that keeps a list keeps the rows where its partitions were.
             let Some((partition, grace_seconds)) = self.place_to_sweep(table, &start) else {
                 break;
             };

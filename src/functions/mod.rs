@@ -190,7 +190,7 @@ impl Function {
 
     /// Changes what has just been made.
     fn with(self, change: impl FnOnce(&mut Definition)) -> Self {
-        // Only a function that is being made is changed, so nobody else holds it.
+        // Only a function that is being made is changed, so nothing else holds it.
         match Arc::try_unwrap(self.0) {
             Ok(mut definition) => {
                 change(&mut definition);

@@ -58,7 +58,7 @@ const CONVERSIONS: &[(&[&str], CqlType, OfMillis, &[Native])] = &[
     ),
 ];
 
-/// Conversions that Cassandra has dropped with 5.0. The profile cosmos calls them by these names, so that nobody meets them elsewhere.
+/// Conversions that Cassandra has dropped with 5.0. The profile cosmos calls them by these names, so that they exist nowhere else.
 const DROPPED: &[(&str, &str, CqlType)] = &[
     ("dateof", "cosmos dateof", TIMESTAMP),
     ("unixtimestampof", "cosmos unixtimestampof", BIGINT),

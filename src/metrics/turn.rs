@@ -27,7 +27,7 @@ struct Run {
     count: u64,
 }
 
-/// Somebody who does something once a turn.
+/// A recorder that runs once a turn.
 pub trait KeptBack: Send + Sync {
     /// Does what was kept back on this thread; the turn's requests have ended now.
     fn settle(&self, now: Duration);
@@ -99,7 +99,7 @@ pub fn begin(clock: impl FnOnce() -> Duration) -> Duration {
     THREAD.with_borrow(|thread| thread.now).unwrap_or_else(clock)
 }
 
-/// Has somebody told when this turn settles; false: there is no turn, or another is told, and nothing may be kept back.
+/// Registers a recorder for the end of this turn; false: there is no turn, or another is registered, and nothing may be kept back.
 pub fn keep_back<T: KeptBack + 'static>(who: &Arc<T>) -> bool {
     THREAD.with_borrow_mut(|thread| {
         if thread.now.is_none() {

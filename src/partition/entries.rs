@@ -115,7 +115,7 @@ impl PlaceRange {
     }
 
     /// Has it begin behind a place: that of a row, or with all rows of that of a logical partition.
-    pub fn go_behind(&mut self, place: &Place, is_partition: bool) {
+    pub fn skip_past(&mut self, place: &Place, is_partition: bool) {
         self.next = match key::successor(&place.0) {
             Some(behind) if is_partition => Bound::Included(behind),
             _ => Bound::Excluded(place.0.clone()),
@@ -133,7 +133,7 @@ impl PlaceRange {
     }
 
     /// Has it begin behind a row.
-    pub fn begin_behind(&mut self, row: &RowKey) {
+    pub fn start_after(&mut self, row: &RowKey) {
         self.next = Bound::Excluded(key::place_of(row.as_bytes()).unwrap_or_default().to_vec());
     }
 

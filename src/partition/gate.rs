@@ -15,7 +15,7 @@
 //! A split or merge makes new gates. Who still goes by the old list is inside an old gate: the new ones know those ([`WriteGate::after`]),
 //! and who holds one holds all of these.
 //!
-//! Nobody waits at a gate with a pass of another, so that writers to several partitions cannot wait for each other.
+//! No request waits at a gate while it holds a pass of another, so that writers to several partitions cannot wait for each other.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicUsize, Ordering};
@@ -127,7 +127,7 @@ impl WriteGate {
     }
 
     /// Goes in to sweep. `None` while the partition is moved, or when it is elsewhere: a sweep removes keys without noting them, and a
-    /// copy would bring back what was removed, or miss the deletion that hid it. Nobody begins to copy while a pass is out.
+    /// copy would bring back what was removed, or miss the deletion that hid it. No copy begins while a pass is out.
     #[must_use]
     pub fn enter_to_sweep(self: &Arc<Self>) -> Option<Pass> {
         match self.enter() {
@@ -136,7 +136,7 @@ impl WriteGate {
         }
     }
 
-    /// Waits until it is not held, or whoever holds it has something to tell.
+    /// Waits until it is not held, or its holder has something to tell.
     pub async fn wait(&self) {
         let opened = self.opened.notified();
         tokio::pin!(opened);
@@ -152,7 +152,7 @@ impl WriteGate {
         std::iter::once(Arc::clone(self)).chain(before).collect()
     }
 
-    /// Lets nobody in any more, and waits until nobody is inside. Who holds it opens it by dropping what this gives, or supersedes it.
+    /// Lets no request in any more, and waits until none is inside. Who holds it opens it by dropping what this gives, or supersedes it.
     /// Several may hold it at once: it is open again when the last of them has let go.
     pub async fn hold(self: &Arc<Self>) -> Hold {
         Self::hold_all([self]).await
@@ -258,14 +258,14 @@ pub struct Hold {
 }
 
 impl Hold {
-    /// Lets whoever waits look again at what is known; they wait again if that is the same.
+    /// Lets waiting requests look again at what is known; they wait again if that is the same.
     pub fn tell(&self) {
         for gate in &self.gates {
             gate.opened.notify_waiters();
         }
     }
 
-    /// The partition is elsewhere from now on: whoever comes or waits goes by a newer list.
+    /// The partition is elsewhere from now on: requests that come or wait go by a newer list.
     pub fn supersede(self) {
         for gate in &self.gates {
             gate.state.fetch_or(SUPERSEDED, Ordering::SeqCst);

@@ -50,7 +50,7 @@ impl Gauges {
 
     /// Adds what is written to a logical partition, named by its table's number and the number that the placement
     /// made of its key ([`super::Placement::spread`]). Whether it is worth counting; who is
-    /// told so says [`Gauges::counted`] when it was, and until then nobody else is told.
+    /// told so says [`Gauges::counted`] when it was, and until then no other caller is told.
     pub fn note(&self, table: u32, spread: i64, bytes: u64) -> bool {
         let Some(gauge) = self.of(table, spread) else {
             return false;

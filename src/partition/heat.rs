@@ -194,7 +194,7 @@ impl Heat {
         looks >= limits.looks.max(1)
     }
 
-    /// Whether it used at most an eighth of what it may, as of the last look; also when nobody ever looked.
+    /// Whether it used at most an eighth of what it may, as of the last check; also before the first check.
     #[must_use]
     pub fn is_quiet(&self) -> bool {
         !self.is_busy.load(Ordering::Relaxed)

@@ -364,7 +364,7 @@ impl TablePartitions {
         mine.map(|partition| partition.span.tokens()).sum::<u128>().min(1 << 64)
     }
 
-    /// Waits until nobody goes by this list any more, by one that was made of it without a change, or by one before it.
+    /// Waits until no request goes by this list any more, by one that was made of it without a change, or by one before it.
     pub fn when_left(list: Arc<Self>) -> impl Future<Output = ()> + Send {
         let older = list.older.iter().filter_map(Weak::upgrade);
         let in_use: Vec<_> = older

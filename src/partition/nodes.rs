@@ -259,7 +259,7 @@ impl Nodes {
 
     /// Ends all faults; what is held goes on.
     pub fn clear(&self) {
-        // The empty plan takes nobody down.
+        // The empty plan takes no node down.
         drop(self.set_plan(Plan::default()));
     }
 
@@ -448,7 +448,7 @@ impl Nodes {
 
     /// The oldest moment kept of a store that a replica with such a lag may show; `None`: now.
     #[must_use]
-    pub fn as_of(&self, store: StoreId, lag: Lag) -> Option<view::Moment> {
+    pub fn snapshot_override(&self, store: StoreId, lag: Lag) -> Option<view::Moment> {
         let state = self.locked();
         let now = self.clock.monotonic();
         let kept = state.kept.iter().find(|kept| kept.store == store)?;
@@ -681,7 +681,7 @@ mod tests {
             tokio::task::yield_now().await;
             nodes.clear();
         });
-        // A plan that has changed before holds nobody.
+        // A plan that has changed before holds no request.
         nodes.hold(&ordered, 60_000).await;
     }
 
@@ -710,20 +710,20 @@ mod tests {
             (lag(None, Some(2)), 7),
             (lag(Some(100), Some(1)), 8),
         ] {
-            let at = nodes.as_of(id, bound).unwrap().0;
+            let at = nodes.snapshot_override(id, bound).unwrap().0;
             let found = store.get(Space::Catalog, b"n", &at).await.unwrap();
             assert_eq!(found.as_deref(), Some(&[expected][..]), "{bound:?}");
         }
-        assert!(nodes.as_of(id, lag(Some(0), None)).is_none());
-        assert!(nodes.as_of(id, lag(None, Some(0))).is_none());
+        assert!(nodes.snapshot_override(id, lag(Some(0), None)).is_none());
+        assert!(nodes.snapshot_override(id, lag(None, Some(0))).is_none());
         // A quiet store is caught up with.
         clock.advance(Duration::from_millis(100));
-        assert!(nodes.as_of(id, lag(Some(100), None)).is_none());
+        assert!(nodes.snapshot_override(id, lag(Some(100), None)).is_none());
         // Partition 1 is written by node 2, which does not lag as its writer.
         assert_eq!(nodes.lag_at_one(&place(1), 1, 1), None);
         assert_eq!(nodes.lag_at_one(&place(0), 1, 1), Some(lag(Some(100), None)));
         assert_eq!(nodes.lag_at_one(&place(0), 2, 1), None);
         nodes.clear();
-        assert!(nodes.as_of(id, lag(Some(100), None)).is_none());
+        assert!(nodes.snapshot_override(id, lag(Some(100), None)).is_none());
     }
 }

@@ -229,7 +229,7 @@ impl PartitionMap {
 
     /// The number, from the lowest, of the partition in which a logical partition lies, or begins.
     pub(super) fn number(&self, token: i64, partition_key: &[u8]) -> usize {
-        let is_passed = |partition: &PhysicalPartition| !partition.span.ends_behind(token, partition_key);
+        let is_passed = |partition: &PhysicalPartition| !partition.span.ends_after(token, partition_key);
         self.partitions.partition_point(is_passed)
     }
 

@@ -193,7 +193,7 @@ impl RowRange {
     }
 
     /// Has it begin behind a row that was seen.
-    pub fn begin_behind_row(&mut self, place: KeyPlace) {
+    pub fn start_after_row(&mut self, place: KeyPlace) {
         self.0.start = Bound::Excluded(place.0);
     }
 
@@ -207,7 +207,7 @@ impl RowRange {
     }
 
     /// Has it begin behind a logical partition. Whether there is anything behind it.
-    pub fn begin_behind(&mut self, prefix: &Prefix) -> bool {
+    pub fn start_after(&mut self, prefix: &Prefix) -> bool {
         let next = key::successor(&prefix.0);
         let is_last = next.is_none();
         self.0.start = next.map_or(Bound::Unbounded, Bound::Included);

@@ -143,12 +143,12 @@ impl KeySpan {
     /// Whether a logical partition lies in it.
     #[must_use]
     pub fn contains(&self, token: i64, partition_key: &[u8]) -> bool {
-        self.start.is_reached_by(token, partition_key) && self.ends_behind(token, partition_key)
+        self.start.is_reached_by(token, partition_key) && self.ends_after(token, partition_key)
     }
 
     /// Whether it goes on behind the place at which a logical partition begins.
     #[must_use]
-    pub fn ends_behind(&self, token: i64, partition_key: &[u8]) -> bool {
+    pub fn ends_after(&self, token: i64, partition_key: &[u8]) -> bool {
         let end = self.end.as_ref();
         end.is_none_or(|end| (token, partition_key) < end.parts())
     }

@@ -1,7 +1,7 @@
 //! The stores that a server has open: the main one, which holds the catalog, and those of lifted physical partitions.
 //!
 //! What is here is open; what there should be, the catalog records, before a store is made and until it is removed
-//! (the engine's lift). A partition of a list carries its store itself, so nobody looks here to read or write a row.
+//! (the engine's lift). A partition of a list carries its store itself, so reads and writes of rows do not look here.
 //!
 //! ```text
 //! open the main one ─► read which others there are ─► open those ─► accept all ─► write

@@ -1,7 +1,7 @@
 //! Stripe locks: who depends on what a logical partition holds takes the stripe of its key first.
 //!
 //! Conditional statements, counters, list positions and reads before writes lock; plain writes never do. A stripe is shared by
-//! many keys, so somebody who needs several takes them in order of stripe, each once ([`Stripes::lock_all`]): no two requests can
+//! many keys, so a request that needs several takes them in order of stripe, each once ([`Stripes::lock_all`]): no two requests can
 //! wait for each other.
 
 use std::sync::Arc;

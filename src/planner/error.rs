@@ -74,7 +74,7 @@ pub enum Error {
     /// Cassandra calls it a syntax error, although it parsed (code 0x2000).
     #[error("{0}")]
     Syntax(Cow<'static, str>),
-    /// Nobody may do this (code 0x2100).
+    /// Not permitted to any role (code 0x2100).
     #[error("{0}")]
     Unauthorized(Cow<'static, str>),
     /// A function failed (code 0x1400).

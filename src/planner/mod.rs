@@ -17,7 +17,7 @@
 //! ```
 //!
 //! Invariants: a plan refers to columns by their place in the table it was planned for, and holds on to that table, so it stays
-//! meaningful when the schema moves on; whoever keeps plans plans again then. Every message is Cassandra 5.0.9's, asked of one.
+//! meaningful when the schema moves on: the plan cache then plans again. Every message is Cassandra 5.0.9's, asked of one.
 
 use std::sync::Arc;
 

@@ -502,7 +502,7 @@ impl Typed {
         }
     }
 
-    /// The values of `IN ?`, where null elements are somebody else's to judge; `Err` holds null or unset.
+    /// The values of `IN ?`, where the caller judges null elements; `Err` holds null or unset.
     pub(crate) fn bind_list(&self, binding: &Binding<'_>) -> Result<Result<Vec<Option<Bytes>>, Value>, Error> {
         if let Self::Marker(index, ty) = self
             && let Some(Value::Bytes(bytes)) = binding.values.get(*index)

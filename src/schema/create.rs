@@ -324,7 +324,7 @@ fn table_options(table: &Table, view: bool) -> Vec<String> {
         format!("read_repair = {}", text(&o.read_repair)),
         format!("speculative_retry = {}", text(&o.speculative_retry)),
     ]);
-    // Ours alone, so it stands behind all that Cassandra knows, and only where somebody gave it.
+    // An option of ours: written after Cassandra's options, and only where the statement set it.
     options.extend(o.partitions.map(|count| format!("helenus_partitions = {count}")));
     options
 }

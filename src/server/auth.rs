@@ -74,13 +74,13 @@ impl Login {
 /// Decides about logins.
 #[derive(Debug)]
 pub(super) struct Authenticator {
-    /// `None`: nobody needs to log in.
+    /// `None`: no login is needed.
     user: Option<(Credentials, Guesses)>,
     clock: Clock,
 }
 
 impl Authenticator {
-    /// With one user; `None`: nobody needs to log in. `key` decides which clients share turns when they guess.
+    /// With one user; `None`: no login is needed. `key` decides which clients share turns when they guess.
     #[must_use]
     pub(super) fn new(credentials: Option<Credentials>, clock: Clock, key: u64) -> Self {
         Self {

@@ -1,4 +1,4 @@
-//! How often passwords are compared: guesses wait their turn, nobody is locked out.
+//! How often passwords are compared: guesses wait their turn, no client is locked out.
 //!
 //! A wrong password takes a turn in up to three lines. Each line gives its first turns at once and then one every so often:
 //!
@@ -107,7 +107,7 @@ pub(super) struct Guesses {
 }
 
 impl Guesses {
-    /// Lines in which nobody waits. `key` decides who shares a line.
+    /// Empty queues. `key` decides who shares a line.
     pub(super) fn new(key: u64) -> Self {
         Self {
             hash: FixedState::with_seed(key),

@@ -41,7 +41,7 @@ pub struct Options {
     pub listen: Vec<SocketAddr>,
     /// Addresses for TLS, with its files; `None`: no TLS.
     pub tls: Option<TlsOptions>,
-    /// Who may log in; `None`: nobody needs to.
+    /// Who may log in; `None`: no login is needed.
     pub credentials: Option<Credentials>,
     /// The bounds.
     pub limits: Limits,
@@ -300,7 +300,7 @@ async fn listen(address: SocketAddr, nodes: usize, is_first: bool) -> Result<Vec
     loop {
         tried += 1;
         match listen_once(address, nodes, is_first).await {
-            // Somebody has the first node's free port at another node's address.
+            // Another process has the first node's free port at another node's address.
             Err(StartError::Node { source, .. })
                 if source.kind() == std::io::ErrorKind::AddrInUse && address.port() == 0 && tried < PORTS_TRIED => {}
             done => return done,

@@ -191,7 +191,7 @@ impl Requests {
         outcome.or_else(|error| self.with_refused_charge(asks, error))
     }
 
-    /// A refusal for want of request units tells a charge, as Cosmos does, though nobody pays it. Other errors tell none.
+    /// A refusal for want of request units carries a charge, as in Cosmos, that no budget pays. Other errors carry none.
     fn with_refused_charge(&self, asks: bool, error: Refused) -> Result<Response, Refused> {
         if !error.is_throttle || !self.tells_charge(asks) {
             return Err(error);

@@ -255,7 +255,7 @@ impl Batch {
     /// ```text
     /// 01 · ( space byte · key length u32 · key · value length u32 · value )*     (big-endian)
     /// ```
-    /// Only what is merged: whoever logs a batch may do it twice.
+    /// Only what is merged: a logged batch may be written twice.
     pub fn encode_merges(&self, out: &mut Vec<u8>) {
         if out.is_empty() {
             out.push(LOG_FORMAT);

@@ -82,7 +82,7 @@ impl Store {
         }
     }
 
-    /// Waits before something that failed is tried again; on a simulated medium until whoever runs it says so.
+    /// Waits before something that failed is tried again; on a simulated medium until the simulation says so.
     pub async fn pause(&self, length: Duration) {
         #[cfg(feature = "simulation")]
         if let Self::Simulated(store) = self {

@@ -80,7 +80,7 @@ pub(super) fn of_row<'a>(derivations: &'a Derivations, key: &[u8]) -> Option<&'a
     derivations.get(&u32::from_be_bytes(*table))
 }
 
-/// The entries of a row as it is stored. A damaged row has none: whoever reads it refuses it.
+/// The entries of a row as it is stored. A damaged row has none: reads refuse it.
 pub(super) fn entries_of(derivation: &dyn Derivation, key: &[u8], row: Option<&[u8]>) -> Vec<(Vec<u8>, Bytes)> {
     let mut entries = Entries::default();
     if let Some(view) = row.and_then(|row| RowView::parse(row).ok()) {

@@ -460,7 +460,7 @@ impl Store {
     /// Makes what was acknowledged durable, whatever [`Options::durability`]: what another store is going to record follows from it.
     ///
     /// # Errors
-    /// When the medium fails; then nobody knows what is durable.
+    /// When the medium fails; then it is unknown what is durable.
     pub async fn sync(&self) -> Result<()> {
         match self {
             Self::Memory(_) => Ok(()),

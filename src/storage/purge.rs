@@ -151,7 +151,7 @@ impl Watch {
             };
             if *space == Space::Rows
                 && let Some(watched) = self.find(key)
-                // Damaged: whoever reads it refuses it, and the records stay.
+                // Damaged: reads refuse it, and the records stay.
                 && oldest(value).is_none_or(|timestamp| timestamp <= watched.up_to)
             {
                 watched.is_written.store(true, Ordering::SeqCst);

@@ -1,4 +1,4 @@
-//! What a commit made of rows, told to whoever made it: known where the committer had to look at the row anyway.
+//! What a commit made of rows, returned to its caller: known where the committer had to look at the row anyway.
 
 use super::CommitSeq;
 use super::row::RowView;

@@ -242,7 +242,7 @@ impl Account {
     }
 }
 
-/// Charges those that have taken an account's place: evenly, since nobody knows any more whose key it was.
+/// Charges those that have taken an account's place: evenly, since the keys charged are not kept.
 fn send_on(successors: &[Arc<Account>], cost: RequestUnits, now: Duration) {
     if mutant::is_on(Mutant::StaleRouteIsFree) {
         return;

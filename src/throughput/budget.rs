@@ -34,7 +34,7 @@ pub struct Budget {
     in_flight: u32,
     /// What a request costs lately.
     mean: i128,
-    /// When whoever was refused last was told to come again: monotonic.
+    /// The retry time given to the last refused request: monotonic.
     promised: Duration,
 }
 
@@ -183,9 +183,9 @@ impl Budget {
         admission
     }
 
-    /// As [`Budget::peek`], of somebody who comes again when told to: those who are refused at one moment are told to come one behind
-    /// the other, as the budget fills. Otherwise all of them would be told of the end of the same small debt, one would be served, and the
-    /// others would have come for nothing. Nothing is kept for anybody: whoever comes while there is something is admitted.
+    /// As [`Budget::peek`], for a client that retries when told to: requests refused at one moment get retry times one after
+    /// the other, as the budget fills. Otherwise all would retry at the end of the same small overdraft, one would be served, and the
+    /// others refused again. Nothing is reserved: a request that arrives while units remain is admitted.
     pub(super) fn ask(&mut self, now: Duration) -> Admission {
         let admission = self.peek(now);
         let Admission::Refused { retry_after } = admission else {
@@ -205,8 +205,8 @@ impl Budget {
         }
     }
 
-    /// How long the budget takes to fill by what two requests cost: that of whoever comes again, and that of one who comes anew meanwhile,
-    /// from whom nobody can tell him.
+    /// How long the budget takes to fill by the cost of two requests: the retried one, and a new one that arrives meanwhile,
+    /// since the two cannot be told apart.
     fn time_for_next(&self) -> Duration {
         let rate = if self.bank > 0 {
             self.per_second.max(BURST_PER_SECOND)
@@ -301,7 +301,7 @@ mod tests {
         }
     }
 
-    /// How long the debt lasts, whoever has come before.
+    /// How long the overdraft lasts, whichever requests came before.
     fn waiting(budget: &mut Budget, now: Duration) -> u128 {
         match budget.peek(now) {
             Admission::Refused { retry_after } => retry_after.as_millis(),
@@ -367,7 +367,7 @@ mod tests {
         for _ in 0..200 {
             assert!(refused(&mut budget, Duration::ZERO) <= 1_001);
         }
-        // Whoever comes as told is served, the last of them too.
+        // Each client that retries when told to is served, the last one too.
         let served = (1..=1_001).filter(|millis| {
             let admission = budget.admit(Duration::from_millis(*millis));
             if admission == Admission::Admitted {
@@ -441,7 +441,7 @@ mod tests {
             prop_assert!(u128::from(spent) <= given + u128::from(last));
         }
 
-        /// Whoever waits as long as told is admitted a millisecond later at the latest.
+        /// A client that waits as long as told is admitted at most a millisecond later.
         #[test]
         fn waiting_as_told_is_enough(rate in 1_u64..20_000, debt in 0_u64..100_000, bank in 0_u64..300, bursts in any::<bool>()) {
             let mut budget = Budget::new(whole(rate), bursts, Duration::ZERO);

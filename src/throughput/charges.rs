@@ -9,7 +9,7 @@
 //! state to the next ([`Charges::end_page`]), so the charges of all pages add up to that of the same read in one piece, exactly.
 //!
 //! **Cost.** Every statement pays for being charged, and a page is charged row by row: rows of ranges are only added up, in one number,
-//! until something else is charged or asked for. Keys are kept only where somebody wants them ([`Charges::with_keys`]).
+//! until something else is charged or asked for. Keys are kept only where a caller wants them ([`Charges::with_keys`]).
 
 use bytes::Bytes;
 
@@ -134,10 +134,10 @@ pub struct Charges {
     /// For rows looked at in ranges, at one replica, and not yet in any sum.
     scanned_micros: u64,
     /// The last partition, if any was entered, apart from the others, since most statements have one. What it is charged is what the
-    /// sum has grown since, and is written into it when somebody asks.
+    /// sum has grown since, and is written into it when it is read.
     last: Charge,
     is_entered: bool,
-    /// Whether nothing was charged before, to anybody, and its key is not kept.
+    /// Whether nothing was charged before, to any partition, and its key is not kept.
     is_plain: bool,
     /// What the sum was when the last partition was entered.
     entered_micros: u64,
@@ -166,7 +166,7 @@ impl Charges {
         Self::with_keys(prices, read_factor, 0)
     }
 
-    /// Nothing yet; partition keys are to be kept with what is charged for them, for somebody who counts each for so many. 0: none is.
+    /// Nothing yet; partition keys are to be kept with what is charged for them, each counted as `key_weight`. 0: no key is kept.
     #[must_use]
     pub const fn with_keys(prices: Coefficients, read_factor: u32, key_weight: u64) -> Self {
         Self {
@@ -210,7 +210,7 @@ impl Charges {
         }
         debug_assert!(
             !self.is_plain || self.sum_micros == 0,
-            "what came before is somebody else's"
+            "what came before belongs to another statement"
         );
         self.is_entered = true;
         self.entered_micros = self.sum_micros;
@@ -412,7 +412,7 @@ impl Charges {
     }
 
     /// What partitions are charged, in the order in which the statement came to them. A physical partition may come several times, with
-    /// different keys or again with one. What is charged for metadata is nobody's.
+    /// different keys or again with one. Charges for metadata belong to no partition.
     pub fn partitions(&mut self) -> impl Iterator<Item = &Charge> {
         self.fold();
         self.last.micros = self.last_micros();

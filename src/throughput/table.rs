@@ -82,7 +82,7 @@ impl TableBudget {
     }
 
     /// The accounts under another grant or another list of partitions. Who stays keeps what it has, who goes hands it on to those
-    /// that take its tokens; nobody gains by it, and no debt is forgiven. Requests still in work by the old list are charged to the new.
+    /// that take its tokens; no partition gains by it, and no overdraft is forgiven. Requests still in work by the old list are charged to the new.
     #[must_use]
     pub fn next(&self, grant: Grant, slices: &[Slice], now: Duration) -> Self {
         if !grant.is_like(&self.grant) {

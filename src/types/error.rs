@@ -171,8 +171,8 @@ pub struct Corrupt(
 /// A type that means nothing, or stands where it must not.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TypeError {
-    /// A name that is neither native nor a user-defined type: `Unknown type ks.name`. Whoever knows the statement's keyspace
-    /// puts it in where the name has none.
+    /// A name that is neither native nor a user-defined type: `Unknown type ks.name`. The caller knows the
+    /// statement's keyspace and puts it in where the name has none.
     #[error("Unknown type {}{}", .0.keyspace.as_ref().map(|k| format!("{}.", k.0)).unwrap_or_default(), .0.name.0)]
     Unknown(QualifiedName),
     /// Multi-cell inside a collection; `collections` or `UDTs`, the collection as written.

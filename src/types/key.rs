@@ -13,7 +13,7 @@
 //!
 //! Differs: in Cassandra clustering values that compare equal (decimal 1.5 and 1.50, a varint with needless zeros, NaNs, tuples
 //! with and without trailing nulls) are one row, shown as it was first written. Their keys here share the order part
-//! ([`super::CqlType::encode_key_order`]) and differ in the trailer, so that each reads back as it was written; whoever writes
+//! ([`super::CqlType::encode_key_order`]) and differ in the trailer, so that each reads back as it was written; the code that writes
 //! can look for the order part first.
 
 use super::Corrupt;

@@ -1,6 +1,6 @@
 //! Terms as values: collections, tuples and user-defined types written out, down to their constants.
 //!
-//! Markers and functions are not known here: whoever plans a statement passes what they fit as a [`Leaf`].
+//! Markers and functions are not known here: the planner passes the columns that they fit as a [`Leaf`].
 
 use super::compound::{encode_list, encode_tuple};
 use super::{Assignment, CqlType, Invalid, LiteralError};

@@ -64,7 +64,7 @@ impl Catalog {
                 is_emptied: false,
             };
             catalog
-                .put_in_force(&mut changing, &before, Arc::new(next), &[], tables, batch)
+                .publish(&mut changing, &before, Arc::new(next), &[], tables, batch)
                 .await?;
             for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {
                 let main = catalog.main().clone();

@@ -3,7 +3,7 @@
 //! ```text
 //! record: being made ─► hold ─ notes begin ─ open ─► clone, or copy of a snapshot ─► noted keys, again and again, writers at work
 //!     ─► hold ─► the last noted keys ─► record: the list, the store in use, what lies where it was ─► in force ─► gates superseded
-//!     ─► nobody reads by the old list any more ─► what lies where it was is removed, then its record
+//!     ─► no request reads by the old list any more ─► what lies where it was is removed, then its record
 //! ```
 //! **Writers** go through the partition's gate (`partition::gate`). It is held twice, each time for what is being committed and a few
 //! keys: nothing that was acknowledged can be missing, since who is inside is waited for and an empty commit stands behind whatever
@@ -67,7 +67,7 @@ impl Move {
     }
 }
 
-/// A move of which nobody knows whether it was recorded. Its gate stays held until somebody does.
+/// A move in doubt: it is unknown whether it was recorded. Its gate stays held until that is resolved.
 pub(super) struct UnsureMove {
     of: Move,
     hold: Hold,
@@ -253,7 +253,7 @@ impl Catalog {
         if of.to != StoreId::MAIN {
             record_store(&mut batch, of.to, IN_USE);
         }
-        match self.left_behind(&of, &next) {
+        match self.leftovers_of(&of, &next) {
             Some(moved) => batch.put(Space::Catalog, moved.key(), Bytes::new()),
             None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
         }
@@ -277,14 +277,14 @@ impl Catalog {
                     unsure.hold.tell();
                 }
                 drop(changing);
-                self.settle_behind();
+                self.spawn_settling();
                 Err(error)
             }
         }
     }
 
     /// Resolves a change in doubt even if no request asks: writers may wait at a gate.
-    fn settle_behind(self: &Arc<Self>) {
+    fn spawn_settling(self: &Arc<Self>) {
         let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
         self.tasks.spawn("resolution of a change in doubt", async move {
             while tasks.unless_stopped(main.pause(PAUSE)).await.is_some() {
@@ -292,7 +292,7 @@ impl Catalog {
                     return;
                 };
                 // It is tried again, unless a request has resolved it.
-                drop(catalog.find_out().await);
+                drop(catalog.resolve_in_doubt().await);
             }
         });
     }
@@ -305,7 +305,7 @@ impl Catalog {
         let left = current
             .partitions
             .get(&of.table)
-            .map(|list| self.left_behind(of, list))
+            .map(|list| self.leftovers_of(of, list))
             .unwrap_or_default();
         let old = vec![Arc::clone(&of.list)];
         match left {
@@ -318,7 +318,7 @@ impl Catalog {
     }
 
     /// What stays in the store that a partition was in; `None`: nothing else is there.
-    fn left_behind(&self, of: &Move, next: &TablePartitions) -> Option<Moved> {
+    fn leftovers_of(&self, of: &Move, next: &TablePartitions) -> Option<Moved> {
         let store = of.partition.store_id;
         let is_used = store == StoreId::MAIN || next.stores().any(|(id, _)| id == store);
         is_used.then_some(Moved {

@@ -96,7 +96,7 @@ impl Catalog {
             .await
     }
 
-    /// [`Catalog::repartition`] of somebody who may change the catalog.
+    /// [`Catalog::repartition`] for a caller that holds the change lock.
     pub(super) async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         if lift::moves(&change).is_some() {
             return Err(Error::Invalid("a move is no change of a list alone".to_owned()));

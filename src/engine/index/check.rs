@@ -138,7 +138,7 @@ async fn missing(
             }
         }
         match rest.take() {
-            Some(place) => range.begin_behind_row(place),
+            Some(place) => range.start_after_row(place),
             None => return Ok(()),
         }
     }

@@ -8,7 +8,7 @@
 //!
 //! **Invariants.**
 //! - What is registered covers what is in force: a change registers what comes before anybody can write by it, and takes back what
-//!   goes only when nobody reads by it any more ([`Indexes::is_complete`] is asked before and after a snapshot is taken).
+//!   is removed only when no request reads by it any more ([`Indexes::is_complete`] is asked before and after a snapshot is taken).
 //! - The entries of a complete index are exactly those that its table's rows derive, at every snapshot.
 //! - An entry only says where to look: every row found is judged by the statement's filters, as in a scan.
 //!

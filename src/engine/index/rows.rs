@@ -131,7 +131,7 @@ impl Derivation for IndexedRows {
         }
         let Some(kind) = key::kind_of(key) else { return };
         for cell in row.cells() {
-            // A row that is damaged further on is refused by whoever reads it.
+            // A row that is damaged further on is refused by the read.
             let Ok(cell) = cell else { return };
             let CellStateRef::Live { value: bytes, .. } = cell.state else {
                 continue;

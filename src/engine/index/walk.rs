@@ -267,16 +267,16 @@ impl<'a> Walk<'a> {
                 ControlFlow::Continue(())
             })
             .await?;
-            self.go_behind(places.last());
+            self.skip_past(places.last());
         }
         self.places_max = (self.places_max * 2).min(SEEK_PLACES_MAX);
         Ok((places, rest))
     }
 
     /// The next places lie behind this one.
-    fn go_behind(&mut self, place: Option<&Place>) {
+    fn skip_past(&mut self, place: Option<&Place>) {
         if let Some(place) = place {
-            self.places.go_behind(place, self.by_partition);
+            self.places.skip_past(place, self.by_partition);
         }
     }
 
@@ -308,7 +308,7 @@ impl<'a> Walk<'a> {
             })
             .await?;
         }
-        self.go_behind(least.last());
+        self.skip_past(least.last());
         Ok((least.into_iter().collect(), rest))
     }
 
@@ -378,7 +378,7 @@ impl<'a> Walk<'a> {
                 Resumed::Inside(None)
             });
         }
-        self.places.begin_behind(&partition.prefix().row(clustering));
+        self.places.start_after(&partition.prefix().row(clustering));
         let left = Some(position.partition_limit_rows);
         let current = self.enter(partition, &position.partition_key, left, sink).await?;
         Ok(Resumed::Inside(Some(current)))

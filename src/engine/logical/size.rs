@@ -46,7 +46,7 @@ pub(super) enum Verdict {
         warns: Option<u64>,
         /// What its record is to say.
         record: Option<u64>,
-        count_behind: bool,
+        counts_later: bool,
     },
     Refused,
     CountFirst {
@@ -100,12 +100,12 @@ impl Size {
         self.in_flight = self.in_flight.saturating_add(weight.bytes());
         let record = (next > self.recorded.saturating_add(slack / 2)).then_some(next);
         self.recorded = record.unwrap_or(self.recorded);
-        // Near the limit it is counted in time, so that nobody has to wait for it there.
+        // Near the limit it is counted in time, so that no request has to wait for it there.
         let is_near = next > cap - cap / 20 && self.added > slack;
         Verdict::Written {
             warns: (warns && is_certain).then_some(reached),
             record,
-            count_behind: !self.is_known || is_near || (warns && !is_certain),
+            counts_later: !self.is_known || is_near || (warns && !is_certain),
         }
     }
 }

@@ -66,7 +66,7 @@ impl RowBuffer {
         }
     }
 
-    /// Cells met since this was last asked that were deleted or have expired, those of columns nobody needs included.
+    /// Cells met since this was last asked that were deleted or have expired, those of columns that are not needed included.
     pub(crate) fn take_dead_cells(&mut self) -> u64 {
         std::mem::take(&mut self.dead_cells)
     }

@@ -41,7 +41,7 @@ pub(crate) struct Wanted {
     pub(crate) id: ColumnId,
     /// Its place in `table.columns`.
     pub(crate) place: usize,
-    /// `None`: nobody needs its value, but it may show that the row is there.
+    /// `None`: its value is not needed, but it may show that the row is there.
     pub(crate) shape: Option<Shape>,
     /// The column was dropped and added again: under this, its old number, only what was written after the drop counts (µs).
     pub(crate) newer_than_micros: Option<i64>,
@@ -66,7 +66,7 @@ pub(crate) struct Layout {
     pub(crate) needs_static: bool,
     /// Whether write times and expiries are kept.
     pub(crate) metadata: bool,
-    /// Whether a cell that nobody needs is passed over when it is older than its row's marker, as Cassandra does when some static
+    /// Whether a cell that is not needed is passed over when it is older than its row's marker, as Cassandra does when some static
     /// or regular column is asked for (`BTreeRow.filter`): the marker shows the row, so that such a cell need not. Once the
     /// marker has expired the row is then not there for reads of other columns, and that too is as in Cassandra.
     pub(crate) passes_over: bool,

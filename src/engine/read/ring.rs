@@ -79,7 +79,7 @@ impl<'a> Ring<'a> {
                 Pause::Stop => return Ok(Step::Stop),
                 Pause::NextPartition(prefix) => {
                     current = None;
-                    if !self.range.begin_behind(&prefix) {
+                    if !self.range.start_after(&prefix) {
                         return Ok(Step::Continue);
                     }
                 }
@@ -111,7 +111,7 @@ impl<'a> Ring<'a> {
             return Ok(None);
         }
         let Some(clustering) = &position.clustering else {
-            self.range.begin_behind(logical.prefix());
+            self.range.start_after(logical.prefix());
             return Ok(None);
         };
         let deletions = logical.deletions(&self.at).await;

@@ -156,7 +156,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
     }
 
     /// Charges a stored row that is judged. What is not there costs only a look by its key; what a limit keeps out, nothing, since
-    /// with pages nobody would look at it.
+    /// with pages it would not be looked at.
     fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
         if !self.charges.is_on() || (self.partition_left == Some(0) && !self.is_grouped()) {
             return;

@@ -39,7 +39,7 @@ pub(crate) fn ahead<'a>(
         _ => None,
     };
     concerned(partitions, select).filter(move |partition| {
-        passed.is_none_or(|(token, position)| partition.span.ends_behind(token.value(), &position.partition_key))
+        passed.is_none_or(|(token, position)| partition.span.ends_after(token.value(), &position.partition_key))
     })
 }
 

@@ -90,7 +90,7 @@ impl WriteRoom {
     /// by, one for each modification.
     ///
     /// # Errors
-    /// When a table is gone meanwhile, or nobody knows where its rows are.
+    /// When a table is gone meanwhile, or the place of its rows is in doubt.
     pub(crate) async fn pass(
         &self,
         modifications: &[Routed<'_>],

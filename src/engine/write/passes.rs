@@ -58,7 +58,7 @@ impl Passes {
         passes.any(|pass| pass.gate().is_copied())
     }
 
-    /// The keys of a batch that whoever copies must know of; none where nobody does.
+    /// The keys of a batch that a running copy must know of; none where none runs.
     pub(crate) fn keys_to_note(&self, batch: &Batch) -> Vec<(Space, Vec<u8>)> {
         if !self.are_copied() {
             return Vec::new();
@@ -66,8 +66,8 @@ impl Passes {
         batch.keys().map(|(space, key)| (space, key.to_vec())).collect()
     }
 
-    /// Notes keys that were written, or may have been if the commit failed, for whoever copies. After the commit, since a copy that is
-    /// made before would miss it; and inside the gate, since nobody is waited for any more after that.
+    /// Notes keys that were written, or may have been if the commit failed, for a running copy. After the commit, since a copy that is
+    /// made before would miss it; and inside the gate, since after it no writer is waited for.
     pub(crate) fn note(&self, keys: &[(Space, Vec<u8>)], is_done: bool) {
         if keys.is_empty() {
             return;

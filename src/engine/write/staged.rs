@@ -282,7 +282,7 @@ impl Staged {
         }
         let logged = (key, Bytes::from(record));
         if let Err(error) = batch_log::record(catalog, &logged).await {
-            batch_log::forget_behind(catalog, logged.0);
+            batch_log::spawn_forget(catalog, logged.0);
             return Err(failed(error));
         }
         // The main store's part comes last, and with it the record goes.
@@ -296,7 +296,7 @@ impl Staged {
                 let forgotten = catalog.main().commit(batch).await;
                 match forgotten {
                     Ok(_) => catalog.pending.end(&logged.0),
-                    Err(_) => batch_log::forget_behind(catalog, logged.0),
+                    Err(_) => batch_log::spawn_forget(catalog, logged.0),
                 }
                 return forgotten.map(|_| false).map_err(failed);
             }
@@ -304,7 +304,7 @@ impl Staged {
         };
         match &committed {
             Ok(_) => catalog.pending.end(&logged.0),
-            Err(_) => batch_log::replay_behind(catalog, logged),
+            Err(_) => batch_log::spawn_replay(catalog, logged),
         }
         committed
     }

@@ -63,7 +63,7 @@ impl Late {
     /// The value; unset only as the end of a slice, which is none then.
     fn bind(&self, binding: &Binding<'_>) -> Result<Value, Error> {
         match (self.term.bind(binding)?, &self.place) {
-            // Cassandra's unset is a value of no bytes, and is taken for one where nobody asks.
+            // Cassandra's unset is a value of no bytes, and is taken for one where it is not checked.
             (Value::Unset, Place::Value) => Ok(Value::Bytes(Bytes::new())),
             (Value::Unset, Place::Argument(name)) => {
                 invalid!("Invalid unset value for argument in call to function {name}")

@@ -239,7 +239,7 @@ impl Selecting<'_, '_> {
         function::resolve(self.typer, callee, arguments, receiver)?.ok_or_else(unlike)
     }
 
-    /// The function that a call means where `expected` is wanted; whether it fits is somebody else's question.
+    /// The function that a call means where `expected` is wanted; the caller checks whether it fits.
     pub(super) fn resolve_for(&self, selector: &Selector, expected: Option<&CqlType>) -> Result<Resolved, Error> {
         match (self.resolve(selector, expected), expected) {
             (Err(error), Some(_)) if error.is_invalid() => self.resolve(selector, None),

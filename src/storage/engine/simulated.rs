@@ -4,7 +4,7 @@
 //! commit() ─► queue ─► [work: a group] ─► durable and published ─► [work: one answer, any of those due] ─► answered
 //!                          └─ fails: in doubt, see MediumFaults
 //! ```
-//! Nothing happens by itself: whoever runs the simulation calls [`Medium::work`] when it is the medium's turn. [`Medium::crash`] is the
+//! Nothing happens by itself: the simulation calls [`Medium::work`] when it is the medium's turn. [`Medium::crash`] is the
 //! loss of power: what is durable stays, of the queue any beginning may have got there, the rest is gone, and handles of the time
 //! before are refused. The next [`super::super::Store::open`] with this medium begins with what stayed.
 //!
@@ -12,7 +12,7 @@
 //! states since the last sync, in each of the stores that lie beside each other another one.
 //!
 //! Contracts kept, as the `file:` engine keeps them: batches take effect in the order in which they were handed over, as a whole;
-//! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when nobody waits any more.
+//! what a reader sees is durable; what comes to light late begins a new [`Opening`]; an error may be answered to a batch that takes effect; a commit goes on when no caller waits any more.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::future::poll_fn;
@@ -196,7 +196,7 @@ impl Medium {
             let place = inner.random.usize(..due);
             let (answer, result) = inner.answers.swap_remove(place);
             let text = format!("answer {}", result.as_ref().map_or(0, |committed| committed.seq.0));
-            // Whoever asked may be gone.
+            // The caller may be gone.
             drop(answer.send(result));
             return text;
         }
@@ -258,7 +258,7 @@ impl Medium {
     /// Lets everybody go on who waits before something that failed is tried again; how many.
     pub fn end_pauses(&self) -> usize {
         let pauses = std::mem::take(&mut self.inner().pauses);
-        // Those of whoever is gone are not counted.
+        // Those of callers that are gone are not counted.
         pauses.into_iter().filter_map(|pause| pause.send(()).ok()).count()
     }
 

@@ -649,7 +649,7 @@ async fn a_damaged_row_refuses_its_batch_only(store: &Store) {
     if bad.is_err() {
         assert_eq!(get(store, Space::Catalog, "bad").await, None);
     } else {
-        // An engine that merges when it reads keeps the damage, for whoever reads that row.
+        // An engine that merges when it reads keeps the damage until the row is read.
         let found = store.get(Space::Rows, &key, &store.snapshot()).await.unwrap().unwrap();
         assert!(Row::decode(&found).is_err());
     }

@@ -59,7 +59,7 @@ pub enum Fatal {
 #[derive(Debug)]
 struct Skip(usize);
 
-/// Takes bytes, gives envelopes. Knows no socket: whoever reads puts bytes at the end of [`Decoder::buffer`].
+/// Takes bytes, gives envelopes. Knows no socket: the caller puts bytes at the end of [`Decoder::buffer`].
 #[derive(Debug)]
 pub struct Decoder {
     buffer: BytesMut,

@@ -81,7 +81,7 @@ impl<'a> Batch<'a> {
         let flags = read_flags(reader, version)?;
         let has = |flag: i32| flags & flag != 0;
         if has(NAMES) {
-            // The names stand after the statement whose values they would name, where nobody can read them (CASSANDRA-10246).
+            // The names stand after the statement whose values they would name, where they cannot be read (CASSANDRA-10246).
             return Err(Malformed::Unsupported {
                 what: "Named values are not supported in a batch",
             });

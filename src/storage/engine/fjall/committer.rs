@@ -125,7 +125,7 @@ impl Committer {
                         Then::Close(answer) => break Some(answer),
                     }
                 }
-                // A failure is remembered: whoever writes next is told.
+                // A failure is remembered: the next write returns it.
                 Next::Sync => drop(self.sync()),
                 Next::Idle => {}
             }
@@ -134,7 +134,7 @@ impl Committer {
         };
         while self.step_range_job() {}
         let closed = self.close();
-        // The directory's lock goes with it: whoever waits for the answer may open the store at once.
+        // The directory's lock goes with it: the caller that waits for the answer may open the store at once.
         drop(self);
         if let Some(answer) = closing {
             drop(answer.send(closed));
@@ -314,7 +314,7 @@ impl Committer {
                 let keys = keys.iter().map(|key| key.get(1..).unwrap_or_default());
                 self.absence.fill_step(keys, rest);
             }
-            // Whoever reads there hears of it; the table's rows are looked for as before.
+            // A read there returns the error; the table's rows are looked for as before.
             Err(error) => {
                 tracing::warn!(%error, "could not note which rows a table has");
                 self.absence.drop_fill();

@@ -40,7 +40,7 @@ pub(super) enum Then {
 impl Request {
     pub(super) fn answer(self, answer: Result<Committed>) {
         drop(self.room);
-        // Whoever asked may have gone away; the batch took effect nevertheless.
+        // The caller may have gone away; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
 }

@@ -27,7 +27,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// How often SlateDB puts its log when nobody waits for it.
+/// How often SlateDB puts its log when no commit waits for it.
 const LOG_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Retries of one operation on the object store before it counts as failed; without a bound a full disk would hang its writers.
@@ -162,7 +162,7 @@ impl Committer {
         self.close_database().await;
         self.home.medium.end_note(&self.home.database);
         self.shared.cache.clear(CommitSeq(u64::MAX));
-        // The directory's lock goes with it: whoever waits for the answer may open the store at once.
+        // The directory's lock goes with it: the caller that waits for the answer may open the store at once.
         self.shared.home.store(None);
         drop(self);
         match closing {
@@ -494,7 +494,7 @@ impl Committer {
 impl Request {
     fn answer(self, answer: Result<CommitSeq>) {
         drop(self.room);
-        // Whoever asked may have gone away; the batch took effect nevertheless.
+        // The caller may have gone away; the batch took effect nevertheless.
         drop(self.answer.send(answer));
     }
 }

@@ -204,7 +204,7 @@ async fn an_io_error_of_a_read_ends_the_store_by_name() {
     assert!(store.lost().is_some());
 }
 
-/// Nobody waits for a table that is written when a memtable is full.
+/// No commit waits for a table that is written when a memtable is full.
 #[tokio::test(flavor = "multi_thread")]
 async fn an_io_error_in_the_background_ends_the_store() {
     let directory = tempfile::tempdir().unwrap();

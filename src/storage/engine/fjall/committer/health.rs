@@ -142,7 +142,7 @@ impl Committer {
     }
 }
 
-/// Waits until nobody holds the engine; returns it when somebody still does.
+/// Waits until no other task holds the engine; returns it when one still does.
 fn wait_until_gone(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
     for _ in 0..polls_max {
         if engine.strong_count() == 0 {
