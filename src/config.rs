@@ -22,6 +22,7 @@ use crate::guardrails::Guardrails;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
+use crate::partition::store::{Durability, Url};
 use crate::profile::Profile;
 use crate::profile::{Account, Strict};
 use crate::server::{ChargePayload, Options};
@@ -134,6 +135,9 @@ impl Config {
     /// A value that means nothing, or settings that do not go together.
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
         let profile: Profile = values.parsed("profile")?;
+        // Parsed again where the data is opened: here, so that every verb refuses what a server would.
+        values.parsed::<Url>("data")?;
+        values.parsed::<Durability>("durability")?;
         let is_metered = is_metered(values)?;
         let server = Options {
             listen: values.addresses("listen")?,
@@ -206,8 +210,8 @@ impl Config {
                 Duration::ZERO
             },
             fault_plan: fault_plan(values)?,
-            threads: values.parsed("threads")?,
-            log: values.text("log").unwrap_or_default().to_owned(),
+            threads: threads(values)?,
+            log: log(values)?,
             log_format: match values.text("log-format") {
                 Some("human") => LogFormat::Human,
                 Some("json") => LogFormat::Json,
@@ -250,6 +254,37 @@ fn is_metered(values: &Values) -> Result<bool, ConfigError> {
         Some((what, _)) => Err(ConfigError::Together(format!("{what} needs metering = true"))),
         None => Ok(false),
     }
+}
+
+/// Most threads that serve. Each has a stack of 16 MiB of addresses; more of them than cores help nothing.
+const THREADS_MAX: usize = 1024;
+
+fn threads(values: &Values) -> Result<usize, ConfigError> {
+    let threads: usize = values.parsed("threads")?;
+    if threads > THREADS_MAX {
+        let what = format!("expected at most {THREADS_MAX}, or 0 for one for each core");
+        return Err(values.wrong("threads", &threads.to_string(), what));
+    }
+    Ok(threads)
+}
+
+/// The filter of the log. A single word is a level: the filter's own parser takes any other word for the name of a part of the program,
+/// which then logs nothing.
+fn log(values: &Values) -> Result<String, ConfigError> {
+    let text = values.text("log").unwrap_or_default();
+    for word in text.split(',').map(str::trim).filter(|word| !word.is_empty()) {
+        let is_level = word.parse::<tracing_subscriber::filter::LevelFilter>().is_ok();
+        let is_span = word.contains(['=', '[']);
+        if !is_level && !is_span {
+            let what = format!("{word} is no level: expected off, error, warn, info, debug or trace, or {word}=LEVEL");
+            return Err(values.wrong("log", text, what));
+        }
+    }
+    if let Err(error) = tracing_subscriber::EnvFilter::try_new(text) {
+        let what = format!("expected LEVEL or TARGET=LEVEL with commas between, such as info,helenus=debug: {error}");
+        return Err(values.wrong("log", text, what));
+    }
+    Ok(text.to_owned())
 }
 
 /// How many virtual nodes there are.

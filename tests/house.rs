@@ -539,6 +539,24 @@ fn the_readme_maps_every_room() {
 }
 
 #[test]
+fn what_the_kits_builds_leave_is_not_for_the_repository() {
+    let ignored = fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join(".gitignore")).unwrap();
+    for line in [
+        "/kits/java/target",
+        "/kits/node/node_modules",
+        "/kits/python/*/build",
+        "/kits/rust/target",
+        "*.egg-info",
+        "__pycache__",
+    ] {
+        assert!(
+            ignored.lines().any(|known| known == line),
+            "{line} is not in .gitignore"
+        );
+    }
+}
+
+#[test]
 fn top_level_is_what_it_shall_be() {
     let root = Path::new(env!("CARGO_MANIFEST_DIR"));
     let mut names: Vec<String> = fs::read_dir(root)

@@ -6,7 +6,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
-use super::terminal;
+use super::terminal::{self, count};
 use crate::backup::Scope;
 use crate::clock::Clock;
 use crate::config::Config;
@@ -161,6 +161,12 @@ fn form(matches: &ArgMatches) -> Form {
 
 fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let given = |name: &str| matches.get_one::<String>(name).cloned().unwrap_or_default();
+    // A running server writes the file itself, and its standard output is another one.
+    if given("to") == "-" {
+        return Err(
+            "to: export writes a file only, and - is not taken for standard output; ./- is a file of that name".into(),
+        );
+    }
     let to = std::path::absolute(given("to"))?;
     let ask = Ask::Export {
         table: table_name(&given("table"))?,
@@ -168,7 +174,7 @@ fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         to: to.clone(),
     };
     if let Came::Exported(rows) = carry_out(config, seed, ask)? {
-        println!("{rows} rows in {}", to.display());
+        println!("{} in {}", count(rows, "row"), to.display());
     }
     Ok(ExitCode::SUCCESS)
 }
@@ -191,7 +197,7 @@ fn import(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
     for bad in &imported.named {
         terminal::say(format_args!("line {}: {}", bad.line, bad.reason));
     }
-    println!("{} rows imported, {} bad", imported.rows, imported.bad);
+    println!("{} imported, {} bad", count(imported.rows, "row"), imported.bad);
     if imported.is_cut {
         return Err("there are more bad rows than --max-errors: the rest of the file was not read".into());
     }
@@ -215,10 +221,10 @@ fn backup(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         return Err("another answer came than that of a backup".into());
     };
     println!(
-        "{} tables, {} rows, {} bytes in {}; writes waited {:.1} ms",
-        figures.tables,
-        figures.rows,
-        figures.bytes,
+        "{}, {}, {} in {}; writes waited {:.1} ms",
+        count(figures.tables, "table"),
+        count(figures.rows, "row"),
+        count(figures.bytes, "byte"),
         to.display(),
         figures.held_micros as f64 / 1000.0
     );
@@ -245,9 +251,9 @@ fn salvage(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
             false => "complete",
         };
         println!(
-            "{name}: {} rows, {} deletions; {state}",
-            table.rows,
-            table.deletions + table.late
+            "{name}: {}, {}; {state}",
+            count(table.rows, "row"),
+            count(table.deletions + table.late, "deletion")
         );
     }
     for lost in &manifest.lost {
@@ -286,7 +292,12 @@ fn restore(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode,
     } else {
         runtime.block_on(offline::restore_beside(config, clock, seed, &from, &what))?
     };
-    println!("{} tables, {} rows in {}", restored.tables, restored.rows, config.data);
+    println!(
+        "{}, {} in {}",
+        count(restored.tables, "table"),
+        count(restored.rows, "row"),
+        config.data
+    );
     if restored.lost > 0 {
         println!(
             "the backup is of a salvage: {} things are missing, which its manifest.json names under \"lost\"",

@@ -30,7 +30,10 @@ pub(super) fn arguments(command: Command) -> Command {
 pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let pem = find(config)?;
     match matches.get_one::<String>("out") {
-        Some(file) => permissions::write(Path::new(file), &pem, PUBLIC)?,
+        Some(file) => {
+            let done = permissions::write(Path::new(file), &pem, PUBLIC);
+            done.map_err(|error| format!("out: cannot write {file}: {error}"))?;
+        }
         None => std::io::stdout().lock().write_all(pem.as_bytes())?,
     }
     Ok(ExitCode::SUCCESS)

@@ -4,7 +4,12 @@
 //! start the server ─► run --init ─► write the record ─► COMMAND … ends ─► stop the server ─► exit as COMMAND did
 //! ```
 //! The command finds the server by `CASSANDRA_HOST` and `CASSANDRA_PORT`, or by the record whose file `HELENUS_READY_JSON` names. `helenus
-//! shell` and `helenus status` read the same variable, so they find the server without arguments.
+//! shell` and `helenus status` read the same variable, so they find the server without arguments; cqlsh reads `CQLSH_HOST` and
+//! `CQLSH_PORT`. `HELENUS_BIN` names this program, for test kits inside the command.
+//!
+//! `HELENUS_READY_JSON` is also a setting: where a server writes its record. A server that the command starts must not write its record
+//! over that of the server around it, so `HELENUS_RUN_RECORD` repeats the file's name: where both are equal, the variable is no setting
+//! of a verb that serves ([`forget_outer_record`]).
 
 use std::fs;
 use std::net::SocketAddr;
@@ -16,11 +21,14 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::record::ServerRecord;
 use super::{Failure, serving};
-use crate::config::{Config, Values, variable};
+use crate::config::{Config, Origin, Values, variable};
 use crate::permissions;
 
 /// The exit code of a command that a signal ended, as shells have it: the signal's number above this.
 const SIGNALLED: i32 = 128;
+
+/// The variable by which test kits find the program.
+const BIN: &str = "HELENUS_BIN";
 
 /// The arguments of the verb.
 #[must_use]
@@ -35,7 +43,8 @@ pub(super) fn arguments(command: Command) -> Command {
                 .help("The command and its arguments"),
         )
         .after_help(
-            "COMMAND has CASSANDRA_HOST, CASSANDRA_PORT and HELENUS_READY_JSON (a file) in its environment. Exit code: that of COMMAND.",
+            "COMMAND has CASSANDRA_HOST, CASSANDRA_PORT, CQLSH_HOST, CQLSH_PORT, HELENUS_READY_JSON (a file) and HELENUS_BIN in its \
+             environment. Exit code: that of COMMAND.",
         )
 }
 
@@ -52,6 +61,20 @@ pub(super) fn suggest(values: &mut Values) {
         if is_tls_wanted {
             values.suggest("run", name, value);
         }
+    }
+}
+
+/// The variable that repeats the name of the record's file.
+pub(super) const RUN_RECORD: &str = "HELENUS_RUN_RECORD";
+
+/// Drops the record's file of the `helenus run` around this process. A verb that serves must not write there, and a verb that was given
+/// `--data` asks for the server of that data.
+pub(super) fn forget_outer_record(values: &mut Values, serves: bool, environment: impl Fn(&str) -> Option<String>) {
+    let is_data_given = values.origin("data") == Some(&Origin::CommandLine);
+    let name = variable("ready-json");
+    let is_outer = environment(RUN_RECORD).is_some_and(|file| environment(&name) == Some(file));
+    if is_outer && (serves || is_data_given) && values.origin("ready-json") == Some(&Origin::Environment(name)) {
+        values.forget("ready-json");
     }
 }
 
@@ -78,6 +101,8 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     permissions::create_directory(&scratch.0)?;
     serving::runtime(config)?.block_on(async {
         let mut terminate = signal(SignalKind::terminate())?;
+        // Of a terminal that is closed.
+        let mut hang_up = signal(SignalKind::hangup())?;
         // A terminal sends it to the command as well, which ends as it likes.
         let _interrupt = signal(SignalKind::interrupt())?;
         let mut ended = signal(SignalKind::child())?;
@@ -101,6 +126,7 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
             tokio::select! {
                 _ = ended.recv() => {}
                 _ = terminate.recv() => end(&child),
+                _ = hang_up.recv() => end(&child),
             }
         };
         running.stop().await?;
@@ -117,11 +143,18 @@ fn environment(record: &ServerRecord, file: &Path) -> Result<Vec<(String, String
         .or(record.tls.as_ref())
         .ok_or("the server has no address")?;
     let address: SocketAddr = address.parse()?;
-    Ok(vec![
-        ("CASSANDRA_HOST".to_owned(), address.ip().to_string()),
-        ("CASSANDRA_PORT".to_owned(), address.port().to_string()),
+    let mut variables = vec![
         (variable("ready-json"), file.display().to_string()),
-    ])
+        (RUN_RECORD.to_owned(), file.display().to_string()),
+    ];
+    for (host, port) in [("CASSANDRA_HOST", "CASSANDRA_PORT"), ("CQLSH_HOST", "CQLSH_PORT")] {
+        variables.push((host.to_owned(), address.ip().to_string()));
+        variables.push((port.to_owned(), address.port().to_string()));
+    }
+    if std::env::var_os(BIN).is_none() {
+        variables.push((BIN.to_owned(), std::env::current_exe()?.display().to_string()));
+    }
+    Ok(variables)
 }
 
 /// Asks the command to end.

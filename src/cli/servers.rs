@@ -13,6 +13,19 @@ pub(super) fn data_directory(config: &Config) -> Option<PathBuf> {
     crate::server::run::data_directory(&config.data)
 }
 
+/// Refuses a default place for data that depends on the working directory: without a home there is no directory of the user's.
+///
+/// # Errors
+/// No home, and nothing says where data is.
+pub(super) fn refuse_homeless(values: &Values) -> Result<(), Failure> {
+    let is_home = |name| std::env::var_os(name).is_some_and(|path| Path::new(&path).is_absolute());
+    let is_default = values.origin("data") == Some(&Origin::Default) && !values.is_set("ready-json");
+    if is_default && !is_home("XDG_DATA_HOME") && !is_home("HOME") {
+        return Err("data: there is no HOME to keep it in: give --data file:DIR, or --data memory:".into());
+    }
+    Ok(())
+}
+
 /// The record of the server that has the data open: of `ready-json`, or in the data directory.
 ///
 /// # Errors
@@ -27,19 +40,72 @@ pub(super) fn running(config: &Config) -> Result<Option<ServerRecord>, Failure> 
     }
 }
 
+/// An address with TLS on the command line, for a client.
+#[derive(Debug)]
+pub(super) struct GivenTls {
+    address: SocketAddr,
+    /// The certificate to trust; `None`: that of the server that has the data open.
+    certificate_pem: Option<String>,
+}
+
+/// Takes `tls-listen` of the command line out of the settings: a client needs the address and a certificate to trust, where a server
+/// needs the certificate's key too.
+///
+/// # Errors
+/// It is no address, or the certificate's file cannot be read.
+pub(super) fn given_tls(values: &mut Values) -> Result<Option<GivenTls>, Failure> {
+    if values.origin("tls-listen") != Some(&Origin::CommandLine) {
+        return Ok(None);
+    }
+    let Some(address) = values.addresses("tls-listen")?.into_iter().next() else {
+        return Ok(None);
+    };
+    let read = |path: &str| {
+        std::fs::read_to_string(path).map_err(|error| format!("tls-certificate: cannot read {path}: {error}"))
+    };
+    let certificate_pem = values.text("tls-certificate").map(read).transpose()?;
+    for name in ["tls-listen", "tls-certificate", "tls-key"] {
+        values.forget(name);
+    }
+    Ok(Some(GivenTls {
+        address,
+        certificate_pem,
+    }))
+}
+
 /// The server that clients connect to: at the address on the command line, else the one that has the data open, else as the settings
 /// say.
 ///
 /// # Errors
-/// There is no address, or the login is not known.
-pub(super) fn to_connect_to(values: &Values, config: &Config) -> Result<ServerRecord, Failure> {
-    let is_address_given = values.iter().any(|(setting, values, origin)| {
-        ["listen", "tls-listen"].contains(&setting.name) && !values.is_empty() && *origin == Origin::CommandLine
-    });
-    if !is_address_given && let Some(record) = running(config)? {
-        return Ok(record);
+/// There is no address, or the login or the certificate is not known.
+pub(super) fn to_connect_to(values: &Values, config: &Config, tls: Option<GivenTls>) -> Result<ServerRecord, Failure> {
+    let running = running(config)?;
+    let is_address_given = values.origin("listen") == Some(&Origin::CommandLine);
+    let Some(GivenTls {
+        address,
+        certificate_pem,
+    }) = tls
+    else {
+        return match running.filter(|_| !is_address_given) {
+            Some(record) => Ok(record),
+            None => configured(config),
+        };
+    };
+    let address = address.to_string();
+    let same = running.filter(|record| record.tls.as_ref() == Some(&address));
+    let mut record = match same {
+        Some(record) => record,
+        None => configured(config)?,
+    };
+    record.cql = None;
+    record.tls = Some(address);
+    record.certificate_pem = certificate_pem.or(record.certificate_pem);
+    if record.certificate_pem.is_none() {
+        return Err(
+            "give --tls-certificate FILE with the certificate to trust; helenus cert prints that of a server".into(),
+        );
     }
-    configured(config)
+    Ok(record)
 }
 
 /// The server as the settings describe it: its data may be in memory, or on another machine.

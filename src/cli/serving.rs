@@ -1,5 +1,6 @@
 //! `helenus serve`: a server until it is asked to stop.
 
+use std::ffi::OsStr;
 use std::io::{IsTerminal, Write};
 use std::net::SocketAddr;
 use std::path::Path;
@@ -9,7 +10,7 @@ use tokio::signal::unix::{SignalKind, signal};
 
 use super::record::{ServerRecord, Written};
 use super::servers::data_directory;
-use super::terminal::Lossy;
+use super::terminal::{self, Lossy};
 use super::{Failure, init, parent, seed};
 use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
@@ -35,7 +36,10 @@ pub(super) fn log(config: &Config) -> Result<(), Failure> {
     let builder = tracing_subscriber::fmt()
         .with_env_filter(filter)
         .with_writer(|| Lossy(std::io::stderr()))
-        .with_ansi(std::io::stderr().is_terminal());
+        .with_ansi(is_colored(
+            std::io::stderr().is_terminal(),
+            std::env::var_os("NO_COLOR").as_deref(),
+        ));
     if human {
         builder.fmt_fields(HumanFields).init();
     } else {
@@ -46,6 +50,11 @@ pub(super) fn log(config: &Config) -> Result<(), Failure> {
         tracing::error!(%panic, %backtrace, "panic");
     }));
     Ok(())
+}
+
+/// Whether the log has colours: on a terminal, unless `NO_COLOR` says otherwise with any text but an empty one (no-color.org).
+fn is_colored(is_terminal: bool, no_color: Option<&OsStr>) -> bool {
+    is_terminal && no_color.is_none_or(OsStr::is_empty)
 }
 
 /// The runtime that a server runs on.
@@ -91,6 +100,7 @@ pub(super) fn serve(config: &Config, more: fn(&Config, &ServerRecord) -> String)
         // Registered before anything is opened, so that a signal at any moment closes what is open.
         let mut terminate = signal(SignalKind::terminate())?;
         let mut interrupt = signal(SignalKind::interrupt())?;
+        let had_terminal = terminal::ends_programs();
         let mut hang_up = signal(SignalKind::hangup())?;
         let running = start(config).await?;
         let written = announce(config, &running, more)?;
@@ -101,7 +111,12 @@ pub(super) fn serve(config: &Config, more: fn(&Config, &ServerRecord) -> String)
                 _ = terminate.recv() => break None,
                 _ = interrupt.recv() => break None,
                 why = running.until_lost() => break Some(why),
-                _ = hang_up.recv() => running.look_at_certificate(true),
+                _ = hang_up.recv() => {
+                    if had_terminal && !terminal::is_there() {
+                        break None;
+                    }
+                    running.look_at_certificate(true);
+                }
             }
         };
         tracing::info!(connections = running.server().connections(), "stopping");
@@ -165,11 +180,16 @@ fn announce(
     );
     let mut written = Vec::new();
     if let Some(directory) = data_directory(config) {
-        written.push(record.write(&ServerRecord::path(&directory))?);
+        let path = ServerRecord::path(&directory);
+        let done = record.write(&path);
+        written.push(done.map_err(|error| format!("cannot write the server's record to {}: {error}", path.display()))?);
     }
     match &config.ready_json {
         Some(_) if is_json_printed => record.print()?,
-        Some(path) => written.push(record.write(path)?),
+        Some(path) => {
+            let done = record.write(path);
+            written.push(done.map_err(|error| format!("ready-json: cannot write {}: {error}", path.display()))?);
+        }
         None => {}
     }
     let Some(first) = server.addresses().first().or_else(|| server.tls_addresses().first()) else {
@@ -177,14 +197,16 @@ fn announce(
     };
     if let Some(number) = config.ready_fd {
         // By its path, since taking over a number that someone else has opened is not safe code.
-        let mut file = std::fs::OpenOptions::new()
+        let opened = std::fs::OpenOptions::new()
             .write(true)
-            .open(format!("/dev/fd/{number}"))?;
-        writeln!(file, "{first}")?;
+            .open(format!("/dev/fd/{number}"));
+        let done = opened.and_then(|mut file| writeln!(file, "{first}"));
+        done.map_err(|error| format!("ready-fd: cannot write to the open file {number}: {error}"))?;
     }
     if let Some(path) = &config.ready_file {
         // Renamed into place, so that its reader finds the whole address. An address is no secret: everybody may read it.
-        permissions::write(path, &format!("{first}\n"), permissions::PUBLIC)?;
+        let done = permissions::write(path, &format!("{first}\n"), permissions::PUBLIC);
+        done.map_err(|error| format!("ready-file: cannot write {}: {error}", path.display()))?;
         written.push(Written::of(path));
     }
     Ok(written)
@@ -247,4 +269,25 @@ fn next_steps(config: &Config, running: &Running) -> String {
 #[must_use]
 pub(super) fn list(addresses: &[SocketAddr]) -> String {
     addresses.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn no_color_takes_the_colours_of_a_terminal() {
+        for (is_terminal, no_color, is_colored_log) in [
+            (true, None, true),
+            (true, Some(""), true),
+            (true, Some("1"), false),
+            (false, None, false),
+        ] {
+            assert_eq!(
+                is_colored(is_terminal, no_color.map(OsStr::new)),
+                is_colored_log,
+                "{no_color:?}"
+            );
+        }
+    }
 }

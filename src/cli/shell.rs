@@ -86,6 +86,14 @@ impl Call {
         self.arguments.join(" ")
     }
 
+    /// How to call cqlsh without `helenus shell`, where no login and no certificate is needed: their files go with this call.
+    fn advice(&self) -> String {
+        match self.files.as_slice() {
+            [] => format!(", or\n    cqlsh {}", self.words()),
+            _ => String::new(),
+        }
+    }
+
     /// Runs cqlsh with further arguments until it ends.
     ///
     /// # Errors
@@ -126,8 +134,8 @@ pub fn start<'a>(
     let call = Call::new(record, profile, &std::env::temp_dir(), &name)?;
     let Some(cqlsh) = find_cqlsh() else {
         println!(
-            "cqlsh is not on the search path. To use it:\n\n    pipx install cqlsh\n    cqlsh {}",
-            call.words()
+            "cqlsh is not on the search path. To use it:\n\n    pipx install cqlsh\n    helenus shell, with the same arguments{}",
+            call.advice()
         );
         return Ok(ExitCode::FAILURE);
     };
@@ -165,6 +173,7 @@ mod tests {
         );
         let text = fs::read_to_string(&credentials).unwrap();
         assert_eq!(text, "[plain_text_auth]\nusername = ada\npassword = 50%==\n");
+        assert_eq!(call.advice(), "", "the files are gone when cqlsh is called");
         drop(call);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
     }

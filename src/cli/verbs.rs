@@ -110,7 +110,8 @@ pub(super) const VERBS: &[Verb] = &[
         uses: Uses::All,
         arguments: |command| command,
         run: |call| {
-            let values = call.values()?;
+            let values = call.to_serve()?;
+            servers::refuse_homeless(&values)?;
             let config = Config::new(&values)?;
             for warning in warnings::of_profile(&values, config.profile.is_cosmos()) {
                 terminal::say(format_args!("helenus: warning: {warning}"));
@@ -125,7 +126,7 @@ pub(super) const VERBS: &[Verb] = &[
         uses: Uses::All,
         arguments: |command| command,
         run: |call| {
-            let mut values = call.values()?;
+            let mut values = call.to_serve()?;
             dev::suggest(&mut values);
             serving::serve(&dev::config(&values)?, dev::connections)
         },
@@ -137,7 +138,7 @@ pub(super) const VERBS: &[Verb] = &[
         uses: Uses::All,
         arguments: running::arguments,
         run: |call| {
-            let mut values = call.values()?;
+            let mut values = call.to_serve()?;
             running::suggest(&mut values);
             running::run(&Config::new(&values)?, call.matches)
         },
@@ -152,9 +153,10 @@ pub(super) const VERBS: &[Verb] = &[
             command.arg(arguments.help("Passed on to cqlsh"))
         },
         run: |call| {
-            let values = call.values()?;
+            let mut values = call.values()?;
+            let tls = servers::given_tls(&mut values)?;
             let config = Config::new(&values)?;
-            let record = servers::to_connect_to(&values, &config)?;
+            let record = servers::to_connect_to(&values, &config, tls)?;
             let arguments = call.matches.get_many::<String>("arguments").unwrap_or_default();
             shell::start(&record, config.profile, arguments)
         },
@@ -366,16 +368,23 @@ pub(super) fn run(matches: &ArgMatches) -> Result<ExitCode, Failure> {
 
 impl Call<'_> {
     fn values(&self) -> Result<Values, Failure> {
-        gather(self.outer, self.matches)
+        gather(self.outer, self.matches, false)
+    }
+
+    /// The values for a server.
+    fn to_serve(&self) -> Result<Values, Failure> {
+        gather(self.outer, self.matches, true)
     }
 
     fn config(&self) -> Result<Config, Failure> {
-        Ok(Config::new(&self.values()?)?)
+        let values = self.values()?;
+        servers::refuse_homeless(&values)?;
+        Ok(Config::new(&values)?)
     }
 }
 
 /// The settings' values; what stands after the verb wins over what stands before it.
-fn gather(outer: &ArgMatches, inner: &ArgMatches) -> Result<Values, Failure> {
+fn gather(outer: &ArgMatches, inner: &ArgMatches, serves: bool) -> Result<Values, Failure> {
     let mut given = BTreeMap::new();
     for setting in SETTINGS {
         for matches in [outer, inner] {
@@ -384,12 +393,14 @@ fn gather(outer: &ArgMatches, inner: &ArgMatches) -> Result<Values, Failure> {
             }
         }
     }
-    let environment = |name: &str| std::env::var(name).ok();
+    // An empty variable is one that is not set, as shells and containers have it.
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
     let config = |matches: &ArgMatches| matches.get_one::<String>("config").cloned();
     let file = config(inner)
         .or_else(|| config(outer))
         .or_else(|| environment("HELENUS_CONFIG"));
-    let values = Values::gather(file.as_deref().map(Path::new), &given, environment)?;
+    let mut values = Values::gather(file.as_deref().map(Path::new), &given, environment)?;
+    running::forget_outer_record(&mut values, serves, environment);
     let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
     for warning in warnings::of_environment(names) {
         terminal::say(format_args!("helenus: warning: {warning}"));

@@ -5,6 +5,7 @@ use std::process::ExitCode;
 
 use clap::{Arg, ArgAction, ArgMatches, Command};
 
+use super::terminal::count;
 use super::{Failure, seed, servers, serving};
 use crate::clock::Clock;
 use crate::config::Config;
@@ -37,7 +38,12 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
     let runtime = serving::runtime(config)?;
     let figures = runtime.block_on(survey::survey(config, Clock::system(), seed()?))?;
     let rows: u64 = figures.iter().map(|figure| figure.rows).sum();
-    println!("{}: {} tables, {rows} rows read", directory.display(), figures.len());
+    println!(
+        "{}: {}, {} read",
+        directory.display(),
+        count(figures.len(), "table"),
+        count(rows, "row")
+    );
     indexes(config)
 }
 
@@ -63,8 +69,11 @@ pub(super) fn indexes(config: &Config) -> Result<ExitCode, Failure> {
         println!("{difference}");
     }
     println!(
-        "{} indexes, {} entries, {} differences; {} indexes are being built",
-        found.indexes, found.entries, found.differences, found.building
+        "{}, {}, {}; {} being built",
+        count(found.indexes, "index"),
+        count(found.entries, "entry"),
+        count(found.differences, "difference"),
+        found.building
     );
     Ok(if found.differences == 0 {
         ExitCode::SUCCESS

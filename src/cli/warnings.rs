@@ -3,7 +3,13 @@
 use crate::config::{Origin, SETTINGS, Values, variable};
 
 /// Variables that begin with `HELENUS_` and belong to scripts, tests and the configuration file's name.
-const OTHERS: &[&str] = &["HELENUS_CONFIG", "HELENUS_BIN", "HELENUS_BUILD_CACHE", "HELENUS_LOGIN"];
+const OTHERS: &[&str] = &[
+    "HELENUS_CONFIG",
+    "HELENUS_BIN",
+    "HELENUS_BUILD_CACHE",
+    "HELENUS_LOGIN",
+    super::running::RUN_RECORD,
+];
 
 /// Beginnings of such variables.
 const OTHER_PREFIXES: &[&str] = &["HELENUS_COMPAT_", "HELENUS_SIMULATE_", "HELENUS_FUZZ_"];

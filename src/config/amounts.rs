@@ -38,7 +38,7 @@ pub(super) fn scale(values: &Values) -> Result<Scale, ConfigError> {
 }
 
 /// A limit that has a default in the `cosmos` profile only: `None` is none.
-fn limit<T: FromStr<Err: fmt::Display>>(
+fn limit<T: FromStr<Err: fmt::Display + 'static>>(
     values: &Values,
     name: &'static str,
     in_cosmos: T,

@@ -3,8 +3,9 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
-use std::str::FromStr;
+use std::str::{FromStr, ParseBoolError};
 use std::time::Duration;
 
 use super::{SETTINGS, Setting};
@@ -174,6 +175,17 @@ impl Values {
         !self.all(name).is_empty()
     }
 
+    /// Where a setting's value came from; `None`: there is no such setting.
+    #[must_use]
+    pub fn origin(&self, name: &str) -> Option<&Origin> {
+        self.values.get(name).map(|(_, origin)| origin)
+    }
+
+    /// Takes a setting's value away.
+    pub fn forget(&mut self, name: &'static str) {
+        self.values.insert(name, (Vec::new(), Origin::Default));
+    }
+
     /// Gives a setting a verb's own value, unless it was given one. Of `listen` and `tls-listen` none is suggested that the profile
     /// leaves out.
     pub fn suggest(&mut self, verb: &'static str, name: &'static str, value: &str) {
@@ -194,14 +206,16 @@ impl Values {
         })
     }
 
-    pub(super) fn all(&self, name: &'static str) -> &[String] {
+    pub(super) fn all(&self, name: &str) -> &[String] {
         self.values
             .get(name)
             .map(|(values, _)| values.as_slice())
             .unwrap_or_default()
     }
 
-    pub(super) fn text(&self, name: &'static str) -> Option<&str> {
+    /// The last value of a setting, as text.
+    #[must_use]
+    pub fn text(&self, name: &str) -> Option<&str> {
         self.all(name).last().map(String::as_str)
     }
 
@@ -217,12 +231,15 @@ impl Values {
         }
     }
 
-    pub(super) fn parsed<T: FromStr<Err: fmt::Display>>(&self, name: &'static str) -> Result<T, ConfigError> {
+    pub(super) fn parsed<T: FromStr<Err: fmt::Display + 'static>>(&self, name: &'static str) -> Result<T, ConfigError> {
         let text = self.text(name).unwrap_or_default();
-        text.parse().map_err(|error| self.wrong(name, text, error))
+        text.parse().map_err(|error| self.wrong(name, text, expected(&error)))
     }
 
-    pub(super) fn optional<T: FromStr<Err: fmt::Display>>(&self, name: &'static str) -> Result<Option<T>, ConfigError> {
+    pub(super) fn optional<T: FromStr<Err: fmt::Display + 'static>>(
+        &self,
+        name: &'static str,
+    ) -> Result<Option<T>, ConfigError> {
         self.text(name).is_some().then(|| self.parsed(name)).transpose()
     }
 
@@ -238,14 +255,42 @@ impl Values {
         Ok(self.addresses("admin-listen")?.into_iter().next_back())
     }
 
-    pub(super) fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
+    /// The addresses of a setting.
+    ///
+    /// # Errors
+    /// One is no address.
+    pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
         let mut addresses = Vec::new();
         for text in self.all(name) {
-            let found = text.to_socket_addrs().map_err(|error| self.wrong(name, text, error))?;
+            let found = text
+                .to_socket_addrs()
+                .map_err(|error| self.wrong(name, text, not_an_address(text, &error)))?;
             let first = found.into_iter().next();
             addresses.push(first.ok_or_else(|| self.wrong(name, text, "no address has this name"))?);
         }
         Ok(addresses)
+    }
+}
+
+/// What a value should have been, where the parser's own words do not say it.
+fn expected(error: &(impl fmt::Display + 'static)) -> String {
+    let error_of: &dyn std::any::Any = error;
+    match error_of.downcast_ref::<ParseIntError>().map(ParseIntError::kind) {
+        Some(IntErrorKind::PosOverflow) => "the number is too large".to_owned(),
+        Some(_) => "expected a whole number, 0 or more".to_owned(),
+        None if error_of.is::<ParseBoolError>() => "expected true or false".to_owned(),
+        None => error.to_string(),
+    }
+}
+
+/// Why a text is no address to listen on, and what one looks like.
+fn not_an_address(text: &str, error: &std::io::Error) -> String {
+    let port = text.rsplit_once(':').map(|(_, port)| port.parse::<u16>());
+    match port {
+        Some(Ok(_)) => format!("cannot find the address of this name: {error}"),
+        Some(Err(_)) | None => {
+            "expected ADDRESS:PORT with a port from 0 to 65535, such as 127.0.0.1:9042 or [::1]:9042".to_owned()
+        }
     }
 }
 

@@ -44,7 +44,7 @@ pub enum Error {
         url: String,
     },
     /// The durability setting is none of ours.
-    #[error("durability \"{text}\" is none of group, periodic:<milliseconds>, os")]
+    #[error("invalid durability \"{text}\": expected group, periodic:MILLISECONDS or os")]
     UnknownDurability {
         /// As it was written.
         text: String,

@@ -97,7 +97,7 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
 
     // Beside the server, which goes on.
     let made = output(&["backup", "--data", &data, "--to", &text("b")]).unwrap();
-    assert!(made.starts_with("1 tables, 6000 rows, "), "{made}");
+    assert!(made.starts_with("1 table, 6000 rows, "), "{made}");
     let refused = output(&["backup", "--data", &data, "--to", &text("b")]).unwrap_err();
     assert!(refused.contains("is not empty"), "{refused}");
     let refused = output(&["backup", "--data", &data, "--to", &text("c"), "--table", "ks.none"]).unwrap_err();
@@ -129,7 +129,7 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
     assert!(refused.contains(&text("other")), "{refused}");
     std::fs::remove_dir_all(path("other")).unwrap();
     let restored = output(&["restore", "--data", &other, "--from", &text("b")]).unwrap();
-    assert!(restored.starts_with("1 tables, 6000 rows"), "{restored}");
+    assert!(restored.starts_with("1 table, 6000 rows"), "{restored}");
     let mut copy = Server::start(&other, &path("b")).await;
     assert_eq!(copy.ask("SELECT count(*) FROM ks.t").await, before);
     copy.stop();
@@ -148,7 +148,7 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
 
     // Of a directory that no server has open, which the killed one has left with its socket; then beside what is there.
     let made = output(&["backup", "--data", &data, "--to", &text("d"), "--table", "ks.t"]).unwrap();
-    assert!(made.starts_with("1 tables, 6000 rows, "), "{made}");
+    assert!(made.starts_with("1 table, 6000 rows, "), "{made}");
     output(&[
         "restore",
         "--data",

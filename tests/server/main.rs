@@ -3,6 +3,7 @@
 mod admin;
 mod backup;
 mod cosmos;
+mod front;
 mod handshake;
 mod harness;
 mod hostile_cql;

@@ -127,7 +127,7 @@ fn the_shell_logs_in_to_the_server_that_has_the_data_open() {
 
 #[test]
 fn settings_without_effect_are_warned_of() {
-    let mut command = helenus(&["--data", "nonsense:", "--region", "here"]);
+    let mut command = helenus(&["--data", "file:/proc/none", "--region", "here"]);
     let output = command.env("HELENUS_LISTN", "127.0.0.1:1").output().unwrap();
     let text = String::from_utf8(output.stderr).unwrap();
     for warning in [

@@ -182,7 +182,7 @@ fn verify_makes_no_data_and_reads_what_is_there() {
     let (success, text, error) = output(&["verify", "--data", &url]);
     assert!(success, "{error}");
     assert!(
-        text.contains("1 tables, 1 rows read") && text.contains("1 indexes, 1 entries, 0 differences"),
+        text.contains("1 table, 1 row read") && text.contains("1 index, 1 entry, 0 differences"),
         "{text}"
     );
 }

@@ -101,6 +101,20 @@ pub struct Imported {
     pub is_cut: bool,
 }
 
+/// The members of a line. `INSERT JSON` answers with Cassandra's words, which name Java's classes; a file has a line and a column.
+fn object(record: &str) -> Result<Vec<(String, Json)>, String> {
+    match Json::parse(record) {
+        Ok(Json::Object(members)) => Ok(members),
+        Ok(_) => Err("expected a JSON object, such as {\"k\": 1}".to_owned()),
+        Err(error) => {
+            // Up to the first colon: what follows speaks of the parser's options.
+            let what = error.what.split(": ").next().unwrap_or_default();
+            let column = error.column.map(|column| format!(" in column {column}"));
+            Err(format!("this is no JSON{}: {what}", column.unwrap_or_default()))
+        }
+    }
+}
+
 fn quoted(name: &str) -> String {
     format!("\"{}\"", name.replace('"', "\"\""))
 }
@@ -384,7 +398,7 @@ impl Columns {
                 }
             }
             Form::Json => {
-                for (name, json) in Json::parse_object(record).map_err(|error| error.to_string())? {
+                for (name, json) in object(record)? {
                     let place = self.place(&name).ok_or_else(|| format!("there is no column {name}"))?;
                     set(place, &|ty| json_value(ty, &json))?;
                 }
