@@ -49,6 +49,7 @@ pub mod functions;
 #[cfg(any(test, feature = "fuzz"))]
 pub mod fuzz;
 pub mod guardrails;
+pub mod invariant;
 pub mod metrics;
 pub mod mutant;
 pub mod partition;

@@ -31,6 +31,9 @@ pub enum Mutant {
     MergeLosesRight,
     /// A split or merge is answered and in force without its record.
     ChangeNotPersisted,
+    /// The list of physical partitions that is in force after a change is the one before it. An assertion stops it, so clients see
+    /// nothing of it: a test of its own does (tests/database/moves.rs).
+    OldListShown,
     /// A change of the catalog stops where its request is dropped.
     ChangeStopsAtCancel,
     /// A change of the catalog that failed counts as not done.

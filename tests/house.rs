@@ -12,6 +12,8 @@
 
 #[path = "house/imports.rs"]
 mod imports;
+#[path = "house/invariants.rs"]
+mod invariants;
 #[path = "house/prose.rs"]
 mod prose;
 #[path = "house/refusals.rs"]
@@ -34,6 +36,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("metrics", &[]),
     ("budget", &["metrics"]),
     ("mutant", &[]),
+    ("invariant", &["metrics"]),
     ("permissions", &[]),
     ("tasks", &["metrics"]),
     ("backup", &["permissions"]),
@@ -56,8 +59,8 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "profile",
         ],
     ),
-    ("throughput", &["clock", "mutant"]),
-    ("storage", &["clock", "metrics", "mutant", "permissions"]),
+    ("throughput", &["clock", "mutant", "invariant"]),
+    ("storage", &["clock", "metrics", "mutant", "permissions", "invariant"]),
     (
         "advice",
         &[
@@ -80,6 +83,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "metrics",
             "clock",
             "mutant",
+            "invariant",
             "backup",
         ],
     ),
@@ -116,6 +120,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "clock",
             "metrics",
             "mutant",
+            "invariant",
             "throughput",
             "profile",
             "consistency",

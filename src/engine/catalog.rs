@@ -65,6 +65,7 @@ use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Pending};
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
+use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
 use crate::partition::{Consistency, Placement, Stores, TablePartitions};
@@ -509,6 +510,7 @@ impl Catalog {
         let difference = Difference::between(before, &next);
         let (come, gone) = (difference.come(), difference.gone());
         let garbage: BTreeSet<StorageId> = garbage.iter().chain(&gone).copied().collect();
+        check_garbage(&next, &garbage)?;
         for id in &garbage {
             batch.put(Space::Catalog, garbage_key(*id), Bytes::new());
         }
@@ -597,6 +599,55 @@ async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
     committed.map(|_| ()).map_err(|error| storage_write(&error))
 }
 
+/// Checks that no table or index of a schema has one of the numbers whose rows are removed: they would be lost.
+fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), Broken> {
+    if garbage.is_empty() {
+        return Ok(());
+    }
+    let tables = schema.keyspaces.values().flat_map(|keyspace| keyspace.all_tables());
+    let mut used = tables.flat_map(|table| table.storage_ids());
+    match used.find(|id| garbage.contains(id)) {
+        None => Ok(()),
+        Some(id) => Err(Invariant::GarbageIsUnused.broken(&format_args!("number {id}"))),
+    }
+}
+
 fn gone(keyspace: &str, table: &str) -> Error {
     Error::Invalid(format!("table {keyspace}.{table} does not exist"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::schema::{Keyspace, TableOptions};
+
+    fn table(storage_id: StorageId) -> Table {
+        Table {
+            id: Uuid::nil(),
+            storage_id,
+            keyspace: "ks".to_owned(),
+            name: "t".to_owned(),
+            columns: Vec::new(),
+            partition_key_count: 0,
+            clustering_count: 0,
+            is_counter: false,
+            is_virtual: false,
+            compact_storage: false,
+            options: TableOptions::default(),
+            indexes: std::collections::BTreeMap::new(),
+            triggers: std::collections::BTreeMap::new(),
+            dropped: std::collections::BTreeMap::new(),
+            next_column_id: 0,
+        }
+    }
+
+    #[test]
+    fn rows_of_a_table_that_there_is_are_not_removed() {
+        let mut keyspace = Keyspace::new("ks", std::collections::BTreeMap::new(), true);
+        keyspace.tables.insert("t".to_owned(), Arc::new(table(7)));
+        let schema = Schema::default().with_keyspace(keyspace);
+        assert_eq!(check_garbage(&schema, &[6, 8].into()), Ok(()));
+        let broken = Broken(Invariant::GarbageIsUnused);
+        assert_eq!(check_garbage(&schema, &[6, 7].into()), Err(broken));
+    }
 }

@@ -2,6 +2,7 @@
 
 use super::failure::{Access, FailureCause, StorageFailure};
 use crate::consistency::WriteKind;
+use crate::invariant::Broken;
 use crate::partition::{Consistency, MapError, Shortage};
 
 /// Why a request was not carried out. Each variant is one of the protocol's error codes; texts are Cassandra's where people read them.
@@ -138,6 +139,9 @@ pub enum Error {
     /// What Cosmos refuses as if it were its own fault, 0x0000.
     #[error("{0}")]
     NotOffered(String),
+    /// An invariant of ours does not hold.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// Our own fault.
     #[error("{0}")]
     Server(String),
@@ -165,7 +169,7 @@ impl Error {
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
             Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
-            Self::Server(_) | Self::NotOffered(_) => 0x0000,
+            Self::Broken(_) | Self::Server(_) | Self::NotOffered(_) => 0x0000,
         }
     }
 }
@@ -181,7 +185,7 @@ impl Error {
                 | MapError::Unknown(_)
                 | MapError::NotNeighbours { .. }
                 | MapError::Apart { .. } => true,
-                MapError::TooMany | MapError::Damaged => false,
+                MapError::TooMany | MapError::Broken(_) | MapError::Damaged => false,
             },
             _ => false,
         }
@@ -216,10 +220,15 @@ impl From<crate::functions::Error> for Error {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::invariant::Invariant;
 
     #[test]
     fn a_full_partition_map_is_not_taken_for_an_overtaken_change() {
-        for error in [MapError::TooMany, MapError::Damaged] {
+        for error in [
+            MapError::TooMany,
+            MapError::Damaged,
+            Broken(Invariant::RingIsCovered).into(),
+        ] {
             assert!(!Error::from(error).is_overtaken(), "{error}");
         }
         let boundary = MapError::AtBoundary { at: 1, id: 2 };

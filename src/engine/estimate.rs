@@ -161,7 +161,7 @@ async fn count_rows(table: &Table, partitions: &TablePartitions, keys: &[bytes::
     let (mut number, mut view) = (0, ReadView::default());
     for partition_key in keys {
         let (token, partition) = partitions.place(partition_key);
-        let logical = partition.logical(table.storage_id, token, partition_key);
+        let logical = partition.logical(table.storage_id, token, partition_key)?;
         let at = view.at(partition);
         let walked = logical.scan_all(&at, |_| {
             number += 1;

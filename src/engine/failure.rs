@@ -130,7 +130,7 @@ fn outward(error: &StoreError) -> Outward {
             ));
         }
         StoreError::BatchTooLarge { .. } | StoreError::KeyTooLarge { .. } => return Outward::Refuse(error.to_string()),
-        StoreError::ForeignSnapshot => return Outward::OurFault,
+        StoreError::ForeignSnapshot | StoreError::Broken(_) => return Outward::OurFault,
         StoreError::DiskFull { .. } => FailureCause::DiskFull,
         StoreError::Io { source, .. } if !error.is_disk_full() => FailureCause::Medium(source.kind()),
         StoreError::Io { .. } => FailureCause::DiskFull,

@@ -527,7 +527,7 @@ impl LogicalPartitions {
             let grace = i64::from(weight.table.options.gc_grace_seconds);
             let gc_before_seconds = self.pending.purge_horizon_seconds(now_seconds.saturating_sub(grace));
             let token = weight.partition.token(&weight.key);
-            let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key);
+            let logical = weight.partition.logical(weight.table.storage_id, token, &weight.key)?;
             let sweep = logical.sweep(now_seconds, gc_before_seconds);
             // Of a partition that is being moved nothing is swept: the writer waits no longer, and what is there counts.
             let swept = sweep_partition(&weight.partition, sweep).await;

@@ -95,6 +95,8 @@ counters! {
     REQUEST_PANICS = "request_panics_total";
     /// Background tasks that panicked; each is a bug, and the log and /livez name the task.
     TASK_PANICS = "background_task_panics_total";
+    /// Invariants that did not hold; each is a bug, and the log says which.
+    INVARIANTS_BROKEN = "invariants_broken_total";
     /// Statements that did not get their request units at once.
     THROTTLED = "throttled_total";
     /// Statements that waited in the server for their request units until they timed out.

@@ -11,6 +11,7 @@ use super::heat::Heat;
 use super::ring::{PhysicalPartition, Placement};
 use super::span::KeySpan;
 use super::view::Moment;
+use crate::invariant::{Broken, Invariant};
 use crate::storage::{Estimate, KeyRange, Store, TableId, key};
 use crate::token::Token;
 
@@ -121,14 +122,15 @@ impl Hosted {
         start.as_slice() <= place && end.as_ref().is_none_or(|end| place < end.as_slice())
     }
 
-    /// # Panics
-    /// If a logical partition lies outside: what is read of it would be missing, and what is written to it would be lost.
-    pub(super) fn assert_has(&self, token: i64, partition_key: &[u8]) {
-        assert!(
-            self.span.contains(token, partition_key),
-            "physical partition {} was asked for a key of token {token}, which it does not have",
-            self.id.0
-        );
+    /// Checks that a logical partition lies in it: else what is read of it would be missing, and what is written to it would be lost.
+    ///
+    /// # Errors
+    /// [`Broken`] unless it does.
+    #[inline]
+    pub(super) fn check_has(&self, token: i64, partition_key: &[u8]) -> Result<(), Broken> {
+        Invariant::KeyIsHosted.check(self.span.contains(token, partition_key), || {
+            format!("physical partition {} and token {token}", self.id.0)
+        })
     }
 }
 

@@ -253,7 +253,7 @@ impl TablePartitions {
                 Arc::default(),
             )))
         });
-        let hosted = hosted.collect::<Result<_, _>>()?;
+        let hosted = hosted.collect::<Result<_, MapError>>()?;
         Ok(self.next(map, hosted))
     }
 
@@ -401,7 +401,7 @@ impl TablePartitions {
                 Arc::default(),
             )))
         });
-        let hosted = hosted.collect::<Result<_, _>>()?;
+        let hosted = hosted.collect::<Result<_, MapError>>()?;
         Ok(Self::of_hosted(map, hosted))
     }
 }

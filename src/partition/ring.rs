@@ -11,6 +11,7 @@
 //! Version 2 is written only for a map that version 1 cannot say: one that divides the keys of a token, or places keys otherwise than by
 //! their hash. A server that does not know it refuses to open, since it knows no such version.
 
+use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
 use crate::token::Token;
 
@@ -150,6 +151,9 @@ pub enum MapError {
         /// The other.
         right: u64,
     },
+    /// The change would break an invariant of maps.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// The record of a map cannot be read.
     #[error("the record of a table's physical partitions is damaged")]
     Damaged,
@@ -184,14 +188,12 @@ impl PartitionMap {
                 store_id,
             })
         });
-        let map = Self {
+        Self {
             placement: Placement::Hash,
             partitions: partitions.collect(),
             epoch: 0,
             next_id: count,
-        };
-        map.assert_whole();
-        map
+        }
     }
 
     /// One physical partition of a table that lies in the order of its partition keys.
@@ -266,7 +268,7 @@ impl PartitionMap {
         let left = KeySpan::new(parent.span.start().clone(), Some(at.clone())).ok_or(MapError::Damaged)?;
         let right = KeySpan::new(from, parent.span.end().cloned()).ok_or(MapError::Damaged)?;
         let children = vec![self.child(parent, 0, left), self.child(parent, 1, right)];
-        Ok(self.with(number..=number, children))
+        self.with(number..=number, children)
     }
 
     /// The map in which two neighbours are one, with a new id.
@@ -294,7 +296,7 @@ impl PartitionMap {
             higher.span.end()
         };
         let span = KeySpan::new(lower.span.start().clone(), end.cloned()).ok_or(MapError::Damaged)?;
-        Ok(self.with(number..=next, vec![self.child(lower, 0, span)]))
+        self.with(number..=next, vec![self.child(lower, 0, span)])
     }
 
     /// The map with at least so many partitions (at most [`PARTITIONS_MAX`]): those of most tokens split in the middle, as many as it
@@ -329,7 +331,7 @@ impl PartitionMap {
             store_id,
             ..partition.clone()
         };
-        let mut next = self.with(number..=number, vec![moved]);
+        let mut next = self.with(number..=number, vec![moved])?;
         next.next_id = self.next_id;
         Ok(next)
     }
@@ -344,16 +346,20 @@ impl PartitionMap {
         }
     }
 
-    fn with(&self, numbers: std::ops::RangeInclusive<usize>, children: Vec<PhysicalPartition>) -> Self {
+    fn with(
+        &self,
+        numbers: std::ops::RangeInclusive<usize>,
+        children: Vec<PhysicalPartition>,
+    ) -> Result<Self, MapError> {
         let mut next = self.clone();
         next.epoch += 1;
         next.next_id += children.len() as u64;
         drop(next.partitions.splice(numbers, children));
         // The simulation must find these by what clients see, without the assertion.
         if !mutant::is_on(Mutant::SplitOffByOne) && !mutant::is_on(Mutant::MergeLosesRight) {
-            next.assert_whole();
+            next.check()?;
         }
-        next
+        Ok(next)
     }
 
     /// The parts of the ring that are not in a store, in order.
@@ -374,32 +380,45 @@ impl PartitionMap {
     }
 
     /// What is wrong with it; `None`: it covers the ring, and its numbers and epochs are what its changes made.
-    fn flaw(&self) -> Option<&'static str> {
+    fn flaw(&self) -> Option<(Invariant, &'static str)> {
         let spans = || self.partitions.iter().map(|partition| &partition.span);
         let is_covered = spans().next().is_some_and(|first| *first.start() == KeyBound::LOWEST)
             && spans().last().is_some_and(|last| last.end().is_none())
             && spans().zip(spans().skip(1)).all(|(one, next)| one.is_followed_by(next));
         if !is_covered {
-            return Some("it does not cover the ring");
+            return Some((Invariant::RingIsCovered, "it does not cover the ring"));
         }
         if self.partitions.iter().any(|partition| partition.id.0 >= self.next_id) {
-            return Some("it has a partition of a number that was not given");
+            return Some((
+                Invariant::EpochRises,
+                "it has a partition of a number that was not given",
+            ));
         }
         if self.partitions.iter().any(|partition| partition.epoch > self.epoch) {
-            return Some("it has a partition of a later epoch");
+            return Some((Invariant::EpochRises, "it has a partition of a later epoch"));
         }
-        (self.partitions.len() > PARTITIONS_MAX).then_some("it has too many partitions")
+        (self.partitions.len() > PARTITIONS_MAX).then_some((Invariant::RingIsCovered, "it has too many partitions"))
     }
 
-    /// # Panics
-    /// If it is not whole: requests would go nowhere, or to two places. What made it is stopped before it is recorded.
-    fn assert_whole(&self) {
-        let flaw = self.flaw();
-        assert!(
-            flaw.is_none(),
-            "a partition map is broken: {}",
-            flaw.unwrap_or_default()
-        );
+    /// Checks that it is whole: requests would go nowhere, or to two places. What made it is stopped before it is recorded.
+    ///
+    /// # Errors
+    /// [`Broken`] with what is wrong with it.
+    pub fn check(&self) -> Result<(), Broken> {
+        match self.flaw() {
+            None => Ok(()),
+            Some((invariant, flaw)) => Err(invariant.broken(&flaw)),
+        }
+    }
+
+    /// Checks that it may follow another map of its table. One that does not rise could not be told from the older one by requests that
+    /// went by that.
+    ///
+    /// # Errors
+    /// [`Broken`] unless its epoch is higher, and no number is given again.
+    pub fn check_follows(&self, before: &Self) -> Result<(), Broken> {
+        let rises = self.epoch > before.epoch && self.next_id >= before.next_id;
+        Invariant::EpochRises.check(rises, || format!("epoch {} was to follow {}", self.epoch, before.epoch))
     }
 
     /// The map as bytes for the catalog.

@@ -12,6 +12,7 @@ use bytes::Bytes;
 use super::hosted::Hosted;
 use super::span::KeySpan;
 use super::view::Moment;
+use crate::invariant::Broken;
 use crate::storage::deletion::{self, Covered};
 use crate::storage::key::{self, RowKind};
 use crate::storage::{
@@ -241,16 +242,20 @@ impl Ahead {
 impl Hosted {
     /// One logical partition of a table, to be read or written.
     ///
-    /// # Panics
-    /// If it lies outside this physical partition.
-    #[must_use]
-    pub fn logical(&self, table: TableId, token: Token, partition_key: &[u8]) -> LogicalPartition<'_> {
-        self.assert_has(token.value(), partition_key);
-        LogicalPartition {
+    /// # Errors
+    /// [`Broken`] if it lies outside this physical partition.
+    pub fn logical(
+        &self,
+        table: TableId,
+        token: Token,
+        partition_key: &[u8],
+    ) -> std::result::Result<LogicalPartition<'_>, Broken> {
+        self.check_has(token.value(), partition_key)?;
+        Ok(LogicalPartition {
             store: self.store(),
             table,
             prefix: Prefix(key::partition_prefix(table, token.value(), partition_key)),
-        }
+        })
     }
 
     /// The rows of a table in it.

@@ -5,6 +5,7 @@ use std::path::PathBuf;
 use std::sync::Arc;
 
 use super::location::Url;
+use crate::invariant::Broken;
 
 /// What can go wrong in a store. Cheap to clone: one cause may answer a whole group of commits.
 #[derive(Clone, Debug, thiserror::Error)]
@@ -216,6 +217,9 @@ pub enum Error {
         /// The limit.
         bytes_max: usize,
     },
+    /// An invariant of the store does not hold.
+    #[error(transparent)]
+    Broken(#[from] Broken),
     /// A snapshot of one store was handed to another.
     #[error("the snapshot is another store's")]
     ForeignSnapshot,

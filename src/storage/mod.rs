@@ -74,7 +74,7 @@ pub use error::{Error, Result};
 pub use key::{KeyRange, TableId};
 pub use location::Url;
 pub use look::Look;
-pub use options::{Durability, FaultPoint, Faults, Options, ReadFaults};
+pub use options::{Breaks, Durability, FaultPoint, Faults, Options, ReadFaults};
 pub use restoring::Restoring;
 pub use row::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, RowView};
 pub use sizes::Estimate;

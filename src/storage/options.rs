@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::Error;
 use crate::clock::{TimeMark, Timestamps};
+use crate::invariant::Invariant;
 use crate::mutant::{self, Mutant};
 
 /// When a commit is answered, on engines that keep data on a medium.
@@ -66,6 +67,9 @@ pub enum FaultPoint {
 /// Makes the medium fail: called at each point, returns the error to meet there.
 pub type Faults = Arc<dyn Fn(FaultPoint) -> Option<std::io::Error> + Send + Sync>;
 
+/// Breaks invariants, so that a test sees what their checks stop: called before each check that it can break.
+pub type Breaks = Arc<dyn Fn(Invariant) -> bool + Send + Sync>;
+
 /// Makes reads of the medium fail: called before each, returns the error to meet there.
 pub type ReadFaults = Arc<dyn Fn() -> Option<std::io::Error> + Send + Sync>;
 
@@ -109,6 +113,8 @@ pub struct Options {
     pub faults: Option<Faults>,
     /// Fault injection for tests; `None` in life. `file:` only.
     pub read_faults: Option<ReadFaults>,
+    /// Broken invariants for tests; `None` in life. `file:` only.
+    pub breaks: Option<Breaks>,
     /// The simulated medium that `memory:` is kept on; `None`: memory itself.
     #[cfg(feature = "simulation")]
     pub medium: Option<super::Medium>,
@@ -136,6 +142,7 @@ impl Default for Options {
             is_restored_into: false,
             faults: None,
             read_faults: None,
+            breaks: None,
             #[cfg(feature = "simulation")]
             medium: None,
         }

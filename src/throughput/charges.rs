@@ -15,6 +15,7 @@ use bytes::Bytes;
 
 use super::coefficients::Coefficients;
 use super::units::RequestUnits;
+use crate::invariant::{Broken, Invariant};
 
 const MICROS_IN_HUNDREDTH: u64 = RequestUnits::MICROS_IN_HUNDREDTH;
 
@@ -364,14 +365,37 @@ impl Charges {
 
     /// Ends a page: `carried_micros` is what the page before has left, and what this one leaves to the next is given back, if
     /// there is one.
-    pub fn end_page(&mut self, carried_micros: u16, goes_on: bool) -> u16 {
+    ///
+    /// # Errors
+    /// [`Broken`] unless the parts of the page's charges add up: else somebody would pay twice or not at all.
+    pub fn end_page(&mut self, carried_micros: u16, goes_on: bool) -> Result<u16, Broken> {
+        self.check(u64::from(carried_micros))?;
         self.carried_micros = u64::from(carried_micros);
         self.goes_on = goes_on;
         if !goes_on {
-            return 0;
+            return Ok(0);
         }
         let left = self.micros().saturating_add(self.carried_micros) % MICROS_IN_HUNDREDTH;
-        u16::try_from(left).unwrap_or(0)
+        // Below a hundredth of a unit, which has ten thousand parts.
+        Ok(u16::try_from(left).unwrap_or(u16::MAX))
+    }
+
+    /// Checks that what stages are charged, and what partitions are, is what the page is charged. Metadata may be charged to no partition.
+    fn check(&mut self, carried_micros: u64) -> Result<(), Broken> {
+        self.fold();
+        let sum = self.sum_micros;
+        let stages = self.stages.iter().fold(0_u64, |sum, stage| sum.saturating_add(*stage));
+        let metadata = self.stages.get(Stage::Metadata as usize).copied().unwrap_or(0);
+        let last = self.is_entered.then(|| self.last_micros());
+        let places = self.before.iter().map(Charge::micros).chain(last);
+        let places = places.fold(0, u64::saturating_add);
+        let is_placed = !self.is_entered || places == sum || places.saturating_add(metadata) == sum;
+        let adds_up = stages == sum && is_placed && carried_micros < MICROS_IN_HUNDREDTH;
+        Invariant::ChargesAddUp.check(adds_up, || {
+            format!(
+                "a sum of {sum}, of stages {stages}, of partitions {places}; {carried_micros} left by the page before"
+            )
+        })
     }
 
     /// All of it, exactly, in millionths of a unit; what a page before has left is not in it.
@@ -540,6 +564,32 @@ mod tests {
     }
 
     #[test]
+    fn a_page_whose_charges_do_not_add_up_is_not_ended() {
+        let broken = Err(Broken(Invariant::ChargesAddUp));
+        let with = |breaks: fn(&mut Charges)| {
+            let mut charges = charges();
+            charges.lookup(KIB);
+            charges.enter(PartitionRef { table: 1, partition: 7 }, None);
+            charges.scan(KIB);
+            let mark = charges.mark();
+            charges.visit();
+            charges.restore(mark);
+            breaks(&mut charges);
+            charges
+        };
+        assert!(with(|_| ()).end_page(9_999, true).is_ok());
+        assert_eq!(with(|_| ()).end_page(10_000, true), broken);
+        for breaks in [
+            // A row that is in the sum and in no stage, a partition that was forgotten, one that is charged twice.
+            (|charges| charges.sum_micros += 1) as fn(&mut Charges),
+            |charges| charges.before.clear(),
+            |charges| charges.before.extend(charges.before.clone()),
+        ] {
+            assert_eq!(with(breaks).end_page(0, false), broken);
+        }
+    }
+
+    #[test]
     fn keys_are_kept_for_those_who_count_them() {
         let key = Bytes::from_static(b"k");
         for (weight, kept) in [(0, None), (16, Some(key.clone()))] {
@@ -589,7 +639,7 @@ mod tests {
                     charges.visit();
                 }
                 rows.iter().for_each(|bytes| charges.scan(*bytes));
-                left = charges.end_page(left, number + 1 < pages.len());
+                left = charges.end_page(left, number + 1 < pages.len()).unwrap();
                 sum += charges.total();
             }
             prop_assert_eq!(sum, whole.total());

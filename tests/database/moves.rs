@@ -17,7 +17,8 @@ use crate::support::{Client, printed};
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
 use helenus::engine::Error;
-use helenus::mutant;
+use helenus::invariant::{Broken, Invariant};
+use helenus::mutant::{self, Mutant};
 use helenus::partition::store::{self, Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store, Url};
 
 const NOW_MICROS: i64 = 1_700_000_000_000_000;
@@ -503,6 +504,26 @@ async fn a_panic_between_record_and_publication_loses_nothing() {
     assert_eq!(stores, [0, 1]);
     panics("ALTER TABLE t WITH helenus_split_at = -5").await;
     assert_eq!(client.parts("t").await.len(), 3);
+}
+
+#[tokio::test]
+async fn a_list_that_does_not_rise_is_not_published_and_the_store_decides() {
+    let client = Client::with_keyspace("memory:").await;
+    client
+        .ok("CREATE TABLE t (k int PRIMARY KEY, v int) WITH helenus_partitions = 2")
+        .await;
+    for k in 0..20 {
+        client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, 1)")).await;
+    }
+    mutant::set(Some(Mutant::OldListShown));
+    let split = client.run("ALTER TABLE t WITH helenus_split_at = -5", QueryParams::default());
+    let error = split.await.unwrap_err();
+    mutant::set(None);
+    assert_eq!(error, Error::Broken(Broken(Invariant::EpochRises)));
+    // It was recorded: the next request that writes finds it.
+    client.ok("UPDATE t SET v = 2 WHERE k = 1").await;
+    assert_eq!(client.parts("t").await.len(), 3);
+    assert_eq!(client.rows("SELECT count(*) FROM t").await, ["20"]);
 }
 
 /// Pairs of rows that only batches write, and rows that were there before.

@@ -25,6 +25,7 @@ use helenus::engine::{
     ThroughputRules, Written,
 };
 use helenus::guardrails::Guardrails;
+use helenus::invariant::{Broken, Invariant};
 use helenus::metrics::StatementKind;
 use helenus::partition::store;
 use helenus::profile::{Account, Profile};
@@ -286,6 +287,18 @@ async fn rows_come_as_values() {
     items.write(&delete).await.unwrap();
     read.rows = Clustering::Keys(vec![at(3)]);
     assert_eq!(items.rows(&read).await, [(3, None, Some(30))]);
+}
+
+#[tokio::test]
+async fn a_column_that_is_not_there_is_not_written() {
+    let items = Items::filled().await;
+    let mut write = items.put("a", 3, "x", 1, Condition::Always);
+    write.operations.push((99, ColumnChange::Set(int(1))));
+    let refused = items.write(&write).await.unwrap_err();
+    assert_eq!(refused, Error::Broken(Broken(Invariant::ColumnExists)));
+    let mut read = items.read_of("a");
+    read.rows = Clustering::Keys(vec![at(3)]);
+    assert_ne!(items.rows(&read).await, [(3, Some("x".to_owned()), Some(1))]);
 }
 
 #[tokio::test]

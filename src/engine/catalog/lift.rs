@@ -262,9 +262,10 @@ impl Catalog {
         changing.unsure_move = Some(UnsureMove { of, hold });
         // The source, too: a batch that it holds another part of may have been copied.
         let recorded = self.commit_change(&[source, target.clone()], batch).await;
-        match recorded {
-            Ok(publication) => {
-                self.show_list(&current, table, next);
+        // A list that is not published leaves the catalog in doubt, as a commit that fails does.
+        let published = recorded.and_then(|publication| Ok((self.show_list(&current, table, next)?, publication)));
+        match published {
+            Ok(((), publication)) => {
                 if let Some(UnsureMove { of, hold }) = changing.unsure_move.take() {
                     self.moved(&mut changing, &of, hold);
                 }

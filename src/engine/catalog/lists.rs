@@ -13,6 +13,7 @@ use crate::command::PartitionChange;
 use crate::engine::Error;
 use crate::engine::growth::needed;
 use crate::engine::offers::Offers;
+use crate::invariant::Broken;
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Space, Store};
 use crate::partition::{KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
@@ -122,21 +123,35 @@ impl Catalog {
         let current = self.current.load_full();
         let before = current.partitions.get(&table);
         let before = before.ok_or(Error::TableGone)?;
-        let next = next(before)?;
+        let mut next = next(before)?;
+        if next.epoch() == before.epoch() {
+            // Nothing changes.
+            return Ok(());
+        }
+        next.map().check_follows(before.map())?;
         let mut batch = Batch::new();
         batch.put(Space::Catalog, partitions_key(table), next.encode());
         if mutant::is_on(Mutant::ChangeNotPersisted) {
-            self.show_list(&current, table, next);
-            return Ok(());
+            return Ok(self.show_list(&current, table, next)?);
         }
         let publication = self.commit_change(&[], batch).await?;
-        self.show_list(&current, table, next);
+        if mutant::is_on(Mutant::OldListShown) {
+            next = TablePartitions::clone(before);
+        }
+        self.show_list(&current, table, next)?;
         publication.end();
         Ok(())
     }
 
-    /// Lets everybody see a table's next list, which is recorded.
-    pub(super) fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) {
+    /// Publishes a table's next list, which is recorded.
+    ///
+    /// # Errors
+    /// When it does not follow the one before. It is not published then, and the store may hold another.
+    pub(super) fn show_list(&self, current: &Snapshot, table: StorageId, next: TablePartitions) -> Result<(), Broken> {
+        next.map().check()?;
+        if let Some(before) = current.partitions.get(&table) {
+            next.map().check_follows(before.map())?;
+        }
         let mut keyspaces = current.schema.keyspaces.values();
         let of = keyspaces.find_map(|keyspace| {
             let mut tables = keyspace.all_tables();
@@ -153,6 +168,7 @@ impl Catalog {
             rules: self.rules,
             partitions,
         }));
+        Ok(())
     }
 }
 
@@ -293,6 +309,7 @@ pub(super) fn partitions_after(
         let is_recorded = was.is_some_and(|was| was.storage_id == is.storage_id)
             && kept.is_some_and(|kept| kept.epoch() == list.epoch());
         if !is_recorded && !list.is_unrecorded() {
+            list.map().check()?;
             batch.put(Space::Catalog, partitions_key(is.storage_id), list.encode());
         }
         partitions.insert(is.storage_id, list);

@@ -13,7 +13,7 @@ use uuid::Uuid;
 use super::leftovers::{self, GARBAGE, Leftovers, Moved};
 use super::lists::{give_budgets, partitions_at_open};
 use super::publication::Listener;
-use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, commit};
+use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, check_garbage, commit};
 use crate::clock::Clock;
 use crate::engine::growth::{Growth, needed};
 use crate::engine::index::change::Difference;
@@ -154,6 +154,7 @@ impl Catalog {
         let schema = Arc::new(schema);
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
         recorded.check_named(&partitions)?;
+        check_garbage(&schema, &found.garbage.iter().copied().collect())?;
         offers.check_metered(&schema)?;
         let mut moved = found.moved;
         moved.extend(Box::pin(leftovers::outside(&stores, &partitions, &moved)).await?);

@@ -139,7 +139,7 @@ async fn run_keys<'a>(
             sink.enter(table.storage_id, partition, Some((token, partition_key)), is_first);
         }
         let resume = inside.take();
-        let logical = partition.logical(table.storage_id, token, partition_key);
+        let logical = partition.logical(table.storage_id, token, partition_key)?;
         let step = match walk {
             Some(walk) => {
                 used = Some(walk.index());

@@ -10,6 +10,7 @@ use crate::engine::read::row_sink::RowSink;
 use crate::engine::read::sink::{Sink, Step};
 use crate::engine::read::source::covers;
 use crate::engine::{Error, storage_read};
+use crate::invariant::Broken;
 use crate::partition::entries::{Entry, EntryRange, Place, PlaceRange, PlaceRef};
 use crate::partition::store::{Deletions, RowView};
 use crate::partition::{Hosted, KeySpan, LogicalPartition, Moment};
@@ -359,7 +360,7 @@ impl<'a> Walk<'a> {
         if !self.partition.span.contains(token.value(), &position.partition_key) {
             return Ok(Resumed::Inside(None));
         }
-        let partition = self.logical(token, &position.partition_key);
+        let partition = self.logical(token, &position.partition_key)?;
         if !self.places.has_logical(partition.prefix()) {
             return Ok(Resumed::Inside(None));
         }
@@ -384,7 +385,7 @@ impl<'a> Walk<'a> {
         Ok(Resumed::Inside(Some(current)))
     }
 
-    fn logical(&self, token: Token, partition_key: &[u8]) -> LogicalPartition<'a> {
+    fn logical(&self, token: Token, partition_key: &[u8]) -> Result<LogicalPartition<'a>, Broken> {
         self.partition.logical(self.table.storage_id, token, partition_key)
     }
 
@@ -421,7 +422,7 @@ impl<'a> Walk<'a> {
                 return Ok(Step::Stop);
             }
             let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
-            let entered = self.enter(self.logical(token, &partition_key), &partition_key, None, sink);
+            let entered = self.enter(self.logical(token, &partition_key)?, &partition_key, None, sink);
             *current = Some(entered.await?);
         }
         let Some(current) = current.as_mut().filter(|current| !current.is_done) else {
@@ -449,7 +450,7 @@ impl<'a> Walk<'a> {
         sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<Step, Error> {
         let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
-        self.bring_logical(self.logical(token, &partition_key), &partition_key, resume, sink)
+        self.bring_logical(self.logical(token, &partition_key)?, &partition_key, resume, sink)
             .await
     }
 

@@ -54,7 +54,7 @@ pub(crate) fn printed_key(table: &Table, key: &[u8]) -> String {
 /// Bytes of a partition's rows as they are stored, and of the index entries that they derive; and its tombstones.
 pub(super) async fn count(partition: &Hosted, table: &Arc<Table>, partition_key: &[u8]) -> Result<Counted, Error> {
     let token = partition.token(partition_key);
-    let logical = partition.logical(table.storage_id, token, partition_key);
+    let logical = partition.logical(table.storage_id, token, partition_key)?;
     let indexed = IndexedRows::of(table);
     let mut found = Counted::default();
     let at = partition.now();

@@ -106,7 +106,7 @@ impl<'a> Ring<'a> {
         if !self.partition.span.contains(token.value(), &position.partition_key) {
             return Ok(None);
         }
-        let logical = self.partition.logical(table, token, &position.partition_key);
+        let logical = self.partition.logical(table, token, &position.partition_key)?;
         if !self.range.has(logical.prefix()) {
             return Ok(None);
         }

@@ -185,7 +185,7 @@ async fn run_keys(
             at: &view.at(partition),
             select,
             table: &select.table,
-            partition: partition.logical(select.table.storage_id, token, partition_key),
+            partition: partition.logical(select.table.storage_id, token, partition_key)?,
             partition_key,
         };
         if logical.run(inside, sink).await? == Step::Stop {

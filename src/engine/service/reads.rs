@@ -206,7 +206,7 @@ impl Engine {
         } = sink.finish()?;
         charges.give_back(bytes);
         let left_before = resume.map_or(0, |position| position.charge_left_micros);
-        let left = charges.end_page(left_before, position.is_some());
+        let left = charges.end_page(left_before, position.is_some())?;
         if let Some(position) = &mut position {
             position.charge_left_micros = left;
         }

@@ -155,7 +155,7 @@ impl WriteRoom {
                 room: self,
                 routed,
                 partition,
-                logical: partition.logical(routed.table().storage_id, token, partition_key),
+                logical: partition.logical(routed.table().storage_id, token, partition_key)?,
                 partition_key,
                 token,
                 stamp,

@@ -125,7 +125,7 @@ impl WriteRoom {
             })
             .collect();
         let modifications = modifications.as_slice();
-        let logical = partition.logical(first.table().storage_id, token, partition_key);
+        let logical = partition.logical(first.table().storage_id, token, partition_key)?;
         // Of one moment with the timestamp to stand above: a plain write that comes between is judged by neither.
         let at = logical.now();
         let judged_at = (request.now_seconds, &at);

@@ -42,7 +42,7 @@ pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<Write>, Erro
         return Ok(None);
     };
     let (token, partition) = routed.partitions.place(partition_key);
-    let logical = partition.logical(table.storage_id, token, partition_key);
+    let logical = partition.logical(table.storage_id, token, partition_key)?;
     let mut stored = Vec::with_capacity(rows.len());
     for clustering in rows {
         let found = find(table, &logical, clustering).await?;

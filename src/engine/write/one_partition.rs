@@ -13,6 +13,7 @@ use super::whole_row;
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::engine::{Error, gates, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
+use crate::invariant::{Broken, Invariant};
 use crate::partition::store::{CellState, RangeTombstone, Row};
 use crate::partition::{Hosted, LogicalPartition, RowKey};
 use crate::schema::{Column, ColumnKind};
@@ -43,6 +44,7 @@ impl OnePartition<'_> {
     ) -> Result<(), Error> {
         let modification = self.routed.modification;
         let table = self.routed.table();
+        self.check_columns()?;
         let deletes_rows = modification.kind == WriteVerb::Delete && modification.operations.is_empty();
         if let Some(size) = &mut staged.size {
             size.partition(table, self.partition_key);
@@ -93,6 +95,16 @@ impl OnePartition<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Checks that every column that is written is one of the table: what is written to another would be lost.
+    fn check_columns(&self) -> Result<(), Broken> {
+        let columns = &self.routed.table().columns;
+        let mut places = self.routed.modification.operations.iter().map(|(place, _)| *place);
+        match places.find(|place| *place >= columns.len()) {
+            None => Ok(()),
+            Some(place) => Err(Invariant::ColumnExists.broken(&format_args!("number {place} of {}", columns.len()))),
+        }
     }
 
     /// The stamp of deletions of more than a row.

@@ -7,6 +7,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::*;
+use crate::invariant::{Broken, Invariant};
 
 fn directory(place: &Place) -> PathBuf {
     match &place.url {
@@ -454,4 +455,42 @@ async fn an_unfinished_range_deletion_is_finished_on_opening() {
             .is_empty()
     );
     assert_eq!(store.bytes_in(&KeyRange::all()).rows, 0);
+}
+
+/// A store of which an invariant does not hold takes no more writes and says so; what was written before is there when it is opened again.
+#[tokio::test]
+async fn a_store_of_which_an_invariant_is_broken_stops() {
+    for broken in [Invariant::GroupIsInOrder, Invariant::PublishedRises] {
+        let mut place = Place::new("file");
+        let is_on = Arc::new(AtomicBool::new(false));
+        let switch = Arc::clone(&is_on);
+        place.options.breaks = Some(Arc::new(move |invariant| {
+            invariant == broken && switch.load(Ordering::SeqCst)
+        }));
+        let store = place.open().await;
+        fill(&store, 0..3).await;
+        is_on.store(true, Ordering::SeqCst);
+        let two = || {
+            let mut batch = Batch::new();
+            batch.put(Space::Rows, key_of(1, "7", ""), row_of(&[cell(1, 1, "a")]).encode());
+            batch.put(Space::Rows, key_of(1, "8", ""), row_of(&[cell(1, 1, "b")]).encode());
+            batch
+        };
+        let refused = store.commit(two()).await.unwrap_err();
+        assert!(
+            matches!(refused, Error::Broken(Broken(of)) if of == broken),
+            "{refused:?}"
+        );
+        let lost = store.lost().expect("the store says so");
+        assert!(lost.to_string().contains(broken.text()), "{lost}");
+        is_on.store(false, Ordering::SeqCst);
+        assert!(matches!(store.commit(two()).await, Err(Error::WritesRefused { .. })));
+        store.close().await.unwrap();
+        let store = place.open().await;
+        let at = store.snapshot();
+        let rows = entries(&store, Space::Rows, &KeyRange::all(), Order::Forward, &at).await;
+        assert_eq!(rows.len(), 3);
+        drop(at);
+        store.close().await.unwrap();
+    }
 }

@@ -35,6 +35,7 @@ use super::opening::Provisional;
 use super::request::{Command, Request, Then, answer_all, give_room_back, has_ranges, refuse_of_other_openings};
 use super::{Engine, Published, Shared, guard};
 use crate::clock::{Clock, TimeMark};
+use crate::invariant::{Broken, Invariant};
 use crate::metrics;
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
@@ -431,9 +432,17 @@ impl Committer {
     }
 
     /// Writes a group, durable as the settings say, and publishes what it made.
-    fn write(&mut self, group: Group<'_>) -> Result<CommitSeq> {
+    fn write(&mut self, mut group: Group<'_>) -> Result<CommitSeq> {
         if group.is_empty() {
             return Ok(CommitSeq(self.end.seq));
+        }
+        if self.is_broken(Invariant::GroupIsInOrder) {
+            group.pending.reverse();
+        }
+        if let Err(broken) = group.check().and_then(|()| self.check_rises()) {
+            let error = Error::Broken(broken);
+            self.fail(&error);
+            return Err(error);
         }
         let engine = Arc::clone(self.engine()?);
         let mut sizes = self.sizes.clone();
@@ -515,6 +524,25 @@ impl Committer {
         }
         self.publish();
         Ok(seq)
+    }
+
+    /// Whether a test breaks an invariant here.
+    fn is_broken(&self, invariant: Invariant) -> bool {
+        self.options.breaks.as_ref().is_some_and(|breaks| breaks(invariant))
+    }
+
+    /// Checks that what is written next is later than what readers see: else they would go back in time.
+    fn check_rises(&self) -> Result<(), Broken> {
+        let published = self.shared.published.load();
+        let Some(published) = published.as_ref().map(|published| published.seq.0) else {
+            return Ok(());
+        };
+        let end = if self.is_broken(Invariant::PublishedRises) {
+            0
+        } else {
+            self.end.seq
+        };
+        Invariant::PublishedRises.check(published <= end, || format!("group {end} and group {published}"))
     }
 
     fn commit_to_engine(&self, engine: &Engine, batch: fjall::OwnedWriteBatch) -> Result<()> {

@@ -6,6 +6,7 @@ use std::borrow::Cow;
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::request::Request;
+use crate::invariant::{Broken, Invariant};
 use crate::storage::batch::{Change, Space, judge_row, merge_values};
 use crate::storage::derivation::{self, Derivations};
 use crate::storage::key::TableId;
@@ -244,6 +245,14 @@ impl<'a> Group<'a> {
         all.sort_by(|a, b| (a.space, &a.key).cmp(&(b.space, &b.key)));
         all.dedup_by(|next, kept| (next.space, &next.key) == (kept.space, &kept.key));
         self.pending = all;
+    }
+
+    /// Checks that its keys are in order, each once: of a key that came twice one change would be lost, and sizes would be wrong.
+    pub(super) fn check(&self) -> Result<(), Broken> {
+        let neighbours = self.pending.iter().zip(self.pending.iter().skip(1));
+        let mut neighbours = neighbours.map(|(one, next)| ((one.space, &one.key), (next.space, &next.key)));
+        let is_in_order = neighbours.all(|(one, next)| one < next);
+        Invariant::GroupIsInOrder.check(is_in_order, || format!("{} keys", self.pending.len()))
     }
 
     /// Whether it changes nothing.

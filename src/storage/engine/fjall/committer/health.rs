@@ -38,7 +38,8 @@ impl Committer {
             Health::Full
         } else {
             let cause = Arc::new(error.clone());
-            if self.engine.is_none() {
+            // A store whose own rules are broken is not to be read either: the server ends.
+            if self.engine.is_none() || matches!(error, Error::Broken(_)) {
                 self.shared.lost.store(Some(Arc::clone(&cause)));
             }
             Health::Failed(cause)

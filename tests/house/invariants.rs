@@ -1,0 +1,58 @@
+//! The list of invariants in the book and those in the code are the same, and each names a test that there is.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::path::{Path, PathBuf};
+
+use helenus::invariant::Invariant;
+
+use super::root;
+
+fn rust_files(folder: &Path) -> Vec<PathBuf> {
+    let mut found = Vec::new();
+    for entry in fs::read_dir(folder).unwrap() {
+        let path = entry.unwrap().path();
+        if path.is_dir() {
+            found.extend(rust_files(&path));
+        } else if path.extension().is_some_and(|extension| extension == "rs") {
+            found.push(path);
+        }
+    }
+    found
+}
+
+#[test]
+fn every_invariant_is_in_the_book_with_a_test_that_there_is() {
+    let book = fs::read_to_string(root().join("docs/invariants.md")).unwrap();
+    let rows: Vec<Vec<&str>> = book
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.starts_with("| what holds"))
+        .map(|line| line.trim_matches('|').split('|').map(str::trim).collect())
+        .collect();
+    for invariant in Invariant::ALL {
+        let of_it = rows.iter().filter(|row| row[0] == invariant.text());
+        assert_eq!(of_it.count(), 1, "docs/invariants.md: {}", invariant.text());
+    }
+    let tests: BTreeSet<String> = ["src", "tests"]
+        .into_iter()
+        .flat_map(|folder| rust_files(&root().join(folder)))
+        .flat_map(|path| {
+            let text = fs::read_to_string(path).unwrap();
+            let names = text.lines().filter_map(|line| {
+                let (_, rest) = line.split_once("fn ")?;
+                Some(rest.split_once('(')?.0.to_owned())
+            });
+            names.collect::<Vec<_>>()
+        })
+        .collect();
+    for row in &rows {
+        let named: Vec<&str> = row[2].split('`').skip(1).step_by(2).collect();
+        assert!(!named.is_empty(), "no test trips: {}", row[0]);
+        for test in named {
+            assert!(
+                tests.contains(test),
+                "docs/invariants.md names a test that is not there: {test}"
+            );
+        }
+    }
+}
