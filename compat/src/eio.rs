@@ -1,7 +1,7 @@
 //! Calls that fail: the Nth sync of each thread of the server answers EIO, or the disk is full from some byte on.
 //!
 //! ```text
-//! EIO:  start under strace ─► load ─► the Nth fsync or fdatasync fails, once or from then on ─► refusals ─► kill -9
+//! EIO:  start under strace ─► load ─► the Nth fsync or fdatasync fails, once or from then on ─► refusals ─► kill -9, or cut
 //!         ─► start: all acknowledged is there; what is served now is noted ─► cut ─► start: all of that is still there
 //! full: load ─► fill the disk but for a few bytes ─► refusals, reads go on ─► free it ─► writes again ─► kill -9 ─► start, check
 //! ```
@@ -96,7 +96,13 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
             // Once: does it go on as if nothing had been? From then on: nothing after it was ever synced.
             let onward = if trial % 2 == 1 { "+" } else { "" };
             // A new store syncs whole files in its start; one that is there, when memtables are written out.
-            trials.eio(call, &format!("error=EIO:when={number}{onward}"), trial % 3 == 0)?;
+            let is_new = trial % 3 == 0;
+            // The next seed has the other endings.
+            let ending = match (u64::from(trial / 2) + options.seed) % 2 {
+                0 => Ending::Kill,
+                _ => Ending::Cut,
+            };
+            trials.eio(call, &format!("error=EIO:when={number}{onward}"), is_new, ending)?;
         }
     }
     let mut held = trials.report(&format!("EIO, seed {}", options.seed), begun);
@@ -121,12 +127,32 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
     Ok(held && !trials.done.faults.is_empty())
 }
 
+/// How a server whose sync failed ends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ending {
+    /// What it wrote and could not sync is still in the page cache when the next one starts.
+    Kill,
+    /// All of that is gone.
+    Cut,
+}
+
+impl std::fmt::Display for Ending {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            Self::Kill => "kill -9",
+            Self::Cut => "a cut at once",
+        })
+    }
+}
+
 /// What was done and found.
 #[derive(Debug, Default)]
 struct Done {
     trials: u32,
     /// Trials in which the fault was met.
     struck: u32,
+    /// Those of them that ended with a cut.
+    cut: u32,
     refusals: u64,
     ended: u32,
     /// What refusals of the last load said.
@@ -164,7 +190,7 @@ impl Trials<'_> {
     }
 
     /// A trial in which calls of this name fail.
-    fn eio(&mut self, call: &'static str, what: &str, is_new: bool) -> Outcome<()> {
+    fn eio(&mut self, call: &'static str, what: &str, is_new: bool, ending: Ending) -> Outcome<()> {
         let name = format!("{call}-{}", what.replace([':', '='], "-"));
         let (mut launch, logs) = self.launch(&name)?;
         let plain = launch.clone();
@@ -180,11 +206,16 @@ impl Trials<'_> {
         };
         launch.injection = Some(injection.clone());
         let (refusals, ended) = (self.done.refusals, self.done.ended);
-        let (promises, is_created) = self.load(&launch, &logs, !is_new)?;
+        let cut = self.disk.filter(|_| ending == Ending::Cut);
+        let (promises, is_created) = self.load(&launch, &logs, !is_new, cut)?;
         self.done.trials += 1;
+        if let Some(disk) = cut {
+            disk.power_on()?;
+        }
         if injection.struck() == 0 {
             return self.forget(&name);
         }
+        self.done.cut += u32::from(cut.is_some());
         self.done.struck += 1;
         let log = std::fs::read_to_string(logs.join("server.log")).unwrap_or_default();
         // SlateDB puts an object again, as a new file: that is right, and no more to be told than any other retry.
@@ -208,7 +239,7 @@ impl Trials<'_> {
             self.fault(&name, "a panic");
         }
         match self.serve(&plain, &logs, &promises, is_created, None) {
-            Err(error) => self.fault(&name, format!("after kill -9: {error}")),
+            Err(error) => self.fault(&name, format!("after {ending}: {error}")),
             Ok(served) => {
                 if let Some(disk) = self.disk {
                     disk.cut()?;
@@ -233,8 +264,7 @@ impl Trials<'_> {
             log: logs.join("strace"),
         };
         launch.injection = Some(injection.clone());
-        let (promises, is_created) = self.load(&launch, &logs, false)?;
-        disk.cut()?;
+        let (promises, is_created) = self.load(&launch, &logs, false, Some(disk))?;
         disk.power_on()?;
         self.done.trials = 1;
         self.done.struck = u32::from(injection.struck() > 0);
@@ -250,12 +280,20 @@ impl Trials<'_> {
         Ok(())
     }
 
-    /// Starts a server whose calls fail, and writes until it refuses, ends, or for a while; whether there are all tables.
-    fn load(&mut self, launch: &Launch, logs: &Path, was_created: bool) -> Outcome<(Promises, bool)> {
+    /// Starts a server whose calls fail, and writes until it refuses, ends, or for a while; then ends it, with the disk's power where
+    /// there is one named. Whether there are all tables.
+    fn load(
+        &mut self,
+        launch: &Launch,
+        logs: &Path,
+        was_created: bool,
+        cut: Option<&Disk>,
+    ) -> Outcome<(Promises, bool)> {
         let mut promises = Promises::default();
         // A start that fails names the fault, which the log is looked at for.
         let Ok(mut server) = launch.start(logs) else {
             self.done.ended += 1;
+            cut.map_or(Ok(()), Disk::cut)?;
             return Ok((promises, was_created));
         };
         let create = |server: &Server| crash::create(&mut server.connect()?);
@@ -275,11 +313,13 @@ impl Trials<'_> {
             let writers = Writers::start(server.address(), cycle, crash::CLIENTS, &refusals);
             let mover = Mover::start(server.address(), 1);
             self.done.ended += u32::from(wait_for_refusals(&mut server, &refusals, LOAD_MAX)?);
-            server.kill()?;
+            end(server, cut)?;
             writers.join(&mut promises)?;
             mover.join()?;
             self.done.refusals += refusals.count();
             self.done.texts = refusals.texts();
+        } else {
+            end(server, cut)?;
         }
         Ok((promises, is_created))
     }
@@ -385,11 +425,12 @@ impl Trials<'_> {
     fn report(&self, what: &str, begun: Instant) -> bool {
         let done = &self.done;
         println!(
-            "eio: {}: {what}: {} trials, the fault was met in {}, {} refusals, {} servers ended, {}; {} faults; writes again after \
+            "eio: {}: {what}: {} trials, the fault was met in {} ({} ended with a cut), {} refusals, {} servers ended, {}; {} faults; writes again after \
              {} ms at most; {:.0} s",
             self.engine,
             done.trials,
             done.struck,
+            done.cut,
             done.refusals,
             done.ended,
             done.promises.acknowledged(),
@@ -402,6 +443,16 @@ impl Trials<'_> {
         }
         done.struck > 0 && done.faults.is_empty()
     }
+}
+
+/// Ends a server, and cuts the power of its disk first where one is named: nothing is acknowledged after that.
+fn end(server: Server, cut: Option<&Disk>) -> Outcome<()> {
+    if let Some(disk) = cut {
+        // One that has ended cannot be stopped.
+        drop(server.freeze());
+        disk.cut()?;
+    }
+    server.kill()
 }
 
 fn names_full(text: &str) -> bool {

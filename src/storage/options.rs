@@ -60,6 +60,8 @@ pub enum FaultPoint {
     Commit,
     /// Before the store looks whether the medium takes writes again.
     Probe,
+    /// When the `file:` engine's free space is looked at while it writes in the background: a full disk means that there is too little.
+    Room,
     /// After all that was acknowledged was made durable by a sync of its own; what is returned is not looked at.
     Synced,
 }

@@ -340,6 +340,53 @@ async fn a_failure_in_the_background_is_fatal() {
     fill(&store, 20..21).await;
 }
 
+/// A background write that found the disk full is no failure of the medium, though there is room again before anyone asks.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_full_disk_in_the_background_recovers_though_there_is_room_again() {
+    let short = Arc::new(AtomicBool::new(false));
+    let looked = Arc::new(std::sync::atomic::AtomicU32::new(0));
+    let mut place = Place::new("file");
+    let (seam, seen) = (Arc::clone(&short), Arc::clone(&looked));
+    place.options.faults = Some(Arc::new(move |point| {
+        let is_short = point == FaultPoint::Room && seam.load(Ordering::SeqCst);
+        seen.fetch_add(u32::from(is_short), Ordering::SeqCst);
+        is_short.then(|| std::io::Error::from(std::io::ErrorKind::StorageFull))
+    }));
+    let store = place.open().await;
+    fill(&store, 0..20).await;
+    let before = rows(&store).await.unwrap();
+    // The next table cannot be made, and the medium says that it is full.
+    let tables = directory(&place).join("engine/keyspaces/1/tables");
+    let away = directory(&place).join("away");
+    fs::rename(&tables, &away).unwrap();
+    short.store(true, Ordering::SeqCst);
+    let put = |bytes: usize| {
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, b"a".to_vec(), vec![b'1'; bytes]);
+        batch
+    };
+    // Enough for a table, and then until the engine has failed. The probe finds room all the time.
+    let mut written = 0;
+    let refused = loop {
+        assert!(written < 60, "the engine writes no table");
+        written += 1;
+        if let Err(error) = store.commit(put(1 << 20)).await {
+            break error;
+        }
+        // The committer has nothing to do meanwhile, and looks all the same.
+        std::thread::sleep(std::time::Duration::from_millis(5));
+    };
+    assert!(looked.load(Ordering::SeqCst) > 0, "nothing was looked at");
+    short.store(false, Ordering::SeqCst);
+    fs::rename(&away, &tables).unwrap();
+    assert!(matches!(refused, Error::DiskFull { .. }), "{refused}");
+    store.commit(put(1)).await.unwrap();
+    assert_eq!(rows(&store).await.unwrap(), before);
+    fill(&store, 20..21).await;
+    drop(store);
+    assert_eq!(rows(&place.open().await).await.unwrap().len(), 21);
+}
+
 /// With SlateDB, any failure but a full disk ends writing.
 #[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]

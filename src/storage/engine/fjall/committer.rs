@@ -12,11 +12,13 @@
 //! answered with the error, and the engine is not written to again. Reads go on. When the disk was full, the next commit first probes
 //! the disk; when it takes writes, the engine is opened again, which writes the end of its log anew and replays it, and the commit goes
 //! on. After any other failure nothing is written until the server starts again: a disk that failed a sync cannot be believed. An
-//! engine that failed in the background does not say why; it counts as full only if a probe, of the size of a table, says so. When the
+//! engine that failed in the background does not say why; it counts as full only if a probe, of the size of a table, says so, or the free
+//! space was seen to be too little while it worked (`room`). When the
 //! engine cannot be opened again, nothing can be read either, and the store says so ([`Shared::lost`]): the server ends.
 
 mod health;
 mod opening;
+mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -104,6 +106,7 @@ pub(super) struct Committer {
     jobs: VecDeque<RangeJob>,
     next_range: u64,
     health: Health,
+    room: room::Room,
     /// When the oldest group was written that is not yet synced.
     unsynced_since: Option<Duration>,
 }
@@ -132,6 +135,7 @@ impl Committer {
             }
             self.step_range_job();
             self.step_fill();
+            self.watch_room();
         };
         while self.step_range_job() {}
         let closed = self.close();
@@ -157,13 +161,22 @@ impl Committer {
                 if waited >= every {
                     return Some(Next::Sync);
                 }
-                match self.commands.recv_timeout(every.saturating_sub(waited)) {
+                let rest = every.saturating_sub(waited);
+                let patience = self.room.patience().map_or(rest, |patience| patience.min(rest));
+                match self.commands.recv_timeout(patience) {
                     Ok(command) => command,
-                    Err(RecvTimeoutError::Timeout) => return Some(Next::Sync),
+                    Err(RecvTimeoutError::Timeout) => return Some(Next::Idle),
                     Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            _ => self.commands.recv().ok()?,
+            _ => match self.room.patience() {
+                None => self.commands.recv().ok()?,
+                Some(patience) => match self.commands.recv_timeout(patience) {
+                    Ok(command) => command,
+                    Err(RecvTimeoutError::Timeout) => return Some(Next::Idle),
+                    Err(RecvTimeoutError::Disconnected) => return None,
+                },
+            },
         };
         let mut requests = Vec::new();
         let mut bytes = 0_usize;
@@ -625,6 +638,6 @@ enum Next {
     Group(Vec<Request>, Then),
     /// The period of unsynced writes is over.
     Sync,
-    /// Nothing is asked, and ranges are being deleted or keys noted.
+    /// Nothing is asked: ranges are being deleted, keys noted, or the engine is watched at its work.
     Idle,
 }

@@ -7,6 +7,7 @@ use fjall::PersistMode;
 
 use super::super::super::directory::full_or;
 use super::super::{Engine, TABLE_BYTES, guard};
+use super::room::{Room, was_full};
 use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
@@ -19,9 +20,10 @@ const LEAVING_POLLS_MAX: u32 = 10_000;
 const REOPENING_POLLS_MAX: u32 = 250;
 
 impl Committer {
-    /// An engine that failed in the background does not say why; whether the disk is full can be tried.
+    /// An engine that failed in the background does not say why; whether the disk is full can be tried, and that it was may have been seen.
     pub(super) fn cause_of(&self, error: Error) -> Error {
         match error {
+            Error::Engine { .. } if self.room.was_short() => was_full(self.directory.path()),
             Error::Engine { .. } => self
                 .directory
                 .probe(TABLE_BYTES)
@@ -94,6 +96,7 @@ impl Committer {
             }
         }
         self.acknowledged = None;
+        self.room = Room::default();
         let (recovered, provisional) = Engine::open(&self.directory, &self.options, &self.shared.lost)?;
         self.jobs.retain(|job| job.request.is_some());
         self.take_over_again(recovered, provisional)?;

@@ -1,0 +1,97 @@
+//! Whether the disk was full while the engine wrote in the background.
+//!
+//! The engine writes tables on threads of its own and says only *that* one of them failed. When the committer learns of it, there may be
+//! room again: others have freed some, or the engine has removed what it could not finish. So the committer looks at the free space
+//! while such work goes on, and remembers that there was too little.
+//!
+//! ```text
+//! nothing to do ──the engine works──► watched: the free space every few milliseconds, and whether the engine still takes writes
+//!       ▲                                  │
+//!       └── it was idle for a while ───────┘ (what was seen is forgotten: it excuses no later failure)
+//! ```
+//! A disk that has no room *and* fails a sync counts as full. The store is opened again then, which writes anew whatever a failed sync may
+//! have lost, as a start of the server does.
+
+use std::path::Path;
+use std::time::Duration;
+
+use fjall::PersistMode;
+
+use super::super::super::directory::full_or;
+use super::super::{Engine, TABLE_BYTES, guard};
+use super::Committer;
+use crate::storage::Error;
+use crate::storage::options::{FaultPoint, Faults};
+
+/// Time between two looks. Room that comes and goes within it is not seen; longer ones would miss more, shorter ones cost every group.
+const LOOK_EVERY: Duration = Duration::from_millis(10);
+
+/// How long the engine must have been idle before it is watched no more: a table that was written may be merged a moment later.
+const LINGER: Duration = Duration::from_millis(200);
+
+/// What was seen since the engine began to work in the background.
+#[derive(Debug, Default)]
+pub(super) struct Room {
+    /// When the engine was at work last; `None`: it is idle.
+    at_work: Option<Duration>,
+    looked: Duration,
+    was_short: bool,
+}
+
+impl Room {
+    /// Whether there was too little room for a table at some moment of the work.
+    pub(super) const fn was_short(&self) -> bool {
+        self.was_short
+    }
+
+    /// How long the committer may wait for commands; `None`: as long as it likes.
+    pub(super) fn patience(&self) -> Option<Duration> {
+        self.at_work.map(|_| LOOK_EVERY)
+    }
+}
+
+impl Committer {
+    /// Looks after the engine's work in the background: whether there is room for it, and whether it has failed.
+    pub(super) fn watch_room(&mut self) {
+        let Some(engine) = self.engine.clone() else { return };
+        let is_busy = engine.data.sealed_memtable_count() > 0 || engine.database.active_compactions() > 0;
+        if !is_busy && self.room.at_work.is_none() {
+            return;
+        }
+        let now = self.clock.monotonic();
+        if is_busy {
+            self.room.at_work = Some(now);
+        }
+        if now.saturating_sub(self.room.looked) < LOOK_EVERY {
+            return;
+        }
+        self.room.looked = now;
+        self.room.was_short |= is_short(&engine, self.options.faults.as_ref());
+        let is_idle = self.room.at_work.is_none_or(|last| now.saturating_sub(last) >= LINGER);
+        // Refuses when it has failed. Then what was seen stays, until the next write asks for the cause.
+        let is_well = matches!(
+            guard(&engine.directory, || engine.database.persist(PersistMode::Buffer)),
+            Ok(Ok(()))
+        );
+        if is_idle || !is_well {
+            self.room.at_work = None;
+            self.room.was_short &= !is_well;
+        }
+    }
+}
+
+/// Whether the engine's disk has too little room for a table.
+fn is_short(engine: &Engine, faults: Option<&Faults>) -> bool {
+    if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::Room)) {
+        return full_or(fault, &engine.directory, "writing", &engine.directory).is_disk_full();
+    }
+    // What cannot be told excuses nothing.
+    fs4::available_space(&engine.directory).is_ok_and(|bytes| bytes < TABLE_BYTES)
+}
+
+/// A full disk as the cause of a failure in the background.
+pub(super) fn was_full(directory: &Path) -> Error {
+    Error::DiskFull {
+        directory: directory.to_owned(),
+    }
+}
