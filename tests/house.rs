@@ -137,8 +137,8 @@ const NEVER: &[(&str, &str)] = &[("server", "storage")];
 /// Room, what of another room it may use besides, and why.
 const MAY_USE_FILES: &[(&str, &[&str], &str)] = &[(
     "engine",
-    &["storage/row", "storage/deletion"],
-    "what a row holds and what is deleted is the engine's business; where it lies is not",
+    &["storage/row", "storage/deletion", "storage/damaged"],
+    "what a row holds, what is deleted and what is damaged is the engine's business; where it lies is not",
 )];
 
 /// Room, the room that it uses against the rules, in how many files at most, and why still.

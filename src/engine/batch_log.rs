@@ -25,7 +25,7 @@ use super::{Error, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::StoreId;
 use crate::partition::rows::partition_of;
-use crate::partition::store::{self, Batch, Space, Store};
+use crate::partition::store::{self, Batch, Damaged, Space, Store};
 
 /// Pauses between tries to write a batch again: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -56,7 +56,7 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
 /// # Errors
 /// When a store fails; the record stays.
 async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
-    let damaged = || Error::Server("a record of the batch log is damaged".to_owned());
+    let damaged = || Error::Damaged(Damaged::catalog(key, "it is no batch"));
     let changes = Batch::decode_merges(record).ok_or_else(damaged)?;
     let (parts, passes) = Passes::wait(|| {
         let snapshot = catalog.load();

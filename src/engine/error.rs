@@ -3,6 +3,7 @@
 use super::failure::{Access, FailureCause, StorageFailure};
 use crate::consistency::WriteKind;
 use crate::invariant::Broken;
+use crate::partition::store::Damaged;
 use crate::partition::{Consistency, MapError, Shortage};
 
 /// Why a request was not carried out. Each variant is one of the protocol's error codes; texts are Cassandra's where people read them.
@@ -139,6 +140,9 @@ pub enum Error {
     /// What Cosmos refuses as if it were its own fault, 0x0000.
     #[error("{0}")]
     NotOffered(String),
+    /// Bytes in the store are not the record that they should be.
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
     /// An invariant of ours does not hold.
     #[error(transparent)]
     Broken(#[from] Broken),
@@ -169,7 +173,7 @@ impl Error {
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
             Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
-            Self::Broken(_) | Self::Server(_) | Self::NotOffered(_) => 0x0000,
+            Self::Damaged(_) | Self::Broken(_) | Self::Server(_) | Self::NotOffered(_) => 0x0000,
         }
     }
 }

@@ -140,8 +140,7 @@ fn outward(error: &StoreError) -> Outward {
         StoreError::Corrupt { .. }
         | StoreError::Gone { .. }
         | StoreError::LostWrites { .. }
-        | StoreError::MalformedKey
-        | StoreError::MalformedRow { .. } => FailureCause::Damaged,
+        | StoreError::Damaged(_) => FailureCause::Damaged,
         StoreError::Engine { .. } => FailureCause::Engine,
         // Only where a store is opened first, before there are requests.
         StoreError::UnknownScheme { .. }
@@ -196,6 +195,7 @@ mod tests {
     use std::sync::Arc;
 
     use super::*;
+    use crate::partition::store::Damaged;
 
     fn failures() -> Vec<StoreError> {
         let directory = || PathBuf::from("/secret/place");
@@ -223,7 +223,7 @@ mod tests {
             StoreError::TakenOver {
                 location: "/secret/place".to_owned(),
             },
-            StoreError::MalformedRow { what: "cell" },
+            StoreError::Damaged(Damaged::row("cell")),
             StoreError::OpenedAgain,
         ]
     }

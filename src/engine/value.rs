@@ -3,7 +3,8 @@
 use bytes::Bytes;
 
 use crate::engine::Error;
-use crate::types::CqlType;
+use crate::partition::store::{Damaged, Record};
+use crate::types::{Corrupt, CqlType};
 
 /// The components of a serialised partition key: the key itself, or `{u16 length, bytes, 0}…` of several.
 pub(crate) fn key_components(partition_key: &[u8], count: usize) -> impl Iterator<Item = &[u8]> {
@@ -38,9 +39,10 @@ pub(crate) fn join_key<'a>(components: impl ExactSizeIterator<Item = &'a [u8]>) 
 
 /// Appends the value that an ordered key starts with, and moves behind it.
 pub(crate) fn decode_key(ty: &CqlType, key: &mut &[u8], descending: bool, out: &mut Vec<u8>) -> Result<(), Error> {
-    let value = ty
-        .decode_key(key, descending)
-        .map_err(|error| Error::Server(format!("a stored key cannot be read: {error}")))?;
+    let value = ty.decode_key(key, descending).map_err(|Corrupt(what)| Damaged {
+        record: Record::Key,
+        what,
+    })?;
     out.extend_from_slice(&value);
     Ok(())
 }

@@ -15,7 +15,7 @@ use super::ring::StoreId;
 use super::rows::{LogicalPartition, Prefix, RowKey};
 use super::span::KeySpan;
 use super::view::{Moment, ReadView};
-use crate::storage::{Error, KeyRange, Order, Result, Space, Store, TableId, key, split_entry};
+use crate::storage::{Damaged, Error, KeyRange, Order, Result, Space, Store, TableId, key, split_entry};
 use crate::token::Token;
 
 /// The place of a row or of a logical partition among those of its table. Sorts as they lie.
@@ -57,9 +57,9 @@ impl Place {
     /// The token and the partition key of the logical partition that it is the place of, or lies in.
     ///
     /// # Errors
-    /// [`Error::MalformedKey`].
+    /// [`Error::Damaged`].
     pub fn logical(&self) -> Result<(Token, Cow<'_, [u8]>)> {
-        let (token, partition_key) = key::parse_place(&self.0).ok_or(Error::MalformedKey)?;
+        let (token, partition_key) = key::parse_place(&self.0).ok_or(Error::Damaged(Damaged::KEY))?;
         Ok((Token::bound(token), partition_key))
     }
 
@@ -74,11 +74,11 @@ impl LogicalPartition<'_> {
     /// The key of the row at a place in it; `None`: it is the static row.
     ///
     /// # Errors
-    /// [`Error::MalformedKey`].
+    /// [`Error::Damaged`].
     pub fn row_at(&self, place: &Place) -> Result<Option<RowKey>> {
         let key = key::with_table(self.table(), &place.0);
         let prefix_len = self.prefix().as_bytes().len();
-        match key::split_row(&key, prefix_len).ok_or(Error::MalformedKey)? {
+        match key::split_row(&key, prefix_len).ok_or(Error::Damaged(Damaged::KEY))? {
             (key::RowKind::Static, _) => Ok(None),
             (key::RowKind::Row, _) => Ok(Some(RowKey::of_bytes(key, prefix_len))),
         }
@@ -232,7 +232,7 @@ async fn walk(
         .scan(Space::Indexes, &range.0, Order::Forward, &at.0, visit)
         .await?;
     if is_malformed {
-        return Err(Error::MalformedKey);
+        return Err(Error::Damaged(Damaged::KEY));
     }
     Ok(())
 }
@@ -249,7 +249,7 @@ impl Hosted {
     /// Walks index entries in their order until `visit` breaks. Only those of rows that lie in this partition have a place.
     ///
     /// # Errors
-    /// As [`Store::scan`]; [`Error::MalformedKey`].
+    /// As [`Store::scan`]; [`Error::Damaged`].
     pub async fn entries(
         &self,
         range: &EntryRange,
@@ -269,7 +269,7 @@ impl TablePartitions {
     /// each row.
     ///
     /// # Errors
-    /// As [`Store::scan`]; [`Error::MalformedKey`].
+    /// As [`Store::scan`]; [`Error::Damaged`].
     pub async fn entries_in(
         &self,
         store: StoreId,
@@ -299,7 +299,7 @@ impl TablePartitions {
         })
         .await?;
         if is_malformed {
-            return Err(Error::MalformedKey);
+            return Err(Error::Damaged(Damaged::KEY));
         }
         Ok(())
     }

@@ -16,7 +16,8 @@ use crate::invariant::Broken;
 use crate::storage::deletion::{self, Covered};
 use crate::storage::key::{self, RowKind};
 use crate::storage::{
-    Batch, Deletion, Deletions, Error, KeyRange, Order, RangeTombstone, Result, Row, Space, Store, Sweep, TableId,
+    Batch, Damaged, Deletion, Deletions, Error, KeyRange, Order, RangeTombstone, Result, Row, Space, Store, Sweep,
+    TableId,
 };
 use crate::token::Token;
 
@@ -135,10 +136,10 @@ impl<'a> Passed<'a> {
     /// Its logical partition: what its keys begin with, its token and its partition key.
     ///
     /// # Errors
-    /// [`Error::MalformedKey`].
+    /// [`Error::Damaged`].
     pub fn partition(&self) -> Result<(Prefix, Token, Cow<'a, [u8]>)> {
         let parsed = key::parse(self.key)?;
-        let prefix = self.key.get(..parsed.prefix_len).ok_or(Error::MalformedKey)?;
+        let prefix = self.key.get(..parsed.prefix_len).ok_or(Error::Damaged(Damaged::KEY))?;
         Ok((
             Prefix(prefix.to_vec()),
             Token::bound(parsed.token),
@@ -149,18 +150,18 @@ impl<'a> Passed<'a> {
     /// The token of its partition key.
     ///
     /// # Errors
-    /// [`Error::MalformedKey`].
+    /// [`Error::Damaged`].
     pub fn token(&self) -> Result<i64> {
-        let (_, token) = key::table_and_token_of(self.key).ok_or(Error::MalformedKey)?;
+        let (_, token) = key::table_and_token_of(self.key).ok_or(Error::Damaged(Damaged::KEY))?;
         Ok(token)
     }
 
     /// Its clustering key, where it is of this logical partition; `None`: it is the static row.
     ///
     /// # Errors
-    /// [`Error::MalformedKey`].
+    /// [`Error::Damaged`].
     pub fn clustering(&self, prefix: &Prefix) -> Result<Option<&'a [u8]>> {
-        match key::split_row(self.key, prefix.0.len()).ok_or(Error::MalformedKey)? {
+        match key::split_row(self.key, prefix.0.len()).ok_or(Error::Damaged(Damaged::KEY))? {
             (RowKind::Static, _) => Ok(None),
             (RowKind::Row, clustering) => Ok(Some(clustering)),
         }
@@ -330,7 +331,11 @@ impl Hosted {
 impl Ahead {
     fn add(&mut self, key: &[u8], value: &[u8], partitions_max: usize) -> Result<ControlFlow<()>> {
         let record = deletion::parse(key, value)?;
-        let prefix = Prefix(key.get(..record.prefix_len).ok_or(Error::MalformedKey)?.to_vec());
+        let prefix = Prefix(
+            key.get(..record.prefix_len)
+                .ok_or(Error::Damaged(Damaged::KEY))?
+                .to_vec(),
+        );
         if !self.by_prefix.contains_key(&prefix) && self.by_prefix.len() == partitions_max {
             self.until = Some(prefix);
             return Ok(ControlFlow::Break(()));
@@ -397,7 +402,7 @@ impl LogicalPartition<'_> {
     /// other way, until `visit` breaks. `visit` is given the clustering key and the row. Nothing is read where the bounds cross.
     ///
     /// # Errors
-    /// As [`Store::scan`]; [`Error::MalformedKey`].
+    /// As [`Store::scan`]; [`Error::Damaged`].
     pub async fn scan(
         &self,
         (start, end): (Bound<&[u8]>, Bound<&[u8]>),
@@ -413,7 +418,7 @@ impl LogicalPartition<'_> {
         let mut outcome = Ok(());
         let visit = |key: &[u8], value: &[u8]| {
             let Some(clustering) = key.get(self.prefix.0.len() + KIND_BYTES..) else {
-                outcome = Err(Error::MalformedKey);
+                outcome = Err(Error::Damaged(Damaged::KEY));
                 return ControlFlow::Break(());
             };
             visit(clustering, Passed { key, value })

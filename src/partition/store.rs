@@ -3,10 +3,10 @@
 pub use crate::storage::key;
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{
-    Batch, Both, Cell, CellState, ColumnId, CommitSeq, Committed, Deletion, Deletions, Derivation, Derivations,
-    Durability, Entries, Error, Estimate, Expiry, FaultPoint, Faults, KEY_BYTES_MAX, KeyRange, Look, Marker, Moments,
-    Opening, Options, Order, RangeTombstone, ReadFaults, Restoring, Result, Row, RowView, Snapshot, Space, Store,
-    Sweep, Swept, TableId, Url, deletion, judge_row, split_entry,
+    Batch, Both, Cell, CellState, ColumnId, CommitSeq, Committed, Damaged, Deletion, Deletions, Derivation,
+    Derivations, Durability, Entries, Error, Estimate, Expiry, FaultPoint, Faults, KEY_BYTES_MAX, KeyRange, Look,
+    Marker, Moments, Opening, Options, Order, RangeTombstone, ReadFaults, Record, Restoring, Result, Row, RowView,
+    Snapshot, Space, Store, Sweep, Swept, TableId, Url, deletion, judge_row, split_entry,
 };
 #[cfg(feature = "simulation")]
 pub use crate::storage::{Medium, MediumFaults};

@@ -31,7 +31,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
             ErrorBody::new(ErrorCode::Overloaded, text)
         }
         Error::NotOffered(_) => ErrorBody::new(ErrorCode::Server, text),
-        Error::Broken(_) | Error::Server(_) => {
+        Error::Damaged(_) | Error::Broken(_) | Error::Server(_) => {
             metrics::SERVER_ERRORS.increment();
             tracing::error!(error = %text, "a request failed by our own fault");
             ErrorBody::new(ErrorCode::Server, text)

@@ -14,7 +14,7 @@ use std::ops::Bound;
 
 use super::key::{self, TableId};
 use super::row::{self, Deletion};
-use super::{Error, Result};
+use super::{Damaged, Error, Result};
 
 const PARTITION: u8 = 0x01;
 const RANGE: u8 = 0x02;
@@ -79,7 +79,8 @@ impl Deletions {
     /// Adds the deletion that a record of [`super::Space::Deletions`] holds.
     pub(super) fn add_record(&mut self, prefix_len: usize, key: &[u8], value: &[u8]) -> Result<()> {
         let deletion = row::decode_deletion(value)?;
-        match parse_record(key.get(prefix_len..).unwrap_or_default()).ok_or(Error::MalformedKey)? {
+        let record = key.get(prefix_len..).and_then(parse_record);
+        match record.ok_or(Error::Damaged(Damaged::KEY))? {
             Covered::Partition => self.partition = Some(deletion),
             Covered::Range { start, end } => self.ranges.push(RangeTombstone { start, end, deletion }),
         }
@@ -121,15 +122,15 @@ pub enum Covered {
 /// Takes a record of [`super::Space::Deletions`] apart, for scans that pass over many partitions.
 ///
 /// # Errors
-/// [`Error::MalformedKey`] or [`Error::MalformedRow`] when the bytes are not such a record.
+/// [`Error::Damaged`] when the bytes are not such a record.
 pub fn parse<'a>(key: &'a [u8], value: &[u8]) -> Result<DeletionRecord<'a>> {
-    let prefix = key::parse_prefix(key).ok_or(Error::MalformedKey)?;
+    let prefix = key::parse_prefix(key).ok_or(Error::Damaged(Damaged::KEY))?;
     Ok(DeletionRecord {
         table: prefix.table,
         token: prefix.token,
         partition_key: prefix.partition_key,
         prefix_len: prefix.prefix_len,
-        covered: parse_record(prefix.rest).ok_or(Error::MalformedKey)?,
+        covered: parse_record(prefix.rest).ok_or(Error::Damaged(Damaged::KEY))?,
         deletion: row::decode_deletion(value)?,
     })
 }

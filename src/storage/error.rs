@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::damaged::Damaged;
 use super::location::Url;
 use crate::invariant::Broken;
 
@@ -223,15 +224,9 @@ pub enum Error {
     /// A snapshot of one store was handed to another.
     #[error("the snapshot is another store's")]
     ForeignSnapshot,
-    /// Bytes that should be a key are not.
-    #[error("a key in the store is malformed")]
-    MalformedKey,
-    /// Bytes that should be a row are not.
-    #[error("a row in the store is malformed: {what}")]
-    MalformedRow {
-        /// Where it went wrong.
-        what: &'static str,
-    },
+    /// Bytes in the store are not the record that they should be.
+    #[error(transparent)]
+    Damaged(#[from] Damaged),
 }
 
 impl Error {

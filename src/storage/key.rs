@@ -17,7 +17,7 @@
 use std::borrow::Cow;
 use std::ops::Bound;
 
-use super::{Error, Result};
+use super::{Damaged, Error, Result};
 
 /// Identifies a table for as long as the store lives; never reused, so that a dropped table's rows are never another's.
 pub type TableId = u32;
@@ -307,9 +307,9 @@ pub fn clustering_range(prefix: &[u8], start: Bound<&[u8]>, end: Bound<&[u8]>) -
 /// Takes a row's key apart.
 ///
 /// # Errors
-/// [`Error::MalformedKey`] when the bytes are not a key that this module makes.
+/// [`Error::Damaged`] when the bytes are not a key that this module makes.
 pub fn parse(key: &[u8]) -> Result<ParsedKey<'_>> {
-    parse_key(key).ok_or(Error::MalformedKey)
+    parse_key(key).ok_or(Error::Damaged(Damaged::KEY))
 }
 
 /// The partition prefix of a key taken apart, and what follows it.

@@ -38,6 +38,7 @@ mod absence;
 mod batch;
 mod beside;
 mod cache;
+mod damaged;
 pub mod deletion;
 pub mod derivation;
 mod engine;
@@ -59,6 +60,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use batch::{Batch, KEY_BYTES_MAX, Space, judge_row};
+pub use damaged::{Damaged, Record};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, split_entry};
 pub use engine::Order;

@@ -58,7 +58,7 @@ impl Purge {
     /// What becomes of an encoded row.
     ///
     /// # Errors
-    /// [`super::Error::MalformedRow`].
+    /// [`super::Error::Damaged`].
     pub(super) fn judge(&self, value: &[u8]) -> Result<Judged> {
         let mut row = Row::decode(value)?;
         if let Some(timestamp) = self.covered_up_to {
@@ -80,7 +80,7 @@ impl Purge {
 /// What a change of a sweep makes of the value that is there; other changes leave it.
 ///
 /// # Errors
-/// [`super::Error::MalformedRow`] when the value is damaged.
+/// [`super::Error::Damaged`] when the value is damaged.
 pub(super) fn judge(change: &Change, current: Option<&Bytes>) -> Result<Judged> {
     let Some(current) = current else {
         return Ok(Judged::Stays);
@@ -258,7 +258,7 @@ impl Due {
     /// The record, if it was written before `gc_before_seconds`.
     ///
     /// # Errors
-    /// [`super::Error::MalformedKey`], [`super::Error::MalformedRow`].
+    /// [`super::Error::Damaged`], [`super::Error::Damaged`].
     pub(super) fn of(key: Vec<u8>, value: &[u8], gc_before_seconds: i64) -> Result<Option<Self>> {
         let record = deletion::parse(&key, value)?;
         let (prefix_len, deletion) = (record.prefix_len, record.deletion);

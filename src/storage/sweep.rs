@@ -23,7 +23,7 @@ use bytes::Bytes;
 use super::deletion::Deletions;
 use super::key::{self, KeyRange, RowKind};
 use super::purge::{Due, Forgetting, Judged, Purge, Watch};
-use super::{Batch, Opening, Order, Result, Snapshot, Space, Store};
+use super::{Batch, Damaged, Opening, Order, Result, Snapshot, Space, Store};
 use crate::mutant::{self, Mutant};
 
 /// Bytes of rows that one commit of a sweep writes anew, about: writers to the same store wait for it.
@@ -176,7 +176,7 @@ impl Store {
         let mut purges = Vec::new();
         for (key, value) in entries {
             let parsed = key::parse(&key)?;
-            let prefix = key.get(..parsed.prefix_len).unwrap_or_default();
+            let prefix = key.get(..parsed.prefix_len).ok_or(Damaged::KEY)?;
             if partition.prefix != prefix {
                 let deletions = self.deletions(parsed.table, parsed.token, &parsed.partition_key, &stride.at);
                 partition = Partition {

@@ -34,7 +34,7 @@ use super::NEXT_STORAGE_ID;
 use crate::engine::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::hosted::range_of;
-use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store, key};
+use crate::partition::store::{self, Batch, Damaged, KeyRange, Order, Space, Store, key};
 use crate::partition::{KeyBound, KeySpan, StoreId, Stores, TablePartitions};
 use crate::schema::StorageId;
 use crate::tasks::Tasks;
@@ -203,6 +203,9 @@ impl Recorded {
     }
 }
 
+/// What is wrong with a record that should be, or name, a number.
+pub(super) const NO_NUMBER: &str = "it has no number of four bytes";
+
 fn damaged<T>(what: String) -> Result<T, Error> {
     Err(Error::Server(format!("the catalog is damaged: {what}")))
 }
@@ -215,7 +218,7 @@ async fn states(main: &Store) -> Result<(u32, Vec<(StoreId, u8)>), Error> {
         None => 1,
         Some(next) => match next.as_ref().try_into() {
             Ok(next) => u32::from_be_bytes(next),
-            Err(_) => return damaged("the record !next_store is no number".to_owned()),
+            Err(_) => return Err(Damaged::catalog(NEXT_STORE, NO_NUMBER).into()),
         },
     };
     let (mut states, mut wrong) = (Vec::new(), None);

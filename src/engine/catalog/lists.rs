@@ -15,7 +15,7 @@ use crate::engine::growth::needed;
 use crate::engine::offers::Offers;
 use crate::invariant::Broken;
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Space, Store};
+use crate::partition::store::{Batch, Damaged, Space, Store};
 use crate::partition::{KeyBound, MapError, PhysicalPartitionId, Placement, StoreId, Stores, TablePartitions};
 use crate::schema::{Schema, StorageId, Table, Throughput, system};
 use crate::token::Token;
@@ -188,8 +188,11 @@ pub(super) fn partitions_at_open(
             let list = match records.get(&table.storage_id) {
                 None => TablePartitions::whole(StoreId::MAIN, stores.main().clone()),
                 Some(record) => {
+                    let key = partitions_key(table.storage_id);
                     let read = TablePartitions::decode(record, |id| stores.get(id));
-                    read.map_err(|error| Error::Server(format!("{}.{}: {error}", table.keyspace, table.name)))?
+                    let flaw =
+                        "it is no map that covers the ring, of stores that there are, in a version that is known";
+                    read.map_err(|_| Damaged::catalog(&key, flaw))?
                 }
             };
             Ok((table.storage_id, Arc::new(list)))

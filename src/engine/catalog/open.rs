@@ -10,7 +10,7 @@ use bytes::Bytes;
 use tokio::sync::Mutex;
 use uuid::Uuid;
 
-use super::leftovers::{self, GARBAGE, Leftovers, Moved};
+use super::leftovers::{self, GARBAGE, Leftovers, Moved, NO_NUMBER};
 use super::lists::{give_budgets, partitions_at_open};
 use super::publication::Listener;
 use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, check_garbage, commit};
@@ -25,7 +25,7 @@ use crate::engine::probe::PROBE;
 use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::{Error, storage_read};
 use crate::partition::Stores;
-use crate::partition::store::{Batch, Derivations, KeyRange, Order, Space, Store};
+use crate::partition::store::{Batch, Damaged, Derivations, KeyRange, Order, Space, Store};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, record, system};
 use crate::tasks::Tasks;
@@ -51,41 +51,57 @@ impl Found {
         let mut found = Self::default();
         let at = store.snapshot();
         let everything = KeyRange::all();
+        let mut added = Ok(());
         let scanned = store.scan(Space::Catalog, &everything, Order::Forward, &at, |key, value| {
-            if key == HOST_ID {
-                found.host_id = value.try_into().ok();
-            } else if key == PAGING_KEY {
-                found.paging_key = value.try_into().ok();
-            } else if key == NEXT_STORAGE_ID {
-                found.next_storage_id = value.try_into().ok().map(u32::from_be_bytes);
-            } else if let Some(id) = key.strip_prefix(index::RECORD) {
-                let id = id.try_into().ok().map(u32::from_be_bytes);
-                found.indexes.extend(id.map(|id| (id, Record::decode(value))));
-            } else if key == LAST_BALLOT {
-                found.last_ballot = value.try_into().ok().map(i64::from_be_bytes);
-            } else if key == PROBE {
-                // Says nothing.
-            } else if let Some(id) = key.strip_prefix(PARTITIONS) {
-                let id = id.try_into().ok().map(u32::from_be_bytes);
-                let list = Bytes::copy_from_slice(value);
-                found.partitions.extend(id.map(|id| (id, list)));
-            } else if key == leftovers::NEXT_STORE || key.starts_with(leftovers::STORE) {
-                // Read before, to open them.
-            } else if let Some(place) = key.strip_prefix(leftovers::MOVED) {
-                found.moved.extend(Moved::decode(place));
-            } else if key.starts_with(pending::RECORD) {
-                found.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
-            } else if let Some(place) = key.strip_prefix(logical::RECORD) {
-                found.logical.extend(logical::decode(place, value));
-            } else if let Some(id) = key.strip_prefix(GARBAGE) {
-                found.garbage.extend(id.try_into().ok().map(u32::from_be_bytes));
+            added = found.add(key, value);
+            if added.is_ok() {
+                ControlFlow::Continue(())
             } else {
-                found.records.push((key.to_vec(), Bytes::copy_from_slice(value)));
+                ControlFlow::Break(())
             }
-            ControlFlow::Continue(())
         });
         scanned.await.map_err(|error| storage_read(&error))?;
+        added?;
         Ok(found)
+    }
+
+    /// Adds a record. One that is damaged is refused: what it kept would else be taken as never recorded.
+    fn add(&mut self, key: &[u8], value: &[u8]) -> Result<(), Damaged> {
+        let damaged = |what| Damaged::catalog(key, what);
+        let number = |bytes: &[u8]| bytes.try_into().map(u32::from_be_bytes).map_err(|_| damaged(NO_NUMBER));
+        let drawn = |value: &[u8]| value.try_into().map_err(|_| damaged("it has not 16 bytes"));
+        if key == HOST_ID {
+            self.host_id = Some(drawn(value)?);
+        } else if key == PAGING_KEY {
+            self.paging_key = Some(drawn(value)?);
+        } else if key == NEXT_STORAGE_ID {
+            self.next_storage_id = Some(number(value)?);
+        } else if let Some(id) = key.strip_prefix(index::RECORD) {
+            // One of another version is built from the start.
+            self.indexes.insert(number(id)?, Record::decode(value));
+        } else if key == LAST_BALLOT {
+            let micros = value.try_into().map(i64::from_be_bytes);
+            self.last_ballot = Some(micros.map_err(|_| damaged("it is no time"))?);
+        } else if key == PROBE {
+            // Says nothing.
+        } else if let Some(id) = key.strip_prefix(PARTITIONS) {
+            self.partitions.insert(number(id)?, Bytes::copy_from_slice(value));
+        } else if key == leftovers::NEXT_STORE || key.starts_with(leftovers::STORE) {
+            // Read before, to open them.
+        } else if let Some(place) = key.strip_prefix(leftovers::MOVED) {
+            let moved = Moved::decode(place).ok_or_else(|| damaged("it names no part of a table"))?;
+            self.moved.push(moved);
+        } else if key.starts_with(pending::RECORD) {
+            self.batches.push((key.to_vec(), Bytes::copy_from_slice(value)));
+        } else if let Some(place) = key.strip_prefix(logical::RECORD) {
+            // One that cannot be read is only a size, which is counted again.
+            self.logical.extend(logical::decode(place, value));
+        } else if let Some(id) = key.strip_prefix(GARBAGE) {
+            self.garbage.push(number(id)?);
+        } else {
+            self.records.push((key.to_vec(), Bytes::copy_from_slice(value)));
+        }
+        Ok(())
     }
 }
 
@@ -258,5 +274,30 @@ impl Catalog {
             return Ok(());
         }
         commit(self.stores.main(), batch).await
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_damaged_record_of_the_catalog_is_refused_by_its_name() {
+        let keyed = |name: &[u8], rest: &[u8]| [name, rest].concat();
+        let records = [
+            (HOST_ID.to_vec(), vec![0; 15], "!host_id"),
+            (PAGING_KEY.to_vec(), vec![0; 17], "!paging_key"),
+            (NEXT_STORAGE_ID.to_vec(), vec![0; 3], "!next_storage_id"),
+            (LAST_BALLOT.to_vec(), vec![0; 7], "!last_ballot"),
+            (keyed(PARTITIONS, &[0, 1]), vec![1], "!partitions 0001"),
+            (keyed(GARBAGE, &[9; 5]), Vec::new(), "!garbage 0909090909"),
+            (keyed(leftovers::MOVED, &[7; 3]), Vec::new(), "!moved 070707"),
+            (keyed(index::RECORD, &[]), vec![1], "!index"),
+        ];
+        for (key, value, name) in records {
+            let refused = Found::default().add(&key, &value).unwrap_err();
+            assert_eq!(refused, Damaged::catalog(&key, refused.what));
+            assert!(refused.to_string().contains(&format!("record {name} of")), "{refused}");
+        }
     }
 }

@@ -399,7 +399,7 @@ impl<'a> Walk<'a> {
     ) -> Result<Current<'a>, Error> {
         let deletions = partition.deletions(&self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
-        sink.begin_partition(partition_key, left);
+        sink.begin_partition(partition_key, left)?;
         if sink.wants_static() {
             bring_static(&partition, &self.at, &deletions, sink).await?;
         }

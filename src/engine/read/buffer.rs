@@ -10,7 +10,7 @@
 
 use crate::engine::value;
 use crate::engine::{Error, storage_read};
-use crate::partition::store::{Expiry, RowView};
+use crate::partition::store::{Damaged, Expiry, Record, RowView};
 use crate::schema::{ColumnKind, Table};
 
 use super::layout::{Layout, Shape, Wanted};
@@ -104,19 +104,36 @@ impl RowBuffer {
     }
 
     /// Starts a partition: forgets everything, takes the key's components.
-    pub(crate) fn begin_partition(&mut self, table: &Table, layout: &Layout, partition_key: &[u8]) {
+    ///
+    /// # Errors
+    /// When the key has fewer components than the table's.
+    pub(crate) fn begin_partition(
+        &mut self,
+        table: &Table,
+        layout: &Layout,
+        partition_key: &[u8],
+    ) -> Result<(), Damaged> {
         self.bytes.clear();
         self.cells.clear();
         self.slots.fill(NULL);
         if !layout.partition_key.is_empty() {
+            let mut components = 0;
             for (place, component) in value::key_components(partition_key, table.partition_key_count).enumerate() {
                 if layout.partition_key.contains(&place) {
                     self.put(place, Some(component));
                 }
+                components += 1;
+            }
+            if components < table.partition_key_count {
+                return Err(Damaged {
+                    record: Record::Key,
+                    what: "its partition key has too few components",
+                });
             }
         }
         self.mark = self.bytes.len();
         self.cells_mark = 0;
+        Ok(())
     }
 
     /// Takes the partition's static row. Whether it shows anything.
@@ -369,4 +386,53 @@ pub(crate) fn is_of_partition(table: &Table, place: usize) -> bool {
         .columns
         .get(place)
         .is_some_and(|column| matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Static))
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+
+    use super::*;
+    use crate::schema::{Column, TableOptions};
+    use crate::types::{CqlType, Native};
+
+    #[test]
+    fn a_partition_key_with_too_few_parts_is_damaged() {
+        let column = |name: &str| {
+            Arc::new(Column {
+                id: 0,
+                name: name.to_owned(),
+                ty: CqlType::Native(Native::Blob),
+                kind: ColumnKind::PartitionKey,
+                position: 0,
+                descending: false,
+                mask: None,
+            })
+        };
+        let table = Table {
+            id: uuid::Uuid::nil(),
+            storage_id: 1,
+            keyspace: "ks".to_owned(),
+            name: "t".to_owned(),
+            columns: vec![column("a"), column("b")],
+            partition_key_count: 2,
+            clustering_count: 0,
+            is_counter: false,
+            is_virtual: false,
+            compact_storage: false,
+            options: TableOptions::default(),
+            indexes: std::collections::BTreeMap::new(),
+            triggers: std::collections::BTreeMap::new(),
+            dropped: std::collections::BTreeMap::new(),
+            next_column_id: 2,
+        };
+        let layout = Layout::new(&table, [0, 1], false);
+        let mut buffer = RowBuffer::new(&layout);
+        let key = value::join_key([&b"x"[..], b"y"].into_iter());
+        assert_eq!(buffer.begin_partition(&table, &layout, &key), Ok(()));
+        let refused = buffer
+            .begin_partition(&table, &layout, &key[..key.len() - 4])
+            .unwrap_err();
+        assert_eq!(refused.record, Record::Key);
+    }
 }

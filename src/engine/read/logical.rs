@@ -37,7 +37,7 @@ impl Logical<'_> {
     ) -> Result<Step, Error> {
         let deletions = self.partition.deletions(self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
-        sink.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows));
+        sink.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows))?;
         if sink.wants_static() {
             bring_static(&self.partition, self.at, &deletions, sink).await?;
         }

@@ -116,7 +116,7 @@ impl<'a> Ring<'a> {
         };
         let deletions = logical.deletions(&self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
-        sink.begin_partition(&position.partition_key, Some(position.partition_limit_rows));
+        sink.begin_partition(&position.partition_key, Some(position.partition_limit_rows))?;
         if sink.wants_static() {
             bring_static(&logical, &self.at, &deletions, sink).await?;
         }
@@ -159,7 +159,7 @@ impl<'a> Ring<'a> {
                 return Ok(Some(Pause::NeedDeletions { prefix, place }));
             }
             let deletions = self.ahead.of(&prefix);
-            sink.begin_partition(&partition_key, None);
+            sink.begin_partition(&partition_key, None)?;
             *current = Some((prefix, deletions));
         }
         let Some((prefix, deletions)) = current else {

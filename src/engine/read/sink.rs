@@ -13,7 +13,7 @@ use crate::command::{Clustering, Partitions, Position, Read};
 use crate::engine::{Error, Request};
 use crate::functions::Context;
 use crate::guardrails::Level;
-use crate::partition::store::RowView;
+use crate::partition::store::{Damaged, RowView};
 use crate::partition::{Consistency, Hosted};
 use crate::schema::{StorageId, Table};
 use crate::throughput::{Charges, Mark, PartitionRef};
@@ -195,7 +195,14 @@ impl<'a, R: RowSink> Sink<'a, R> {
     }
 
     /// Starts a partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
-    pub(crate) fn begin_partition(&mut self, partition_key: &[u8], resumed: Option<Option<u32>>) {
+    ///
+    /// # Errors
+    /// When the key has not the form of the table's.
+    pub(crate) fn begin_partition(
+        &mut self,
+        partition_key: &[u8],
+        resumed: Option<Option<u32>>,
+    ) -> Result<(), Damaged> {
         if matches!(self.select.partitions, Partitions::Keys(_)) {
             self.report_tombstones();
         }
@@ -210,7 +217,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
         self.is_resumed = resumed.is_some();
         self.partition_static_is_live = false;
         self.buffer
-            .begin_partition(self.table, &self.shape.layout, partition_key);
+            .begin_partition(self.table, &self.shape.layout, partition_key)
     }
 
     /// Takes the partition's static row.

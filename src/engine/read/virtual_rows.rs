@@ -113,7 +113,7 @@ pub(crate) fn run(
         let left = resume
             .filter(|_| after.is_some())
             .map(|position| position.partition_limit_rows);
-        sink.begin_partition(&key_of(partition), left);
+        sink.begin_partition(&key_of(partition), left)?;
         let step = one(select, partition, after.take(), sink)?;
         if step == Step::Stop || sink.end_partition()? == Step::Stop {
             break;

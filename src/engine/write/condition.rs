@@ -398,7 +398,7 @@ impl<'a> Current<'a> {
     /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is there.
     fn fill(&self, row: Option<(&[u8], &[u8])>) -> Result<(RowBuffer, bool), Error> {
         let mut buffer = RowBuffer::new(&self.layout);
-        buffer.begin_partition(self.table, &self.layout, self.partition_key);
+        buffer.begin_partition(self.table, &self.layout, self.partition_key)?;
         let mut is_there = false;
         if let Some(bytes) = &self.static_row {
             let view = RowView::parse(bytes).map_err(|error| storage_read(&error))?;

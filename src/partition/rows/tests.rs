@@ -6,7 +6,7 @@ use super::super::{Hosted, KeyBound, ReadView, TablePartitions};
 use super::*;
 use crate::clock::Clock;
 use crate::invariant::Invariant;
-use crate::storage::{Derivation, Derivations, Entries, Marker, Options, RowView, Url};
+use crate::storage::{Damaged, Derivation, Derivations, Entries, Marker, Options, RowView, Url};
 
 const TABLE: TableId = 7;
 const INDEX: TableId = 8;
@@ -178,7 +178,7 @@ async fn a_key_that_is_no_row_is_malformed() {
         ControlFlow::Break(())
     });
     scanned.await.unwrap();
-    assert!(matches!(outcome, Err(Error::MalformedKey)));
+    assert!(matches!(outcome, Err(Error::Damaged(Damaged::KEY))));
     assert!(
         logical
             .get(&logical.prefix().row(b"c"), &partition.now())

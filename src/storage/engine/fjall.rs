@@ -53,7 +53,7 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Options, ReadFaults};
 use crate::storage::purge::Sweeps;
 use crate::storage::sizes::Sizes;
-use crate::storage::{CommitSeq, Committed, Error, Opening, Result};
+use crate::storage::{CommitSeq, Committed, Damaged, Error, Opening, Result};
 
 /// What the format file of such a store says.
 pub(super) const FORMAT: &str = "helenus store 1, fjall 3";
@@ -337,7 +337,7 @@ impl Engine {
             let mut entries = self.entries(view, full_range(Space::Deletions, &range), Order::Forward)?;
             if let Some(entry) = entries.next() {
                 let (key, _) = entry?;
-                let table = super::table_of(key.get(1..).unwrap_or_default()).ok_or(Error::MalformedKey)?;
+                let table = super::table_of(key.get(1..).unwrap_or_default()).ok_or(Error::Damaged(Damaged::KEY))?;
                 tables.insert(table);
                 rest = table.checked_add(1).map(|next| KeyRange {
                     start: Bound::Included(next.to_be_bytes().to_vec()),

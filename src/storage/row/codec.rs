@@ -3,7 +3,7 @@
 use bytes::{BufMut, Bytes, BytesMut};
 
 use super::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row, merge};
-use crate::storage::{Error, Result};
+use crate::storage::{Damaged, Error, Result};
 
 /// The format that this version writes, and the only one so far.
 const VERSION: u8 = 1;
@@ -23,7 +23,7 @@ const CELL_STEP_SHIFT: u32 = 4;
 const CELL_STEP_LONG: u8 = 0x0F;
 
 fn damaged(what: &'static str) -> Error {
-    Error::MalformedRow { what }
+    Error::Damaged(Damaged::row(what))
 }
 
 // Varints are little-endian base 128, as everywhere; signed numbers are folded so that small ones stay short.
@@ -250,7 +250,7 @@ impl<'a> RowView<'a> {
     /// Reads the head of an encoded row; the cells are checked as they are walked.
     ///
     /// # Errors
-    /// [`Error::MalformedRow`] when the head is cut or of a format that this version does not know.
+    /// [`Error::Damaged`] when the head is cut or of a format that this version does not know.
     pub fn parse(bytes: &'a [u8]) -> Result<Self> {
         let mut rest = bytes;
         match get_u8(&mut rest) {
@@ -333,7 +333,7 @@ impl<'a> RowView<'a> {
     /// The newest timestamp of anything in the row, whether it is seen or not; `None`: the row is empty.
     ///
     /// # Errors
-    /// [`Error::MalformedRow`] when something in it is damaged.
+    /// [`Error::Damaged`] when something in it is damaged.
     pub fn newest_timestamp(&self) -> Result<Option<i64>> {
         let marker = self.marker.map(|marker| marker.timestamp);
         let mut newest = marker.max(self.deletion.map(|deletion| deletion.timestamp));
@@ -349,7 +349,7 @@ impl<'a> RowView<'a> {
     /// Whether a reader sees the row at `now_seconds`, everything up to `shadowed_to` (µs) hidden by a deletion from outside.
     ///
     /// # Errors
-    /// [`Error::MalformedRow`] when a cell is damaged.
+    /// [`Error::Damaged`] when a cell is damaged.
     pub fn is_live(&self, now_seconds: i64, shadowed_to: Option<i64>) -> Result<bool> {
         let shows = |timestamp: i64| shadowed_to.is_none_or(|to| timestamp > to);
         if self
@@ -370,7 +370,7 @@ impl<'a> RowView<'a> {
     /// The row with values of its own.
     ///
     /// # Errors
-    /// [`Error::MalformedRow`] when a cell is damaged.
+    /// [`Error::Damaged`] when a cell is damaged.
     pub fn to_row(&self) -> Result<Row> {
         let mut complex = Vec::new();
         for entry in self.complex() {

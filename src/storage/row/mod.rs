@@ -196,7 +196,7 @@ impl Row {
     /// Reads what [`Row::encode`] wrote. Values share the bytes where they came from.
     ///
     /// # Errors
-    /// [`super::Error::MalformedRow`] when the bytes are cut, out of order, or of a format that this version does not know.
+    /// [`super::Error::Damaged`] when the bytes are cut, out of order, or of a format that this version does not know.
     pub fn decode(bytes: &[u8]) -> Result<Self> {
         RowView::parse(bytes)?.to_row()
     }
@@ -211,7 +211,7 @@ impl Row {
 /// Merges two encoded rows into one.
 ///
 /// # Errors
-/// [`super::Error::MalformedRow`] when either is damaged.
+/// [`super::Error::Damaged`] when either is damaged.
 pub fn merge_encoded(a: &[u8], b: &[u8]) -> Result<Bytes> {
     let (a, b) = (RowView::parse(a)?, RowView::parse(b)?);
     match merge::merge_without_deletions(&a, &b)? {
@@ -223,7 +223,7 @@ pub fn merge_encoded(a: &[u8], b: &[u8]) -> Result<Bytes> {
 /// Whether an encoded fragment only takes away: no marker and no value.
 ///
 /// # Errors
-/// [`super::Error::MalformedRow`] when it is damaged.
+/// [`super::Error::Damaged`] when it is damaged.
 pub fn only_deletes(fragment: &[u8]) -> Result<bool> {
     let view = RowView::parse(fragment)?;
     for cell in view.cells() {
