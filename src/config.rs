@@ -469,6 +469,14 @@ mod tests {
     }
 
     #[test]
+    fn localhost_needs_no_resolver() {
+        for name in ["localhost:7", "LOCALHOST:7"] {
+            let values = gather(&[("listen", name)], &[]);
+            assert_eq!(values.addresses("listen").unwrap(), ["127.0.0.1:7".parse().unwrap()]);
+        }
+    }
+
+    #[test]
     fn what_is_wrong_is_named() {
         let error = Config::new(&gather(&[], &[("HELENUS_CONNECTIONS_MAX", "many")])).unwrap_err();
         assert!(

@@ -258,6 +258,7 @@ const TOP_LEVEL: &[&str] = &[
     "Cargo.toml",
     "README.md",
     "compat",
+    "dist",
     "docs",
     "grammar",
     "kits",

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::net::{SocketAddr, ToSocketAddrs};
+use std::net::{Ipv4Addr, SocketAddr, ToSocketAddrs};
 use std::num::{IntErrorKind, ParseIntError};
 use std::path::{Path, PathBuf};
 use std::str::{FromStr, ParseBoolError};
@@ -262,6 +262,10 @@ impl Values {
     pub fn addresses(&self, name: &'static str) -> Result<Vec<SocketAddr>, ConfigError> {
         let mut addresses = Vec::new();
         for text in self.all(name) {
+            if let Some(address) = of_localhost(text) {
+                addresses.push(address);
+                continue;
+            }
             let found = text
                 .to_socket_addrs()
                 .map_err(|error| self.wrong(name, text, not_an_address(text, &error)))?;
@@ -281,6 +285,15 @@ fn expected(error: &(impl fmt::Display + 'static)) -> String {
         None if error_of.is::<ParseBoolError>() => "expected true or false".to_owned(),
         None => error.to_string(),
     }
+}
+
+/// The address of `localhost:PORT`: always 127.0.0.1 (RFC 6761 §6.3), without the system's resolver. A program that carries its C library
+/// finds none in an image that has no /etc/hosts.
+fn of_localhost(text: &str) -> Option<SocketAddr> {
+    let (host, port) = text.rsplit_once(':')?;
+    let port = port.parse().ok()?;
+    let is_localhost = host.eq_ignore_ascii_case("localhost");
+    is_localhost.then(|| SocketAddr::from((Ipv4Addr::LOCALHOST, port)))
 }
 
 /// Why a text is no address to listen on, and what one looks like.

@@ -9,6 +9,7 @@ however it dies: the child reads its standard input, which ends with this proces
 """
 
 import collections
+import importlib.metadata
 import json
 import os
 import shutil
@@ -32,16 +33,29 @@ class HelenusError(Exception):
 
 
 def find_program(program=None):
-    """The path of the server's program: `program`, else the variable HELENUS_BIN, else `helenus` on the search path.
+    """The path of the server's program: `program`, else the variable HELENUS_BIN, else the copy that this package's wheel carries, else
+    `helenus` on the search path.
 
     Nothing is downloaded. Raises HelenusError when there is none.
     """
-    for candidate in (program, os.environ.get("HELENUS_BIN"), shutil.which("helenus")):
+    for candidate in (program, os.environ.get("HELENUS_BIN"), _carried_program(), shutil.which("helenus")):
         if candidate:
             if not os.access(candidate, os.X_OK):
                 raise HelenusError(f"{candidate} is not a program")
             return os.fspath(candidate)
     raise HelenusError("there is no helenus on the search path: set HELENUS_BIN to the program")
+
+
+def _carried_program():
+    """The program that was installed with this package: beside the other programs of its environment, which need not be activated."""
+    try:
+        files = importlib.metadata.files("helenus") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name in ("helenus", "helenus.exe") and os.access(file.locate(), os.X_OK) and not file.locate().is_dir():
+            return os.fspath(file.locate())
+    return None
 
 
 def start(*arguments, program=None, cosmos=False, nodes=None, **settings):
