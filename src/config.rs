@@ -5,6 +5,7 @@
 
 mod access;
 mod amounts;
+mod setting;
 mod settings;
 mod values;
 
@@ -14,7 +15,8 @@ use std::time::Duration;
 
 use self::access::{credentials, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
 use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput};
-pub use self::settings::{SECRETS, SETTINGS, Setting};
+pub use self::setting::Setting;
+pub use self::settings::{SECRETS, SETTINGS};
 use self::values::read;
 pub use self::values::{ConfigError, Origin, Values, variable};
 use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
@@ -22,7 +24,8 @@ use crate::guardrails::Guardrails;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
 use crate::partition::nodes::NODES;
-use crate::partition::store::{Durability, Url};
+use crate::partition::store::bucket::Reach;
+use crate::partition::store::{Durability, Error, Url};
 use crate::profile::Profile;
 use crate::profile::{Account, Strict};
 use crate::server::{ChargePayload, Options};
@@ -46,6 +49,8 @@ pub struct Config {
     pub data: String,
     /// When a write is acknowledged.
     pub durability: String,
+    /// How a bucket is reached.
+    pub reach: Reach,
     /// Listening, logins, TLS, limits.
     pub server: Options,
     /// Time between looks whether the certificate has changed; zero: only when asked for.
@@ -136,7 +141,7 @@ impl Config {
     pub fn new(values: &Values) -> Result<Self, ConfigError> {
         let profile: Profile = values.parsed("profile")?;
         // Parsed again where the data is opened: here, so that every verb refuses what a server would.
-        values.parsed::<Url>("data")?;
+        data_url(values)?;
         values.parsed::<Durability>("durability")?;
         let is_metered = is_metered(values)?;
         let server = Options {
@@ -157,6 +162,7 @@ impl Config {
         Ok(Self {
             data: values.text("data").unwrap_or_default().to_owned(),
             durability: values.text("durability").unwrap_or_default().to_owned(),
+            reach: reach(values)?,
             server,
             admin_listen,
             admin_token: values.text("admin-token").map(str::to_owned),
@@ -226,13 +232,45 @@ impl Config {
                 .iter()
                 .map(|(setting, values, _)| {
                     // A reader of the settings need not learn the key.
-                    let is_secret = SECRETS.contains(&setting.name) && !values.is_empty();
-                    let value = if is_secret { "***".to_owned() } else { values.join(",") };
+                    let value = if is_hidden(setting, values) {
+                        "***".to_owned()
+                    } else {
+                        values.join(",")
+                    };
                     (setting.name.into(), value)
                 })
                 .collect(),
         })
     }
+}
+
+/// Whether the values of a setting are not to be shown: of a secret, or of a URL that may hold one, and is refused when it is used.
+#[must_use]
+pub fn is_hidden(setting: &Setting, values: &[String]) -> bool {
+    let may_hold_one = |value: &String| value.contains("://") && value.contains(['@', '?']);
+    let is_url = setting.value == "URL";
+    !values.is_empty() && (SECRETS.contains(&setting.name) || is_url && values.iter().any(may_hold_one))
+}
+
+/// Checks where the data is.
+fn data_url(values: &Values) -> Result<(), ConfigError> {
+    // Before anything prints it: the URL of a bucket may hold a key. This refusal does not repeat the URL.
+    if let Some(Err(error @ Error::Bucket { .. })) = values.text("data").map(str::parse::<Url>) {
+        return Err(ConfigError::Together(error.to_string()));
+    }
+    values.parsed::<Url>("data").map(drop)
+}
+
+/// How a bucket is reached.
+fn reach(values: &Values) -> Result<Reach, ConfigError> {
+    Ok(Reach {
+        endpoint: values.text("bucket-endpoint").map(str::to_owned),
+        region: values.text("bucket-region").map(str::to_owned),
+        is_virtual_hosted: !values.parsed::<bool>("bucket-path-style")?,
+        encryption: values.parsed("bucket-encryption")?,
+        ca_file: values.text("bucket-ca-file").map(PathBuf::from),
+        draw: 0,
+    })
 }
 
 /// Whether statements are charged. Refused where something else that is asked for needs it.
@@ -474,6 +512,25 @@ mod tests {
             let values = gather(&[("listen", name)], &[]);
             assert_eq!(values.addresses("listen").unwrap(), ["127.0.0.1:7".parse().unwrap()]);
         }
+    }
+
+    #[test]
+    fn a_credential_in_a_bucket_url_is_refused_and_not_shown() {
+        for url in ["s3://KEY:SECRET@bucket/p", "az://account/container/p?sig=SECRET"] {
+            let values = gather(&[("data", url)], &[]);
+            let told = Config::new(&values).unwrap_err().to_string();
+            assert!(
+                told.contains("credentials do not belong") && !told.contains("SECRET"),
+                "{told}"
+            );
+            let (setting, shown, _) = values.iter().find(|(setting, ..)| setting.name == "data").unwrap();
+            assert!(is_hidden(setting, shown));
+        }
+        let config = Config::new(&gather(
+            &[("data", "s3://bucket/p"), ("bucket-endpoint", "http://K:SECRET@host:1")],
+            &[],
+        ));
+        assert!(!format!("{:?}", config.unwrap().settings).contains("SECRET"));
     }
 
     #[test]

@@ -17,6 +17,7 @@ pub(crate) mod check;
 pub mod indexed;
 pub(crate) mod writers;
 
+use crate::launch;
 use crate::raw::Connection;
 use crate::server::Server;
 use crate::{Outcome, clock};
@@ -78,7 +79,7 @@ pub(crate) fn create(connection: &mut Connection) -> Outcome<()> {
 /// When the server does not start again, or refuses what it has to accept.
 pub fn run(cycles: i32, seed: u64) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
-    let data = format!("file:{}", folder.path().join("data").display());
+    let data = launch::data(folder.path());
     let mut random = fastrand::Rng::with_seed(seed);
     let mut promises = Promises::default();
     let refusals = Arc::new(Refusals::default());

@@ -21,6 +21,15 @@ pub fn engine(named: &str) -> Result<String, String> {
     }
 }
 
+/// Where a run that names no engine keeps its data: in `folder`, or, under `compat/bucket/with`, below a prefix of its own in the bucket.
+pub fn data(folder: &Path) -> String {
+    let Ok(bucket) = std::env::var("HELENUS_COMPAT_BUCKET") else {
+        return format!("file:{}", folder.join("data").display());
+    };
+    let name = folder.file_name().unwrap_or_default().to_string_lossy();
+    format!("{bucket}/{}", name.trim_start_matches('.'))
+}
+
 /// Runs with each engine that is named, with all if none is; true when all held.
 ///
 /// # Errors

@@ -22,6 +22,7 @@ mod clients;
 mod falsify;
 mod history;
 
+use crate::launch;
 use crate::server::Server;
 use crate::{Error, Outcome, clock};
 use check::Verdict;
@@ -60,7 +61,7 @@ const SCHEMA: [&str; 2] = [
 /// When the server does not start again, or refuses what it has to accept.
 pub fn run(options: &Options) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
-    let data = format!("file:{}", folder.path().join("data").display());
+    let data = launch::data(folder.path());
     let mut random = fastrand::Rng::with_seed(options.seed);
     let shared = Arc::new(Shared::default());
     let mut history: Vec<Operation> = Vec::new();

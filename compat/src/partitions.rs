@@ -33,6 +33,7 @@ mod load;
 mod model;
 mod pause;
 
+use crate::launch;
 use crate::raw::Connection;
 use crate::server::{self, Server};
 use crate::{Error, Outcome, clock};
@@ -108,7 +109,7 @@ struct Done {
 /// When the server does not start again, or refuses what it has to accept.
 pub fn run(options: &Options) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
-    let data = format!("file:{}", folder.path().join("data").display());
+    let data = launch::data(folder.path());
     let mut random = fastrand::Rng::with_seed(options.seed);
     let model = Arc::new(Model::new(options.rows, options.writers));
     let mut run = Run {

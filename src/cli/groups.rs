@@ -30,6 +30,16 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "Bucket (experimental)",
+        &[
+            "bucket-endpoint",
+            "bucket-region",
+            "bucket-path-style",
+            "bucket-encryption",
+            "bucket-ca-file",
+        ],
+    ),
+    (
         "Network",
         &[
             "listen",

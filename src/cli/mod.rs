@@ -10,6 +10,7 @@
 
 pub mod backups;
 mod cert;
+mod check_bucket;
 mod dev;
 mod groups;
 mod health;

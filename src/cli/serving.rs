@@ -16,7 +16,7 @@ use crate::clock::Clock;
 use crate::config::{Config, LogFormat};
 use crate::permissions;
 use crate::server::log::HumanFields;
-use crate::server::run::{Running, THREAD_STACK_BYTES};
+use crate::server::run::{Running, THREAD_STACK_BYTES, is_durable};
 
 /// Exit code when data can no longer be read: EX_IOERR of sysexits.h. A supervisor should start the server again, once, and then look at
 /// the disk.
@@ -75,9 +75,10 @@ pub(super) fn runtime(config: &Config) -> std::io::Result<tokio::runtime::Runtim
 /// The data cannot be opened, an address is taken, or a statement is refused.
 pub(super) async fn start(config: &Config) -> Result<Running, Failure> {
     // Dates in the future do no harm to data that ends with the process.
-    let clock = match data_directory(config) {
-        Some(_) => Clock::system(),
-        None => Clock::movable(),
+    let clock = if is_durable(&config.data) {
+        Clock::system()
+    } else {
+        Clock::movable()
     };
     let running = Running::start(config, clock, seed()?).await?;
     if let Some(path) = &config.init

@@ -4,7 +4,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 use super::{Failure, serving::list};
-use crate::config::{Config, SECRETS, Values};
+use crate::config::{Config, Values, is_hidden};
 
 /// Prints every setting as TOML, with its origin as a comment, and judges them.
 ///
@@ -18,7 +18,7 @@ pub(super) fn print(values: &Values) -> Result<ExitCode, Failure> {
             .map(|value| toml::Value::from(value.as_str()).to_string())
             .collect();
         let value = match (quoted.as_slice(), setting.repeatable) {
-            ([_, ..], _) if SECRETS.contains(&setting.name) => {
+            (_, _) if is_hidden(setting, values) => {
                 writeln!(out, "# {} is set  # {origin}", setting.name)?;
                 continue;
             }

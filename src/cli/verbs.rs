@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, dev, health, lint, pages, running, seed, servers, serving, settings, shell, terminal,
-    verify, warnings,
+    Failure, backups, cert, check_bucket, dev, health, lint, pages, running, seed, servers, serving, settings, shell,
+    terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -96,6 +96,21 @@ const DATA: Uses = Uses::Only(&[
     "key-filter-bytes-max",
     "block-cache-bytes-max",
     "stores-max",
+    "bucket-endpoint",
+    "bucket-region",
+    "bucket-path-style",
+    "bucket-encryption",
+    "bucket-ca-file",
+]);
+
+/// What reaches a bucket.
+const BUCKET: Uses = Uses::Only(&[
+    "config",
+    "bucket-endpoint",
+    "bucket-region",
+    "bucket-path-style",
+    "bucket-encryption",
+    "bucket-ca-file",
 ]);
 
 /// No settings.
@@ -217,6 +232,14 @@ pub(super) const VERBS: &[Verb] = &[
         uses: DATA,
         arguments: verify::arguments,
         run: |call| verify::run(&call.config()?, call.matches),
+    },
+    Verb {
+        name: "check-bucket",
+        aliases: &[],
+        summary: "Check whether a bucket keeps what a database relies on (experimental)",
+        uses: BUCKET,
+        arguments: check_bucket::arguments,
+        run: |call| check_bucket::run(&call.config()?, seed()?, call.matches),
     },
     Verb {
         name: "check-indexes",

@@ -1,34 +1,6 @@
 //! The table of settings: names, defaults, help.
 
-/// A setting.
-#[derive(Clone, Copy, Debug)]
-pub struct Setting {
-    /// As on the command line, without its dashes, and in the file.
-    pub name: &'static str,
-    /// What kind of value: for help.
-    pub value: &'static str,
-    /// The default, as text; `None`: not set, or computed (said in `help`).
-    pub default: Option<&'static str>,
-    /// May be given several times.
-    pub repeatable: bool,
-    /// What it does.
-    pub help: &'static str,
-}
-
-const fn setting(
-    name: &'static str,
-    value: &'static str,
-    default: Option<&'static str>,
-    help: &'static str,
-) -> Setting {
-    Setting {
-        name,
-        value,
-        default,
-        repeatable: false,
-        help,
-    }
-}
+use super::setting::{Setting, setting};
 
 /// Settings whose values are never shown.
 pub const SECRETS: &[&str] = &["account-key", "admin-token"];
@@ -39,7 +11,38 @@ pub const SETTINGS: &[Setting] = &[
         "data",
         "URL",
         None,
-        "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory: [default: file: in the user's data directory]",
+        "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory:, and, experimental, s3://BUCKET/PREFIX, \
+         az://ACCOUNT/CONTAINER/PREFIX (ACCOUNT emulator: Azurite), gs://BUCKET/PREFIX; credentials of buckets as the cloud's own tools take them [default: file: in the user's data directory]",
+    ),
+    setting(
+        "bucket-endpoint",
+        "URL",
+        None,
+        "Address of the bucket's service: http://HOST:PORT or https://HOST:PORT [default: the cloud's own]",
+    ),
+    setting(
+        "bucket-region",
+        "NAME",
+        None,
+        "Region of an s3: bucket [default: AWS_REGION, else us-east-1]",
+    ),
+    setting(
+        "bucket-path-style",
+        "BOOL",
+        Some("true"),
+        "Name an s3: bucket in the path of requests; false: in the host's name",
+    ),
+    setting(
+        "bucket-encryption",
+        "HOW",
+        Some("bucket"),
+        "How S3 encrypts what is put: bucket (as the bucket has it), sse, kms, kms:KEY",
+    ),
+    setting(
+        "bucket-ca-file",
+        "FILE",
+        None,
+        "PEM file of certificates that are trusted for the bucket's service besides the system's",
     ),
     setting(
         "profile",

@@ -144,7 +144,9 @@ fn outward(error: &StoreError) -> Outward {
         StoreError::Engine { .. } => FailureCause::Engine,
         // Only where a store is opened first, before there are requests.
         StoreError::UnknownScheme { .. }
-        | StoreError::NotBuiltIn { .. }
+        | StoreError::Bucket { .. }
+        | StoreError::NoBucket { .. }
+        | StoreError::InBucket { .. }
         | StoreError::WithoutFeature { .. }
         | StoreError::NoDirectory { .. }
         | StoreError::NoPath { .. }

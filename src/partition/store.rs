@@ -1,6 +1,5 @@
 //! What of the storage room those above may see: stores, and the rows and keys that are kept there.
 
-pub use crate::storage::key;
 pub use crate::storage::row::{CellRef, CellStateRef};
 pub use crate::storage::{
     Batch, Both, Cell, CellState, ColumnId, CommitSeq, Committed, Damaged, Deletion, Deletions, Derivation,
@@ -10,3 +9,4 @@ pub use crate::storage::{
 };
 #[cfg(feature = "simulation")]
 pub use crate::storage::{Medium, MediumFaults};
+pub use crate::storage::{bucket, key};

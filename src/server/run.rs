@@ -37,6 +37,24 @@ pub fn data_directory(url: &str) -> Option<std::path::PathBuf> {
     url.directory().map(Path::to_owned)
 }
 
+/// Whether data at a URL outlives the process.
+#[must_use]
+pub fn is_durable(url: &str) -> bool {
+    url.parse::<store::Url>().is_ok_and(|url| url.is_durable())
+}
+
+/// Checks whether a bucket keeps what a database relies on.
+///
+/// # Errors
+/// The URL names no bucket, or the bucket cannot be reached.
+pub async fn check_bucket(url: &str, config: &Config, seed: u64) -> Result<store::bucket::Checked, RunError> {
+    let reach = store::bucket::Reach {
+        draw: seed,
+        ..config.reach.clone()
+    };
+    Ok(store::bucket::check(&url.parse()?, &reach).await?)
+}
+
 /// Why a server does not start.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
@@ -249,6 +267,10 @@ fn options(
             create: config.create,
             key_filter_bytes_max: config.key_filter_bytes_max,
             block_cache_bytes_max: config.block_cache_bytes_max,
+            reach: Arc::new(store::bucket::Reach {
+                draw: seed,
+                ..config.reach.clone()
+            }),
             ..store::Options::default()
         },
         clock,

@@ -4,6 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use super::bucket::Refusal;
 use super::damaged::Damaged;
 use super::location::Url;
 use crate::invariant::Broken;
@@ -17,11 +18,25 @@ pub enum Error {
         /// As it was written.
         url: String,
     },
-    /// The scheme is known and this build has no engine for it.
-    #[error("{scheme}: is not built in; this build keeps data at one of {}", Url::SCHEMES)]
-    NotBuiltIn {
-        /// The scheme.
-        scheme: String,
+    /// A bucket cannot be used.
+    #[error("{url}: {refusal}")]
+    Bucket {
+        /// Which.
+        url: String,
+        /// Why.
+        refusal: Refusal,
+    },
+    /// The URL names no bucket.
+    #[error("{url} is no bucket")]
+    NoBucket {
+        /// As it was written.
+        url: String,
+    },
+    /// What works on files was asked of a bucket.
+    #[error("{url}: this works on data in a directory, not in a bucket, where another server may have it open")]
+    InBucket {
+        /// Where the data is.
+        url: String,
     },
     /// The URL is one of ours, and this build left its engine out.
     #[error(

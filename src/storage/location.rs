@@ -5,8 +5,9 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use super::Error;
+use super::bucket::{Address, Cloud};
 
-/// Where a store keeps its data. Parsed from, and printed as, `memory:`, `file:DIR`, `slate+file:DIR` or `slate+memory:`.
+/// Where a store keeps its data. Parsed from, and printed as, `memory:`, `file:DIR`, `slate+file:DIR`, `slate+memory:`, or the URL of a bucket.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Url {
     /// In this process, gone when it ends.
@@ -17,24 +18,27 @@ pub enum Url {
     SlateFile(PathBuf),
     /// A bucket in this process, kept by SlateDB; gone when it ends.
     SlateMemory,
+    /// A bucket, kept by SlateDB.
+    Bucket(Address),
 }
 
 impl Url {
     /// What people can write, for messages.
-    pub const SCHEMES: &'static str = "memory:, file:DIR, slate+file:DIR, slate+memory:";
+    pub const SCHEMES: &'static str = "memory:, file:DIR, slate+file:DIR, slate+memory:, s3://BUCKET/PREFIX, \
+         az://ACCOUNT/CONTAINER/PREFIX, gs://BUCKET/PREFIX";
 
     /// Whether the data outlives the process.
     #[must_use]
     pub fn is_durable(&self) -> bool {
-        matches!(self, Self::File(_) | Self::SlateFile(_))
+        matches!(self, Self::File(_) | Self::SlateFile(_) | Self::Bucket(_))
     }
 
-    /// The directory on this machine; `None`: the data is in memory.
+    /// The directory on this machine; `None`: the data is in memory or in a bucket.
     #[must_use]
     pub fn directory(&self) -> Option<&Path> {
         match self {
             Self::File(directory) | Self::SlateFile(directory) => Some(directory),
-            Self::Memory | Self::SlateMemory => None,
+            Self::Memory | Self::SlateMemory | Self::Bucket(_) => None,
         }
     }
 }
@@ -46,6 +50,7 @@ impl fmt::Display for Url {
             Self::File(directory) => write!(out, "file:{}", directory.display()),
             Self::SlateFile(directory) => write!(out, "slate+file:{}", directory.display()),
             Self::SlateMemory => out.write_str("slate+memory:"),
+            Self::Bucket(address) => address.fmt(out),
         }
     }
 }
@@ -74,9 +79,13 @@ impl FromStr for Url {
             "slate+memory" => Ok(Self::SlateMemory),
             "file" => directory().map(Self::File),
             "slate+file" => directory().map(Self::SlateFile),
-            "s3" | "az" | "gs" => Err(Error::NotBuiltIn {
-                scheme: scheme.to_owned(),
-            }),
+            scheme if let Some(cloud) = Cloud::of(scheme) => {
+                let refused = |refusal| Error::Bucket {
+                    url: scheme.to_owned(),
+                    refusal,
+                };
+                Address::parse(cloud, rest).map(Self::Bucket).map_err(refused)
+            }
             _ => Err(Error::UnknownScheme { url: text.to_owned() }),
         }
     }
@@ -94,6 +103,10 @@ mod tests {
             "file:data",
             "file:/var/lib/x",
             "slate+file:./a b",
+            "s3://data.example/prod/a-1",
+            "az://account/container/prod",
+            "az://emulator/container/prod",
+            "gs://bucket_1/prod",
         ] {
             assert_eq!(text.parse::<Url>().unwrap().to_string(), text);
         }
@@ -105,7 +118,19 @@ mod tests {
         let refusal = |text: &str| text.parse::<Url>().unwrap_err().to_string();
         assert!(refusal("rocks:x").contains("memory:, file:DIR, slate+file:DIR, slate+memory:"));
         assert!(refusal("data").contains("file:DIR"));
-        assert!(refusal("s3://bucket/x").contains("not built in"));
+        for text in [
+            "s3://KEY:SECRET@bucket/x",
+            "s3://bucket/x?secret=SECRET",
+            "az://account/container/x?sig=SECRET",
+            "s3://bucket",
+            "s3:bucket/SECRET",
+            "s3://bucket/SECRET/../x",
+            "az://account/SECRET",
+            "gs://bucket//SECRET",
+        ] {
+            let told = refusal(text);
+            assert!(told.contains("/PREFIX") && !told.contains("SECRET"), "{told}");
+        }
         assert!(refusal("file:").contains("directory"));
         assert!(refusal("memory:x").contains("no path"));
     }

@@ -12,7 +12,7 @@ use std::io;
 use std::path::{Path, PathBuf};
 
 use super::engine::{Held, How, io_error, link_tree};
-use super::{Result, Url};
+use super::{Error, Result, Url};
 
 const LOOK: &str = "helenus.look";
 
@@ -30,6 +30,10 @@ impl Look {
     /// # Errors
     /// There is no store, another process has it, or the medium fails.
     pub fn at(url: &Url) -> Result<Self> {
+        // To open it would take it away from the server that has it.
+        if let Url::Bucket(_) = url {
+            return Err(Error::InBucket { url: url.to_string() });
+        }
         let (Url::File(path) | Url::SlateFile(path)) = url else {
             return Ok(Self {
                 url: url.clone(),

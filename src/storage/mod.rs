@@ -37,6 +37,7 @@
 mod absence;
 mod batch;
 mod beside;
+pub mod bucket;
 mod cache;
 mod damaged;
 pub mod deletion;
@@ -112,7 +113,7 @@ pub enum Store {
     Memory(memory::Store),
     /// `file:DIR`
     Fjall(fjall::Store),
-    /// `slate+file:DIR` and `slate+memory:`
+    /// `slate+file:DIR`, `slate+memory:` and buckets
     Slate(slate::Store),
     /// `memory:` on a simulated medium
     #[cfg(feature = "simulation")]
@@ -183,7 +184,7 @@ impl Store {
             Url::Memory => Ok(Self::Memory(memory::Store::default())),
             Url::File(directory) => Ok(Self::Fjall(fjall::Store::open(directory, options, clock).await?)),
             // Boxed: this engine's futures take kilobytes.
-            Url::SlateFile(_) | Url::SlateMemory => {
+            Url::SlateFile(_) | Url::SlateMemory | Url::Bucket(_) => {
                 Ok(Self::Slate(Box::pin(slate::Store::open(url, options, clock)).await?))
             }
         }

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
+use super::bucket::Reach;
 use crate::clock::{TimeMark, Timestamps};
 use crate::invariant::Invariant;
 use crate::mutant::{self, Mutant};
@@ -111,6 +112,8 @@ pub struct Options {
     pub is_accepted_later: bool,
     /// Whether a directory that is being restored into may be opened: by the restore itself ([`super::Restoring`]).
     pub is_restored_into: bool,
+    /// How a bucket is reached; of no meaning elsewhere.
+    pub reach: Arc<Reach>,
     /// Fault injection for tests; `None` in life.
     pub faults: Option<Faults>,
     /// Fault injection for tests; `None` in life. `file:` only.
@@ -142,6 +145,7 @@ impl Default for Options {
             must_exist: false,
             is_accepted_later: false,
             is_restored_into: false,
+            reach: Arc::default(),
             faults: None,
             read_faults: None,
             breaks: None,
@@ -188,6 +192,7 @@ impl fmt::Debug for Options {
             .field("must_exist", &self.must_exist)
             .field("is_accepted_later", &self.is_accepted_later)
             .field("is_restored_into", &self.is_restored_into)
+            .field("reach", &self.reach)
             .finish_non_exhaustive()
     }
 }

@@ -8,6 +8,7 @@
 //! dropped while its index is built.
 
 use super::all_rows;
+use crate::launch;
 use crate::raw::{Connection, unhex};
 use crate::server::{self, Server};
 use crate::{Error, Outcome, clock};
@@ -175,7 +176,7 @@ struct Done {
 /// When the server does not start again, or refuses what it has to accept.
 pub fn run(cycles: i32, seed: u64) -> Outcome<bool> {
     let folder = tempfile::tempdir()?;
-    let data = format!("file:{}", folder.path().join("data").display());
+    let data = launch::data(folder.path());
     let mut random = fastrand::Rng::with_seed(seed);
     let done = Arc::new(Done::default());
     let mut totals = Totals::default();

@@ -1,4 +1,4 @@
-//! The `slate+file:` and `slate+memory:` engine: SlateDB, a log-structured tree over an object store. One database holds all
+//! The engine of `slate+file:`, `slate+memory:`, `s3:`, `az:` and `gs:`: SlateDB, a log-structured tree over an object store. One database holds all
 //! spaces (layout.rs): each open database costs a dozen tasks.
 //!
 //! Fragments of rows are written as they are, by SlateDB's merge operator, and merged when they are read and compacted: a plain write
@@ -11,6 +11,9 @@
 //! **After a failed write** the database serves reads only. When the disk was full, the next commit that finds room closes it and opens
 //! it again: an object is put whole or not at all. Any other failure ends writing until the server starts again, and so does another
 //! writer that took the store over (by its epoch). A database that then cannot be read either is lost ([`Shared::lost`]): the server ends.
+//!
+//! **A bucket** (tuning.rs) may be out of reach for a while. A commit that is not confirmed in time fails, readers go on with what was published, and
+//! the committer asks the bucket again and again until it answers; then the database is opened anew, under a new epoch.
 //!
 //! **Opening.** SlateDB makes a database where there is no manifest, and may panic on a damaged one. So a store that was used and has no
 //! manifest is refused, the newest manifest is read first, and a panic is an error. The newest objects of the log and the newest manifests
@@ -35,6 +38,7 @@ mod places;
 mod records;
 pub(super) mod salvage;
 mod sealed;
+mod tuning;
 
 pub(super) use self::home::FORMAT;
 
@@ -44,18 +48,17 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
-use slatedb::config::ScanOptions;
 use slatedb::object_store::memory::InMemory;
 use slatedb::{Db, DbSnapshot, IterationOrder, MergeOperator, MergeOperatorError};
 use tokio::sync::{mpsc, oneshot};
 
 use self::clock::Ticks;
 use self::committer::{Command, Committer};
-use self::failures::failure;
 use self::group::Request;
 use self::home::Home;
 use self::medium::Medium;
 use self::places::DATABASE;
+use self::tuning::{LONG_SCAN_ENTRIES, scan_options};
 use super::layout::{full_key, full_range};
 use super::moments::Moment;
 use super::room::Room;
@@ -109,8 +112,7 @@ impl Shared {
 pub(in crate::storage) struct Published {
     database: Db,
     view: Arc<DbSnapshot>,
-    medium: Arc<Medium>,
-    location: Arc<str>,
+    home: Arc<Home>,
     pub(in crate::storage) seq: CommitSeq,
     pub(in crate::storage) deletion_tables: DeletionTables,
 }
@@ -154,6 +156,7 @@ impl Store {
         let location: Arc<str> = url.to_string().into();
         let home = match url {
             Url::SlateFile(path) => Home::in_directory(path.clone(), location, clock)?,
+            Url::Bucket(address) => Home::in_bucket(address, location, options, clock).await?,
             _ => Home {
                 directory: None,
                 medium: Arc::new(Medium::new(Arc::new(InMemory::new()), None)),
@@ -161,6 +164,7 @@ impl Store {
                 database: DATABASE.into(),
                 ticks: Arc::new(Ticks::new(clock)),
                 durable: Arc::default(),
+                bucket: None,
             },
         };
         Self::open_at(home, options).await
@@ -330,14 +334,18 @@ impl Store {
 
 impl Published {
     pub(in crate::storage) async fn get(&self, space: Space, key: &[u8]) -> Result<Option<Bytes>> {
-        let got = self.view.get(full_key(space, key)).await;
-        got.map_err(|error| self.failure(&error))
+        let get = self.view.get(full_key(space, key));
+        self.answer(get).await
     }
 
-    fn failure(&self, error: &slatedb::Error) -> Error {
-        self.medium
-            .lost()
-            .map_or_else(|| failure(&self.location, error), |lost| Error::clone(&lost))
+    /// What SlateDB answers to a read, in the time that the medium has for it.
+    async fn answer<T>(&self, read: impl Future<Output = Result<T, slatedb::Error>>) -> Result<T> {
+        if !self.home.is_remote() {
+            return read.await.map_err(|error| self.home.failure(&error));
+        }
+        let longest = self.home.patience().read_max;
+        let answer = async { read.await.map_err(|error| self.home.failure(&error)) };
+        self.home.within(longest, answer).await
     }
 
     /// A row by way of the cache.
@@ -364,24 +372,37 @@ impl Published {
             Order::Forward => IterationOrder::Ascending,
             Order::Reverse => IterationOrder::Descending,
         };
-        let options = ScanOptions::default().with_order(order);
-        let failed = |error: slatedb::Error| self.failure(&error);
-        let mut entries = self
-            .view
-            .scan_with_options(full_range(space, range), &options)
-            .await
-            .map_err(failed)?;
+        let is_remote = self.home.is_remote();
         let mut passed = 0_usize;
-        while let Some(entry) = entries.next().await.map_err(failed)? {
-            if visit(entry.key.get(1..).unwrap_or_default(), &entry.value).is_break() {
-                break;
+        let (mut rest, mut last) = (full_range(space, range), None);
+        loop {
+            let options = scan_options(is_remote, passed).with_order(order);
+            let scan = self.view.scan_with_options(rest.clone(), &options);
+            let mut entries = self.answer(scan).await?;
+            let mut is_long = false;
+            while let Some(entry) = self.answer(entries.next()).await? {
+                if visit(entry.key.get(1..).unwrap_or_default(), &entry.value).is_break() {
+                    return Ok(());
+                }
+                passed += 1;
+                if passed.is_multiple_of(SCAN_STRIDE_ENTRIES) {
+                    tokio::task::yield_now().await;
+                }
+                if is_remote && passed == LONG_SCAN_ENTRIES {
+                    (last, is_long) = (Some(entry.key), true);
+                    break;
+                }
             }
-            passed += 1;
-            if passed.is_multiple_of(SCAN_STRIDE_ENTRIES) {
-                tokio::task::yield_now().await;
-            }
+            let Some(last) = last.take().filter(|_| is_long) else {
+                return Ok(());
+            };
+            // What is left is read in larger parts.
+            let bound = Bound::Excluded(last.to_vec());
+            rest = match order {
+                IterationOrder::Ascending => (bound, rest.1),
+                IterationOrder::Descending => (rest.0, bound),
+            };
         }
-        Ok(())
     }
 }
 

@@ -13,6 +13,9 @@ macro_rules! on_each_engine {
         on_each_engine!(@engine slate_file, "slate+file", $($name),*);
         #[cfg(feature = "slate")]
         on_each_engine!(@engine slate_memory, "slate+memory", $($name),*);
+        // Of `compat/bucket/with`; without it these are the tests of `slate+memory` again.
+        #[cfg(feature = "slate")]
+        on_each_engine!(@engine bucket, "bucket", $($name),*);
     };
     (@engine $engine:ident, $scheme:literal, $($name:ident),*) => {
         mod $engine {

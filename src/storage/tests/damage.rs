@@ -14,7 +14,7 @@ pub(super) type Rows = Vec<(Vec<u8>, Vec<u8>)>;
 pub(super) fn directory(place: &Place) -> PathBuf {
     match &place.url {
         Url::File(directory) | Url::SlateFile(directory) => directory.clone(),
-        Url::Memory | Url::SlateMemory => panic!("no directory"),
+        Url::Memory | Url::SlateMemory | Url::Bucket(_) => panic!("no directory"),
     }
 }
 

@@ -12,7 +12,7 @@ use crate::invariant::{Broken, Invariant};
 fn directory(place: &Place) -> PathBuf {
     match &place.url {
         Url::File(directory) | Url::SlateFile(directory) => directory.clone(),
-        Url::Memory | Url::SlateMemory => panic!("no directory"),
+        Url::Memory | Url::SlateMemory | Url::Bucket(_) => panic!("no directory"),
     }
 }
 

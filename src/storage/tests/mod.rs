@@ -13,6 +13,7 @@ mod sweeps;
 mod times;
 
 use std::ops::ControlFlow;
+use std::sync::atomic::{AtomicUsize, Ordering};
 
 use bytes::Bytes;
 use tempfile::TempDir;
@@ -32,6 +33,7 @@ impl Place {
         let url = match scheme {
             "file" => Url::File(directory.path().join("data")),
             "slate+file" => Url::SlateFile(directory.path().join("data")),
+            "bucket" => bucket(),
             scheme => format!("{scheme}:").parse().unwrap(),
         };
         Self {
@@ -40,6 +42,10 @@ impl Place {
                 // Tables are small here.
                 fill_searches_min: 2,
                 fill_step_keys: 2,
+                reach: Arc::new(bucket::Reach {
+                    endpoint: std::env::var("HELENUS_BUCKET_ENDPOINT").ok(),
+                    ..bucket::Reach::default()
+                }),
                 ..Options::default()
             },
             _directory: directory,
@@ -53,6 +59,17 @@ impl Place {
     pub(super) async fn try_open(&self) -> Result<Store> {
         Store::open(&self.url, &self.options, Clock::system()).await
     }
+}
+
+/// A prefix of its own in the bucket that `compat/bucket/with` has started.
+fn bucket() -> Url {
+    static PREFIXES: AtomicUsize = AtomicUsize::new(0);
+    let Ok(url) = std::env::var("HELENUS_COMPAT_BUCKET") else {
+        eprintln!("skipped: no bucket; run the tests by compat/bucket/with versitygw (or azurite, moto)");
+        return Url::SlateMemory;
+    };
+    let number = PREFIXES.fetch_add(1, Ordering::Relaxed);
+    format!("{url}/{}-{number}", std::process::id()).parse().unwrap()
 }
 
 pub(super) fn cell(column: u32, timestamp: i64, value: &'static str) -> Cell {

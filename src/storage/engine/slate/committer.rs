@@ -15,6 +15,7 @@ use tokio::sync::{mpsc, oneshot};
 use super::group::{Current, Fold, Group, Request, derive, is_derived, stage};
 use super::home::Home;
 use super::records::{deletion_tables, own_records, unknown_record};
+use super::tuning::settings;
 use super::{Merger, Published, Shared};
 use crate::clock::TimeMark;
 use crate::metrics;
@@ -27,17 +28,8 @@ use crate::storage::key::KeyRange;
 use crate::storage::options::{Durability, FaultPoint, Options};
 use crate::storage::{CommitSeq, Error, Opening, Result};
 
-/// How often SlateDB puts its log when no commit waits for it.
-const LOG_INTERVAL: Duration = Duration::from_millis(100);
-
-/// Retries of one operation on the object store before it counts as failed; without a bound a full disk would hang its writers.
-const OBJECT_STORE_RETRIES_MAX: u32 = 3;
-
-/// How long the object store may take to have the log or a table before the write counts as failed.
-const PUT_MAX: Duration = Duration::from_secs(30);
-
-/// How long a database may take to close.
-const CLOSING_MAX: Duration = Duration::from_secs(10);
+/// Time between tries to open a database again whose bucket was out of reach.
+const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 
 /// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
@@ -80,23 +72,19 @@ pub(super) struct Committer {
 
 impl Committer {
     pub(super) async fn open(&mut self) -> Result<()> {
-        let settings = slatedb::Settings {
-            flush_interval: Some(match self.options.durability {
-                Durability::Periodic(every) => every,
-                Durability::Group | Durability::Os => LOG_INTERVAL,
-            }),
-            object_store_max_retries: Some(OBJECT_STORE_RETRIES_MAX),
-            ..slatedb::Settings::default()
-        };
         let home = Arc::clone(&self.home);
         let failed = |error: slatedb::Error| home.failure(&error);
         let is_start = self.shared.openings.load(Ordering::Acquire) == 0;
         // Boxed, as they take kilobytes and are handed on.
         Box::pin(super::opening::prepare(&self.home, &self.options, is_start)).await?;
         let builder = Db::builder(self.home.database.as_ref(), self.home.objects())
-            .with_settings(settings)
+            .with_settings(settings(&self.options, self.home.is_remote()))
             .with_system_clock(Arc::clone(&self.home.ticks) as _)
             .with_merge_operator(Arc::new(Merger));
+        let builder = match self.home.blocks() {
+            Some((blocks, number)) => builder.with_db_cache(blocks, number),
+            None => builder.with_db_cache_disabled(),
+        };
         let database = super::opening::guard(&self.home, Box::pin(builder.build())).await?;
         let view = database.snapshot().map_err(failed)?;
         self.seq = self.seq.max(CommitSeq(view.seq()));
@@ -108,10 +96,7 @@ impl Committer {
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         self.database = Some(database);
-        if let Some(directory) = &self.home.directory {
-            directory.mark_used()?;
-            directory.note_holder();
-        }
+        self.home.mark_used().await?;
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish()?;
@@ -126,7 +111,7 @@ impl Committer {
     pub(super) async fn run(mut self) {
         let mut closing = None;
         while closing.is_none() {
-            let Some(first) = self.commands.recv().await else { break };
+            let Some(first) = self.next_command().await else { break };
             let mut requests = Vec::new();
             let (mut bytes, mut flush, mut clone) = (0_usize, None, None);
             let mut command = Some(first);
@@ -173,6 +158,19 @@ impl Committer {
                 }
             }
         }
+    }
+
+    /// The next command. Meanwhile it opens a database again whose bucket was out of reach, without a request.
+    async fn next_command(&mut self) -> Option<Command> {
+        while self.failed && self.ended.is_none() && self.home.is_remote() {
+            if let Ok(command) = tokio::time::timeout(REOPENING_INTERVAL, self.commands.recv()).await {
+                return command;
+            }
+            if let Err(error) = self.recover().await {
+                tracing::debug!(%error, location = %self.home.location, "the bucket is out of reach");
+            }
+        }
+        self.commands.recv().await
     }
 
     async fn commit_group(&mut self, requests: Vec<Request>) {
@@ -370,17 +368,11 @@ impl Committer {
 
     async fn put(&self, flush_type: FlushType) -> Result<()> {
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
-        let put = tokio::time::timeout(PUT_MAX, database.flush_with_options(FlushOptions { flush_type })).await;
-        match put {
-            Ok(put) => put.map_err(|error| self.home.failure(&error)),
-            Err(_) => {
-                let what = format!("the object store did not answer in {} s", PUT_MAX.as_secs());
-                Err(Error::Engine {
-                    location: self.home.location.to_string(),
-                    what,
-                })
-            }
-        }
+        let flush = async {
+            let flushed = database.flush_with_options(FlushOptions { flush_type }).await;
+            flushed.map_err(|error| self.home.failure(&error))
+        };
+        self.home.within(self.home.patience().put_max, flush).await
     }
 
     /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
@@ -388,7 +380,12 @@ impl Committer {
         if let Some(database) = self.database.take() {
             let without_flush = CloseOptions::default().with_flush_type(None);
             // Its tasks may be busy with an object store that fails.
-            match tokio::time::timeout(CLOSING_MAX, database.close_with_options(without_flush)).await {
+            match tokio::time::timeout(
+                self.home.patience().close_max,
+                database.close_with_options(without_flush),
+            )
+            .await
+            {
                 Ok(Ok(())) => {}
                 Ok(Err(error)) => tracing::debug!(%error, location = %self.home.location, "closing a database"),
                 Err(_) => tracing::warn!(location = %self.home.location, "a database did not close in time"),
@@ -402,8 +399,7 @@ impl Committer {
         self.shared.published.store(Some(Arc::new(Published {
             database: database.clone(),
             view,
-            medium: Arc::clone(&self.home.medium),
-            location: Arc::clone(&self.home.location),
+            home: Arc::clone(&self.home),
             seq: self.seq,
             deletion_tables: DeletionTables::clone(&self.deletion_tables),
         })));
@@ -428,7 +424,7 @@ impl Committer {
     async fn fail(&mut self, error: &Error) {
         tracing::error!(%error, location = %self.home.location, "the store takes no writes");
         self.failed = true;
-        if self.is_full(error) {
+        if self.is_passing(error) || self.is_full(error) {
             return;
         }
         self.ended = Some(match error {
@@ -446,6 +442,11 @@ impl Committer {
             tracing::error!(%error, location = %self.home.location, "the store cannot be read");
             self.shared.lost.store(Some(Arc::new(error)));
         }
+    }
+
+    /// Whether a failure is a bucket's that is out of reach; all others of a bucket are judged when it is opened again.
+    fn is_passing(&self, error: &Error) -> bool {
+        self.home.is_remote() && !matches!(error, Error::TakenOver { .. } | Error::Corrupt { .. })
     }
 
     /// Whether a failure is a full disk: it says so itself, or a probe does.
@@ -476,12 +477,11 @@ impl Committer {
         {
             return Err(self.fault(fault));
         }
-        if let Some(directory) = &self.home.directory {
-            directory.probe(0)?;
-        }
+        self.home.probe().await?;
         drop(self.shared.published.swap(None));
         self.close_database().await;
-        if let Err(error) = self.open().await {
+        let home = Arc::clone(&self.home);
+        if let Err(error) = home.within(home.patience().open_max, self.open()).await {
             self.fail(&error).await;
             return Err(error);
         }

@@ -3,9 +3,12 @@
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::time::Duration;
 
 use bytes::Bytes;
 use slatedb::admin::{Admin, AdminBuilder, CloneSourceSpec};
+use slatedb::db_cache::DbCache;
 use slatedb::object_store::ObjectStore;
 use slatedb::object_store::local::LocalFileSystem;
 
@@ -14,10 +17,12 @@ use super::failures::failure;
 use super::medium::Medium;
 use super::note;
 use super::places::DATABASE;
+use super::tuning::{Patience, block_cache};
 use crate::clock::Clock;
+use crate::storage::bucket::{Address, Reached, Refusal, claim, is_reached, is_used, mark_used};
 use crate::storage::engine::directory::Directory;
 use crate::storage::engine::moments::{Durable, Moment};
-use crate::storage::{Error, Result};
+use crate::storage::{Error, Options, Result};
 
 /// What the format file of such a store says.
 pub(in crate::storage::engine) const FORMAT: &str = "helenus store 1, slatedb 0.18";
@@ -35,6 +40,18 @@ pub(super) struct Home {
     pub(super) ticks: Arc<Ticks>,
     /// The last object of the log that is on the medium.
     pub(super) durable: Arc<Durable>,
+    /// The bucket, where it is one of a cloud.
+    pub(super) bucket: Option<Arc<Bucket>>,
+}
+
+/// A bucket of a cloud.
+pub(super) struct Bucket {
+    reached: Reached,
+    /// Whether there was a database when it was reached.
+    is_used: AtomicBool,
+    blocks: Option<Arc<dyn DbCache>>,
+    /// Tells the openings of its databases apart in the cache.
+    openings: AtomicU64,
 }
 
 impl std::fmt::Debug for Home {
@@ -59,7 +76,127 @@ impl Home {
             database: DATABASE.into(),
             ticks: Arc::new(Ticks::new(clock)),
             durable: Arc::default(),
+            bucket: None,
         })
+    }
+
+    /// Reaches a bucket and makes the prefix ours.
+    pub(super) async fn in_bucket(
+        address: &Address,
+        location: Arc<str>,
+        options: &Options,
+        clock: Clock,
+    ) -> Result<Self> {
+        let refused = |refusal| Error::Bucket {
+            url: location.to_string(),
+            refusal,
+        };
+        let reached = Reached::new(address, &options.reach).map_err(refused)?;
+        claim(&reached, options.reach.draw).await.map_err(refused)?;
+        let is_used = is_used(&reached).await.map_err(refused)?;
+        Ok(Self {
+            directory: None,
+            medium: Arc::new(Medium::remote(Arc::clone(&reached.objects), Arc::clone(&location))),
+            location,
+            database: DATABASE.into(),
+            ticks: Arc::new(Ticks::new(clock)),
+            durable: Arc::default(),
+            bucket: Some(Arc::new(Bucket {
+                reached,
+                is_used: AtomicBool::new(is_used),
+                blocks: block_cache(options),
+                openings: AtomicU64::default(),
+            })),
+        })
+    }
+
+    pub(super) fn is_remote(&self) -> bool {
+        self.bucket.is_some()
+    }
+
+    pub(super) fn patience(&self) -> Patience {
+        Patience::of(self.is_remote())
+    }
+
+    /// The cache of blocks for an opening, and its number there. Without one SlateDB makes one for each database.
+    pub(super) fn blocks(&self) -> Option<(Arc<dyn DbCache>, u64)> {
+        let bucket = self.bucket.as_ref()?;
+        let blocks = Arc::clone(bucket.blocks.as_ref()?);
+        Some((blocks, bucket.openings.fetch_add(1, Ordering::Relaxed)))
+    }
+
+    /// Refuses a main database that is gone: one that was used has a manifest.
+    pub(super) fn may_begin(&self, options: &Options) -> Result<()> {
+        match &self.bucket {
+            Some(bucket)
+                if *self.database == *DATABASE && bucket.is_used.load(Ordering::Acquire) && !options.create =>
+            {
+                Err(Error::Bucket {
+                    url: self.location.to_string(),
+                    refusal: Refusal::Gone,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Marks the store as used, durably.
+    pub(super) async fn mark_used(&self) -> Result<()> {
+        if let Some(directory) = &self.directory {
+            directory.mark_used()?;
+            directory.note_holder();
+        }
+        if let Some(bucket) = &self.bucket
+            && !bucket.is_used.load(Ordering::Acquire)
+        {
+            self.within(self.patience().put_max, async {
+                mark_used(&bucket.reached)
+                    .await
+                    .map_err(|refusal| self.refused(refusal))
+            })
+            .await?;
+            bucket.is_used.store(true, Ordering::Release);
+        }
+        Ok(())
+    }
+
+    /// Whether the medium answers: of a bucket, by a request.
+    pub(super) async fn probe(&self) -> Result<()> {
+        if let Some(directory) = &self.directory {
+            directory.probe(0)?;
+        }
+        if let Some(bucket) = &self.bucket {
+            let probed = is_reached(&bucket.reached).await;
+            probed.map(drop).map_err(|refusal| self.refused(refusal))?;
+        }
+        Ok(())
+    }
+
+    fn refused(&self, refusal: Refusal) -> Error {
+        Error::Bucket {
+            url: self.location.to_string(),
+            refusal,
+        }
+    }
+
+    /// What a call gives within this time.
+    pub(super) async fn within<T>(&self, longest: Duration, call: impl Future<Output = Result<T>>) -> Result<T> {
+        match tokio::time::timeout(longest, call).await {
+            Ok(answer) => answer,
+            Err(_) => Err(self.silent(longest)),
+        }
+    }
+
+    /// That the medium did not answer.
+    pub(super) fn silent(&self, longest: Duration) -> Error {
+        let what = format!("the object store did not answer in {} s", longest.as_secs());
+        if self.is_remote() {
+            return self.refused(Refusal::Unreachable { what });
+        }
+        Error::Engine {
+            location: self.location.to_string(),
+            what,
+        }
     }
 
     /// Where another database of the same bucket is.
@@ -71,6 +208,7 @@ impl Home {
             database: database.into(),
             ticks: Arc::clone(&self.ticks),
             durable: Arc::default(),
+            bucket: self.bucket.clone(),
         }
     }
 

@@ -10,6 +10,8 @@
 //! **Lost** is for good: the first such failure is kept, nothing is written after it, and all stores of the bucket are lost with it
 //! ([`super::Store::lost`]). **Full** is forgotten at the next put that goes through.
 //!
+//! **A bucket** of a cloud is never lost: its failures pass, or are refusals of one sentence ([`Refusal`]), and name no object.
+//!
 //! Sizes in lists are those of the real objects, seals included: SlateDB only tells empty log objects from others by them.
 
 use std::collections::HashMap;
@@ -17,6 +19,7 @@ use std::fmt;
 use std::ops::Range;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::Duration;
 
 use arc_swap::{ArcSwap, ArcSwapOption};
 use bytes::Bytes;
@@ -33,6 +36,11 @@ use super::note::Note;
 use super::places::{is_sealed, numbered};
 use super::sealed::{seal, unseal};
 use crate::storage::Error;
+use crate::storage::bucket::Refusal;
+
+/// How long a bucket may take for a request of small size, and of what size.
+const SMALL_REQUEST_MAX: Duration = Duration::from_secs(3);
+const SMALL_REQUEST_BYTES_MAX: usize = 1 << 20;
 
 /// The object store of a bucket, for all its databases.
 pub(super) struct Medium {
@@ -45,16 +53,28 @@ pub(super) struct Medium {
 
 /// What is known of the medium.
 struct State {
-    /// The directory that it is; `None`: it is memory.
+    /// The directory that it is; `None`: it is memory, or a bucket.
     root: Option<PathBuf>,
+    /// The bucket that it is.
+    url: Option<Arc<str>>,
     lost: ArcSwapOption<Error>,
     full: ArcSwapOption<Error>,
 }
 
 impl Medium {
     pub(super) fn new(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>) -> Self {
+        Self::with(inner, root, None)
+    }
+
+    /// A bucket of a cloud, whose failures name its URL.
+    pub(super) fn remote(inner: Arc<dyn ObjectStore>, url: Arc<str>) -> Self {
+        Self::with(inner, None, Some(url))
+    }
+
+    fn with(inner: Arc<dyn ObjectStore>, root: Option<PathBuf>, url: Option<Arc<str>>) -> Self {
         let state = State {
             root,
+            url,
             lost: ArcSwapOption::empty(),
             full: ArcSwapOption::empty(),
         };
@@ -110,16 +130,35 @@ impl Medium {
             .map_err(|(path, error)| self.state.failed_at("writing", path, error))
     }
 
+    /// A request of small size: one to a bucket that hangs counts as failed soon, and is tried again on another connection.
+    async fn soon<T>(
+        &self,
+        operation: &'static str,
+        location: &Path,
+        call: impl Future<Output = StoreResult<T>>,
+    ) -> StoreResult<T> {
+        let answer = match &self.state.url {
+            None => call.await,
+            Some(url) => match tokio::time::timeout(SMALL_REQUEST_MAX, call).await {
+                Ok(answer) => answer,
+                Err(_) => return Err(unreachable(url)),
+            },
+        };
+        answer.map_err(|error| self.state.failed(operation, location, error))
+    }
+
     async fn get_sealed(&self, location: &Path, options: GetOptions) -> StoreResult<GetResult> {
         let whole = GetOptions {
             range: None,
             head: false,
             ..options.clone()
         };
-        let failed = |error| self.state.failed("reading", location, error);
-        let result = self.inner.get_opts(location, whole).await.map_err(failed)?;
-        let (mut meta, attributes) = (result.meta.clone(), result.attributes.clone());
-        let object = result.bytes().await.map_err(failed)?;
+        let got = async {
+            let result = self.inner.get_opts(location, whole).await?;
+            let (meta, attributes) = (result.meta.clone(), result.attributes.clone());
+            Ok((meta, attributes, result.bytes().await?))
+        };
+        let (mut meta, attributes, object) = self.soon("reading", location, got).await?;
         let Some(body) = unseal(&object) else {
             let damaged = Error::Corrupt {
                 path: self.file(location),
@@ -154,6 +193,35 @@ fn within(range: &GetRange, size: u64) -> Range<u64> {
     start.min(size)..end.clamp(start.min(size), size)
 }
 
+/// Whether an error is an answer that SlateDB counts on.
+fn is_answer(error: &StoreError) -> bool {
+    matches!(
+        error,
+        StoreError::NotFound { .. }
+            | StoreError::AlreadyExists { .. }
+            | StoreError::Precondition { .. }
+            | StoreError::NotModified { .. }
+            | StoreError::NotImplemented { .. }
+            | StoreError::NotSupported { .. }
+    )
+}
+
+/// A failure of a bucket, which is never lost for good: what it holds others keep alive.
+fn of_bucket(url: &str, error: &StoreError) -> StoreError {
+    let refusal = crate::storage::bucket::refusal(error);
+    let may_pass = refusal.may_pass();
+    let url = url.to_owned();
+    carried(Error::Bucket { url, refusal }, may_pass)
+}
+
+fn unreachable(url: &str) -> StoreError {
+    let refusal = Refusal::Unreachable {
+        what: format!("no answer in {} s", SMALL_REQUEST_MAX.as_secs()),
+    };
+    let url = url.to_owned();
+    carried(Error::Bucket { url, refusal }, true)
+}
+
 fn one(bytes: Bytes) -> GetResultPayload {
     GetResultPayload::Stream(stream::once(future::ready(Ok(bytes))).boxed())
 }
@@ -183,13 +251,19 @@ impl State {
     /// Keeps what a failure means and names its object. What is no failure of the medium is handed on.
     fn failed(&self, operation: &'static str, location: &Path, error: StoreError) -> StoreError {
         match error {
+            error
+                if let Some(url) = &self.url
+                    && !is_answer(&error) =>
+            {
+                of_bucket(url, &error)
+            }
             StoreError::NotFound { .. }
             | StoreError::AlreadyExists { .. }
             | StoreError::Precondition { .. }
             | StoreError::NotModified { .. }
             | StoreError::NotImplemented { .. }
             | StoreError::NotSupported { .. } => error,
-            error => match system_error(&error) {
+            error => match system_error(&error).filter(|_| self.url.is_none()) {
                 Some(system) => self.failed_at(operation, self.file(location), system),
                 None => error,
             },
@@ -238,8 +312,14 @@ impl ObjectStore for Medium {
         self.state.may_write()?;
         let is_empty = payload.content_length() == 0;
         let payload = if is_sealed(location) { seal(&payload) } else { payload };
-        let put = self.inner.put_opts(location, payload, options).await;
-        let put = put.map_err(|error| self.state.failed("writing", location, error))?;
+        let is_small = payload.content_length() <= SMALL_REQUEST_BYTES_MAX;
+        let put = self.inner.put_opts(location, payload, options);
+        let put = if is_small {
+            self.soon("writing", location, put).await?
+        } else {
+            put.await
+                .map_err(|error| self.state.failed("writing", location, error))?
+        };
         self.state.has_written();
         self.note(location, is_empty)?;
         Ok(put)
@@ -266,7 +346,8 @@ impl ObjectStore for Medium {
         }
         let failed = |error| self.state.failed("reading", location, error);
         let is_head = options.head;
-        let result = self.inner.get_opts(location, options).await.map_err(failed)?;
+        let got = self.inner.get_opts(location, options);
+        let result = self.soon("reading", location, got).await?;
         if is_head || matches!(result.payload, GetResultPayload::Stream(_)) {
             return Ok(result);
         }
@@ -301,11 +382,9 @@ impl ObjectStore for Medium {
     }
 
     async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
-        let listed = self.inner.list_with_delimiter(prefix).await;
-        listed.map_err(|error| {
-            let folder = prefix.cloned().unwrap_or_default();
-            self.state.failed("listing", &folder, error)
-        })
+        let folder = prefix.cloned().unwrap_or_default();
+        self.soon("listing", &folder, self.inner.list_with_delimiter(prefix))
+            .await
     }
 
     async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {

@@ -76,8 +76,9 @@ fn may_open(directory: &Directory, options: &Options) -> Result<()> {
 /// one of them leaves the main one as it is, too.
 pub(super) async fn prepare(home: &Home, options: &Options, is_start: bool) -> Result<()> {
     let Some(directory) = &home.directory else {
-        if let Some(found) = judge(home, &home.database, None).await? {
-            home.ticks.raise_to(found.millis);
+        match judge(home, &home.database, None).await? {
+            Some(found) => home.ticks.raise_to(found.millis),
+            None => home.may_begin(options)?,
         }
         return Ok(());
     };

@@ -57,6 +57,7 @@ pub(in crate::storage::engine) async fn files(
         database: database.as_str().into(),
         ticks: Arc::new(Ticks::new(clock)),
         durable: Arc::default(),
+        bucket: None,
     };
     let mut reading = Reading {
         home,

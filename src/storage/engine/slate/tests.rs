@@ -132,6 +132,7 @@ async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
         database: DATABASE.into(),
         ticks: Arc::new(Ticks::new(Clock::system())),
         durable: Arc::default(),
+        bucket: None,
     };
     let options = Options {
         row_cache_bytes_max: 0,

@@ -1,0 +1,103 @@
+//! Which bucket, and which part of it.
+
+use std::fmt;
+
+use super::Refusal;
+
+/// Whose bucket it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum Cloud {
+    /// `s3:`
+    S3,
+    /// `az:`
+    Azure,
+    /// `gs:`
+    Google,
+}
+
+impl Cloud {
+    const ALL: [Self; 3] = [Self::S3, Self::Azure, Self::Google];
+
+    /// What a URL begins with.
+    #[must_use]
+    pub const fn scheme(self) -> &'static str {
+        match self {
+            Self::S3 => "s3",
+            Self::Azure => "az",
+            Self::Google => "gs",
+        }
+    }
+
+    /// How its URLs are written.
+    #[must_use]
+    pub const fn form(self) -> &'static str {
+        match self {
+            Self::S3 => "s3://BUCKET/PREFIX",
+            Self::Azure => "az://ACCOUNT/CONTAINER/PREFIX",
+            Self::Google => "gs://BUCKET/PREFIX",
+        }
+    }
+
+    /// The cloud of a scheme.
+    #[must_use]
+    pub fn of(scheme: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|cloud| cloud.scheme() == scheme)
+    }
+}
+
+/// The account that stands for Azure's emulator.
+#[cfg(feature = "slate")]
+pub(super) const EMULATOR: &str = "emulator";
+
+/// A bucket and a prefix in it. Never holds a credential: a text that could is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct Address {
+    /// Whose it is.
+    pub cloud: Cloud,
+    /// Azure's storage account; empty elsewhere.
+    pub account: String,
+    /// The bucket, or the container.
+    pub bucket: String,
+    /// What all our objects' names begin with, without a slash at its ends; never empty.
+    pub prefix: String,
+}
+
+impl Address {
+    /// Reads what comes after the colon of a URL.
+    ///
+    /// # Errors
+    /// It is not of the cloud's form. The error does not repeat the text, which may hold a key.
+    pub fn parse(cloud: Cloud, rest: &str) -> Result<Self, Refusal> {
+        let refused = || Refusal::Form { form: cloud.form() };
+        let rest = rest.strip_prefix("//").ok_or_else(refused)?;
+        let rest = rest.strip_suffix('/').unwrap_or(rest);
+        let is_part = |part: &str| {
+            let is_plain = |byte: u8| byte.is_ascii_alphanumeric() || b"._-".contains(&byte);
+            !part.is_empty() && part != "." && part != ".." && part.bytes().all(is_plain)
+        };
+        if !rest.split('/').all(is_part) {
+            return Err(refused());
+        }
+        let (account, rest) = match cloud {
+            Cloud::Azure => rest.split_once('/').ok_or_else(refused)?,
+            Cloud::S3 | Cloud::Google => ("", rest),
+        };
+        let (bucket, prefix) = rest.split_once('/').ok_or_else(refused)?;
+        Ok(Self {
+            cloud,
+            account: account.to_owned(),
+            bucket: bucket.to_owned(),
+            prefix: prefix.to_owned(),
+        })
+    }
+}
+
+impl fmt::Display for Address {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(out, "{}://", self.cloud.scheme())?;
+        if self.cloud == Cloud::Azure {
+            write!(out, "{}/", self.account)?;
+        }
+        write!(out, "{}/{}", self.bucket, self.prefix)
+    }
+}

@@ -1,0 +1,110 @@
+//! Whose a prefix is.
+//!
+//! ```text
+//! PREFIX/fleet/id     helenus fleet 1, slatedb 0.18 ⏎ <id, 16 hexadecimal digits> ⏎      put if absent, never changed
+//! PREFIX/fleet/used   empty: there is a database                                         put once the first opening is whole
+//! ```
+
+use futures::StreamExt;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{Error as StoreError, ObjectStoreExt, PutMode, PutPayload};
+
+use super::check::{self, CHECK};
+use super::found::refusal;
+use super::{Reached, Refusal};
+
+const ID: &str = "fleet/id";
+const USED: &str = "fleet/used";
+const FORMAT: &str = "helenus fleet 1, slatedb 0.18";
+
+/// Whether the prefix is ours, from an answer of the store. So it says, too, whether the store is reached, and may be.
+///
+/// # Errors
+/// It is not reached, or the prefix is another version's.
+pub(in crate::storage) async fn is_reached(reached: &Reached) -> Result<bool, Refusal> {
+    let failed = |error: StoreError| refusal(&error);
+    let got = match reached.objects.get(&Path::from(ID)).await {
+        Err(error @ StoreError::NotFound { .. }) => {
+            return match refusal(&error) {
+                Refusal::NoBucket => Err(Refusal::NoBucket),
+                _ => Ok(false),
+            };
+        }
+        got => got.map_err(failed)?.bytes().await.map_err(failed)?,
+    };
+    let text = String::from_utf8_lossy(&got);
+    match text.lines().next() {
+        Some(FORMAT) => Ok(true),
+        found => Err(Refusal::OtherFormat {
+            found: found
+                .unwrap_or_default()
+                .chars()
+                .filter(|c| !c.is_control())
+                .take(80)
+                .collect(),
+            known: FORMAT,
+        }),
+    }
+}
+
+/// Makes the prefix ours, if it is not: checks the bucket and puts the claim. True: it was ours before.
+///
+/// # Errors
+/// There are other objects, the bucket is not fit, or it cannot be reached.
+pub(in crate::storage) async fn claim(reached: &Reached, draw: u64) -> Result<bool, Refusal> {
+    if is_reached(reached).await? {
+        return Ok(true);
+    }
+    let mut listed = reached.objects.list(None);
+    while let Some(meta) = listed.next().await {
+        let meta = meta.map_err(|error| refusal(&error))?;
+        if !meta.location.as_ref().starts_with(CHECK) {
+            return Err(Refusal::NotOurs);
+        }
+    }
+    drop(listed);
+    let checked = check::check(reached, draw).await?;
+    for note in &checked.notes {
+        tracing::warn!(note, "the bucket was checked");
+    }
+    let failed: Vec<String> = checked
+        .trials
+        .into_iter()
+        .filter_map(|(trial, wrong)| wrong.map(|wrong| format!("{trial}: {wrong}")))
+        .collect();
+    if !failed.is_empty() {
+        return Err(Refusal::Unfit { failed });
+    }
+    let body = PutPayload::from(format!("{FORMAT}\n{draw:016x}\n"));
+    match reached
+        .objects
+        .put_opts(&Path::from(ID), body, PutMode::Create.into())
+        .await
+    {
+        Ok(_) | Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. }) => {}
+        Err(error) => return Err(refusal(&error)),
+    }
+    // Another process may have put its own, of another version.
+    is_reached(reached).await
+}
+
+/// Whether there was a database.
+///
+/// # Errors
+/// The bucket is not reached.
+pub(in crate::storage) async fn is_used(reached: &Reached) -> Result<bool, Refusal> {
+    match reached.objects.head(&Path::from(USED)).await {
+        Ok(_) => Ok(true),
+        Err(StoreError::NotFound { .. }) => Ok(false),
+        Err(error) => Err(refusal(&error)),
+    }
+}
+
+/// Notes that there is a database.
+///
+/// # Errors
+/// The bucket is not reached.
+pub(in crate::storage) async fn mark_used(reached: &Reached) -> Result<(), Refusal> {
+    let put = reached.objects.put(&Path::from(USED), PutPayload::new()).await;
+    put.map(drop).map_err(|error| refusal(&error))
+}

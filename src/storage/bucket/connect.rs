@@ -1,0 +1,266 @@
+//! The client of a bucket.
+//!
+//! | | limit | why |
+//! |---|---|---|
+//! | to connect | 1 s | a store that is not there is found at once |
+//! | a request | 20 s, 3 s for small ones (`engine/slate/medium.rs`) | a table of 64 MiB takes its time |
+//! | retries of the client | 1, within 5 s | SlateDB and the committer try again themselves |
+
+use std::fs;
+use std::path::Path as FilePath;
+use std::sync::Arc;
+use std::time::Duration;
+
+use slatedb::object_store::aws::{AmazonS3Builder, AmazonS3ConfigKey};
+use slatedb::object_store::azure::MicrosoftAzureBuilder;
+use slatedb::object_store::gcp::GoogleCloudStorageBuilder;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::prefix::PrefixStore;
+use slatedb::object_store::{BackoffConfig, Certificate, ClientOptions, Error as StoreError, ObjectStore, RetryConfig};
+
+use super::address::EMULATOR;
+use super::files::Section;
+use super::found::refusal;
+use super::rules::Rules;
+use super::{Address, Cloud, Encryption, Reach, Refusal};
+
+const CONNECT_MAX: Duration = Duration::from_secs(1);
+const REQUEST_MAX: Duration = Duration::from_secs(20);
+const RETRIES_MAX: usize = 1;
+const RETRYING_MAX: Duration = Duration::from_secs(5);
+
+/// A bucket with its client.
+#[derive(Debug)]
+pub(in crate::storage) struct Reached {
+    /// What is below the prefix.
+    pub(in crate::storage) objects: Arc<dyn ObjectStore>,
+    /// Whom to ask for the bucket's rules; `None`: they are not in the protocol.
+    pub(super) rules: Option<Rules>,
+}
+
+impl Reached {
+    /// Makes the client; nothing is sent yet.
+    ///
+    /// # Errors
+    /// A setting means nothing, or the CA file cannot be read.
+    pub(in crate::storage) fn new(address: &Address, reach: &Reach) -> Result<Self, Refusal> {
+        // An earlier choice stays; the program has none but this one.
+        drop(rustls::crypto::ring::default_provider().install_default());
+        check_settings(address, reach)?;
+        let options = client_options(reach)?;
+        let (objects, rules) = match address.cloud {
+            Cloud::S3 => s3(address, reach, options)?,
+            Cloud::Azure => (azure(address, reach, options)?, None),
+            Cloud::Google => (google(address, reach, options)?, None),
+        };
+        let prefix = Path::from(address.prefix.as_str());
+        Ok(Self {
+            objects: Arc::new(PrefixStore::new(objects, prefix)),
+            rules,
+        })
+    }
+}
+
+fn setting(what: &str) -> Refusal {
+    Refusal::Setting { what: what.to_owned() }
+}
+
+fn check_settings(address: &Address, reach: &Reach) -> Result<(), Refusal> {
+    if let Some(endpoint) = &reach.endpoint {
+        let host = endpoint
+            .strip_prefix("http://")
+            .or_else(|| endpoint.strip_prefix("https://"));
+        let is_host = |host: &str| !host.is_empty() && !host.contains(['@', '?', '#']);
+        if !host.is_some_and(is_host) {
+            return Err(setting(
+                "bucket-endpoint is written http://HOST:PORT or https://HOST:PORT; credentials do not belong into it",
+            ));
+        }
+        if address.account == EMULATOR {
+            return Err(setting(
+                "the address of Azure's emulator is taken from AZURITE_BLOB_STORAGE_URL, not from bucket-endpoint",
+            ));
+        }
+    }
+    if address.cloud != Cloud::S3 {
+        if reach.encryption != Encryption::Bucket {
+            return Err(setting(
+                "bucket-encryption is S3's; in Azure and Google the container or bucket itself has a key",
+            ));
+        }
+        if reach.is_virtual_hosted || reach.region.is_some() {
+            return Err(setting("bucket-region and bucket-path-style are S3's"));
+        }
+    }
+    Ok(())
+}
+
+fn client_options(reach: &Reach) -> Result<ClientOptions, Refusal> {
+    let is_plain = reach
+        .endpoint
+        .as_ref()
+        .is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let mut options = ClientOptions::new()
+        .with_connect_timeout(CONNECT_MAX)
+        .with_timeout(REQUEST_MAX)
+        .with_allow_http(is_plain);
+    if let Some(path) = &reach.ca_file {
+        for certificate in certificates(path)? {
+            options = options.with_root_certificate(certificate);
+        }
+    }
+    Ok(options)
+}
+
+fn certificates(path: &FilePath) -> Result<Vec<Certificate>, Refusal> {
+    let failed = |what: &str| Refusal::Setting {
+        what: format!("bucket-ca-file {}: {what}", path.display()),
+    };
+    let pem = fs::read(path).map_err(|error| failed(&error.to_string()))?;
+    match Certificate::from_pem_bundle(&pem) {
+        Ok(certificates) if !certificates.is_empty() => Ok(certificates),
+        _ => Err(failed("holds no certificates in PEM")),
+    }
+}
+
+fn retries() -> RetryConfig {
+    RetryConfig {
+        backoff: BackoffConfig {
+            init_backoff: Duration::from_millis(50),
+            max_backoff: Duration::from_millis(500),
+            base: 2.0,
+        },
+        max_retries: RETRIES_MAX,
+        retry_timeout: RETRYING_MAX,
+    }
+}
+
+/// An error of a builder: its text is of settings and files, never of keys.
+fn of_builder(error: &StoreError) -> Refusal {
+    let text = error.to_string();
+    match refusal(error) {
+        found @ Refusal::NoCredentials => found,
+        _ if ["Missing", "missing", "not found"]
+            .iter()
+            .any(|word| text.contains(word)) =>
+        {
+            Refusal::NoCredentials
+        }
+        _ => setting(
+            "the credentials or addresses in the environment cannot be used; try them with the cloud's own tools",
+        ),
+    }
+}
+
+type Client = Arc<dyn ObjectStore>;
+
+fn s3(address: &Address, reach: &Reach, options: ClientOptions) -> Result<(Client, Option<Rules>), Refusal> {
+    let environment = |name: &str| std::env::var(name).ok().filter(|value| !value.is_empty());
+    let mut builder = AmazonS3Builder::from_env().with_retry(retries());
+    let endpoint = reach.endpoint.clone();
+    let endpoint = endpoint
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::S3Endpoint))
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Endpoint));
+    // An address that says http: is asked for by name.
+    let is_plain = endpoint
+        .as_ref()
+        .is_some_and(|endpoint| endpoint.starts_with("http://"));
+    let options = options.with_allow_http(is_plain);
+    let region = reach.region.clone();
+    let region = region
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::Region))
+        .or_else(|| builder.get_config_value(&AmazonS3ConfigKey::DefaultRegion))
+        .unwrap_or_else(|| "us-east-1".to_owned());
+    let bucket = &address.bucket;
+    let host = match &endpoint {
+        Some(endpoint) => endpoint.trim_end_matches('/').to_owned(),
+        None => format!("https://s3.{region}.amazonaws.com"),
+    };
+    let at_bucket = match host.split_once("://").filter(|_| reach.is_virtual_hosted) {
+        Some((scheme, host)) => format!("{scheme}://{bucket}.{host}"),
+        None => format!("{host}/{bucket}"),
+    };
+    builder = builder
+        .with_bucket_name(bucket)
+        .with_region(&region)
+        .with_client_options(options.clone())
+        .with_virtual_hosted_style_request(reach.is_virtual_hosted)
+        .with_endpoint(if reach.is_virtual_hosted {
+            at_bucket.clone()
+        } else {
+            host.clone()
+        });
+    if endpoint.is_some() {
+        builder = builder.with_config(
+            AmazonS3ConfigKey::S3Endpoint,
+            if reach.is_virtual_hosted { &at_bucket } else { &host },
+        );
+    }
+    builder = encrypted(builder, &reach.encryption);
+    let is_given = [
+        "AWS_ACCESS_KEY_ID",
+        "AWS_SECRET_ACCESS_KEY",
+        "AWS_WEB_IDENTITY_TOKEN_FILE",
+    ]
+    .iter()
+    .any(|name| environment(name).is_some());
+    if !is_given && let Some(section) = Section::find(environment) {
+        builder = builder.with_credentials(Arc::new(section));
+    }
+    let client = builder.build().map_err(|error| of_builder(&error))?;
+    let rules = Rules::new(
+        at_bucket,
+        region,
+        &address.prefix,
+        Arc::clone(client.credentials()),
+        &options,
+    );
+    Ok((Arc::new(client), Some(rules.map_err(|error| of_builder(&error))?)))
+}
+
+fn encrypted(builder: AmazonS3Builder, encryption: &Encryption) -> AmazonS3Builder {
+    let kind = match encryption {
+        Encryption::Bucket => return builder,
+        Encryption::Kms(Some(key)) => return builder.with_sse_kms_encryption(key),
+        Encryption::Kms(None) => "aws:kms",
+        Encryption::Sse => "AES256",
+    };
+    // The type of this key is not public, its name is.
+    match "aws_server_side_encryption".parse() {
+        Ok(key) => builder.with_config(key, kind),
+        Err(_) => builder,
+    }
+}
+
+fn azure(address: &Address, reach: &Reach, options: ClientOptions) -> Result<Client, Refusal> {
+    let mut builder = MicrosoftAzureBuilder::from_env()
+        .with_retry(retries())
+        .with_container_name(&address.bucket);
+    if address.account == EMULATOR {
+        // Its keys are published; those of the environment are of an account.
+        builder = MicrosoftAzureBuilder::new()
+            .with_retry(retries())
+            .with_container_name(&address.bucket)
+            .with_use_emulator(true)
+            .with_client_options(options.with_allow_http(true));
+    } else {
+        builder = builder.with_account(&address.account).with_client_options(options);
+        if let Some(endpoint) = &reach.endpoint {
+            builder = builder.with_endpoint(endpoint.clone());
+        }
+    }
+    let client = builder.build().map_err(|error| of_builder(&error))?;
+    Ok(Arc::new(client))
+}
+
+fn google(address: &Address, reach: &Reach, options: ClientOptions) -> Result<Client, Refusal> {
+    let mut builder = GoogleCloudStorageBuilder::from_env()
+        .with_retry(retries())
+        .with_bucket_name(&address.bucket)
+        .with_client_options(options);
+    if let Some(endpoint) = &reach.endpoint {
+        builder = builder.with_base_url(endpoint);
+    }
+    let client = builder.build().map_err(|error| of_builder(&error))?;
+    Ok(Arc::new(client))
+}

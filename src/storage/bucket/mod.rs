@@ -1,0 +1,156 @@
+//! Buckets of S3, Azure Blob Storage and Google Cloud Storage: how one is named, reached, checked, and marked as ours.
+//!
+//! ```text
+//! s3://bucket/prefix                       credentials and region as the AWS tools take them (environment, files, roles)
+//! az://account/container/prefix            az://emulator/… is Azurite, with its well-known key
+//! gs://bucket/prefix                       credentials as gcloud keeps them, or a service account's
+//!
+//! PREFIX/fleet/id                          whose prefix it is (claim.rs): put once, never changed
+//! PREFIX/fleet/used                        that there is a database
+//! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
+//! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
+//! ```
+//! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there is one sentence about
+//! bucket, permission, region or credentials ([`Refusal`]). Where there is no claim, nothing else may lie below the prefix, the
+//! bucket is checked, and the claim is put. Only then is anything else written, and nothing is deleted before but objects of the check.
+//!
+//! **Invariants.** No credential is part of a URL, a setting or an error. What a store answers is classified, never repeated: of its text an error
+//! shows only the HTTP status and the error code.
+//!
+//! **Deliberately absent.** No lease: a second server on the same prefix takes the database over by its epoch, and the first then refuses
+//! writes. No look at the lifecycle rules of Azure and Google: their rules are not in the protocol of blobs.
+
+mod address;
+#[cfg(feature = "slate")]
+mod check;
+#[cfg(feature = "slate")]
+mod claim;
+#[cfg(feature = "slate")]
+mod connect;
+#[cfg(feature = "slate")]
+mod files;
+#[cfg(feature = "slate")]
+mod found;
+mod refusal;
+#[cfg(feature = "slate")]
+mod rules;
+
+use std::fmt;
+use std::path::PathBuf;
+use std::str::FromStr;
+
+pub use self::address::{Address, Cloud};
+#[cfg(feature = "slate")]
+pub(super) use self::claim::{claim, is_reached, is_used, mark_used};
+#[cfg(feature = "slate")]
+pub(super) use self::connect::Reached;
+#[cfg(feature = "slate")]
+pub(super) use self::found::refusal;
+pub use self::refusal::Refusal;
+
+use super::{Error, Result, Url};
+
+/// How a bucket is reached and what is asked of it, besides its address and credentials.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Reach {
+    /// `http://HOST:PORT` or `https://HOST:PORT` of a store that is not the cloud's own; `None`: the cloud's.
+    pub endpoint: Option<String>,
+    /// The bucket's region; `None`: of the environment.
+    pub region: Option<String>,
+    /// Whether the bucket is part of the host's name; otherwise of the path.
+    pub is_virtual_hosted: bool,
+    /// How S3 encrypts what is put.
+    pub encryption: Encryption,
+    /// PEM file of certificates that are trusted besides the system's.
+    pub ca_file: Option<PathBuf>,
+    /// Drawn at random: names this process's claim and check.
+    pub draw: u64,
+}
+
+/// Encryption by S3, by the header of each put.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub enum Encryption {
+    /// As the bucket has it.
+    #[default]
+    Bucket,
+    /// By S3's own keys (SSE-S3).
+    Sse,
+    /// By a key of KMS; `None`: the account's own.
+    Kms(Option<String>),
+}
+
+impl FromStr for Encryption {
+    type Err = Refusal;
+
+    fn from_str(text: &str) -> Result<Self, Refusal> {
+        match text.split_once(':') {
+            None if text == "bucket" => Ok(Self::Bucket),
+            None if text == "sse" => Ok(Self::Sse),
+            None if text == "kms" => Ok(Self::Kms(None)),
+            Some(("kms", key)) if !key.is_empty() => Ok(Self::Kms(Some(key.to_owned()))),
+            _ => Err(Refusal::Setting {
+                what: "bucket-encryption is one of bucket, sse, kms, kms:KEY".to_owned(),
+            }),
+        }
+    }
+}
+
+/// What a check found.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Checked {
+    /// What was tried, in order; with what went wrong, or `None`.
+    pub trials: Vec<(&'static str, Option<String>)>,
+    /// What could not be judged, a sentence each.
+    pub notes: Vec<String>,
+}
+
+impl Checked {
+    /// Whether the bucket may be used.
+    #[must_use]
+    pub fn is_fit(&self) -> bool {
+        self.trials.iter().all(|(_, wrong)| wrong.is_none())
+    }
+}
+
+impl fmt::Display for Checked {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for (trial, wrong) in &self.trials {
+            writeln!(out, "{trial}: {}", wrong.as_deref().unwrap_or("ok"))?;
+        }
+        self.notes.iter().try_for_each(|note| writeln!(out, "note: {note}"))
+    }
+}
+
+/// Checks whether a bucket keeps what the engine relies on. Writes and removes objects below `PREFIX/fleet/check/` only.
+///
+/// # Errors
+/// The URL names no bucket, or the bucket cannot be reached.
+#[cfg(feature = "slate")]
+pub async fn check(url: &Url, reach: &Reach) -> Result<Checked> {
+    let Url::Bucket(address) = url else {
+        return Err(Error::NoBucket { url: url.to_string() });
+    };
+    let refused = |refusal| Error::Bucket {
+        url: url.to_string(),
+        refusal,
+    };
+    let reached = Reached::new(address, reach).map_err(refused)?;
+    is_reached(&reached).await.map_err(refused)?;
+    check::check(&reached, reach.draw).await.map_err(refused)
+}
+
+/// What stands in for it in a build without buckets.
+///
+/// # Errors
+/// Always.
+#[cfg(not(feature = "slate"))]
+pub async fn check(url: &Url, _: &Reach) -> Result<Checked> {
+    Err(Error::WithoutFeature {
+        url: url.to_string(),
+        feature: "slate",
+    })
+}
+
+#[cfg(feature = "slate")]
+#[cfg(test)]
+mod tests;

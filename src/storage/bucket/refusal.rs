@@ -1,0 +1,93 @@
+//! Why a bucket cannot be used: one sentence each. No text of a store is repeated, which may hold parts of what was sent.
+
+/// Why a bucket cannot be used.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// The URL is not of its cloud's form.
+    #[error("write {form}, each part of letters, digits, '.', '_' and '-'; credentials do not belong into it")]
+    Form {
+        /// How it is written.
+        form: &'static str,
+    },
+    /// There is no such bucket.
+    #[error("there is no such bucket or container; create it, or mend its name in the URL")]
+    NoBucket,
+    /// The credentials are good and do not allow it.
+    #[error(
+        "the credentials do not allow access to it; let them read, write, list and delete objects below the prefix"
+    )]
+    NoPermission,
+    /// The store does not know the credentials, or their signature is wrong.
+    #[error("the store does not know the credentials, or the secret is not theirs")]
+    WrongCredentials,
+    /// The credentials were good once.
+    #[error("the credentials have expired; renew them")]
+    Expired,
+    /// No credentials were found.
+    #[error("found no credentials; set them in the environment or in the files that the cloud's own tools read")]
+    NoCredentials,
+    /// The bucket is elsewhere.
+    #[error(
+        "the bucket is not in the region that was asked{}; set bucket-region",
+        region.as_ref().map(|region| format!(" but in {region}")).unwrap_or_default()
+    )]
+    WrongRegion {
+        /// Where it is, if the store says so.
+        region: Option<String>,
+    },
+    /// The machine's clock and the store's differ too much.
+    #[error("the store refuses this machine's time; set the clock")]
+    WrongTime,
+    /// The store does not answer, or not now.
+    #[error("the store cannot be reached: {what}")]
+    Unreachable {
+        /// In short.
+        what: String,
+    },
+    /// Another answer of the store.
+    #[error("the store answered {answer}")]
+    Answered {
+        /// HTTP status and error code.
+        answer: String,
+    },
+    /// A setting means nothing here.
+    #[error("{what}")]
+    Setting {
+        /// Which, and what to write.
+        what: String,
+    },
+    /// The bucket does not keep what the engine relies on.
+    #[error("the bucket cannot keep a database: {}; try another store, or `helenus check-bucket` after a change", failed.join("; "))]
+    Unfit {
+        /// What it failed at.
+        failed: Vec<String>,
+    },
+    /// There are objects below the prefix that are not ours.
+    #[error("there are objects below the prefix and no fleet/id of Helenus; choose a prefix that is new")]
+    NotOurs,
+    /// The prefix belongs to another version.
+    #[error("fleet/id says \"{found}\"; this version reads \"{known}\"")]
+    OtherFormat {
+        /// What it says.
+        found: String,
+        /// What this version reads.
+        known: &'static str,
+    },
+    /// The prefix was ours and has lost its data.
+    #[error(
+        "fleet/id says that there was a database, and its manifests are gone; restore them, or choose a prefix that is new"
+    )]
+    Gone,
+}
+
+impl Refusal {
+    /// Whether it may pass by itself.
+    #[must_use]
+    pub const fn may_pass(&self) -> bool {
+        matches!(
+            self,
+            // Credentials are renewed, and clocks are set, while the server runs.
+            Self::Unreachable { .. } | Self::Expired | Self::WrongCredentials | Self::NoCredentials | Self::WrongTime
+        )
+    }
+}

@@ -1,0 +1,207 @@
+//! The check, held against stores that lie; and what is never shown.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use futures::stream::BoxStream;
+use slatedb::object_store::memory::InMemory;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    CopyOptions, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore, ObjectStoreExt, PutMode,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+};
+
+use super::claim::{claim, is_reached, is_used, mark_used};
+use super::*;
+
+/// How a store lies.
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Lie {
+    None,
+    /// As a store that does not know the condition.
+    CreatesAgain,
+    /// As one that does not know the tag.
+    ReplacesAlways,
+    /// A condition is judged, and then, some time after, the object is put (as S3Mock does).
+    ChecksThenPuts,
+    /// A list shows what was there before the last put.
+    ListsLate,
+    /// A retention.
+    KeepsForever,
+}
+
+#[derive(Debug)]
+struct Lying {
+    inner: InMemory,
+    lie: Lie,
+    puts: AtomicUsize,
+}
+
+impl fmt::Display for Lying {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a lying store")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for Lying {
+    async fn put_opts(&self, at: &Path, body: PutPayload, mut options: PutOptions) -> StoreResult<PutResult> {
+        self.puts.fetch_add(1, Ordering::SeqCst);
+        match (self.lie, &options.mode) {
+            (Lie::CreatesAgain, PutMode::Create) | (Lie::ReplacesAlways, PutMode::Update(_)) => {
+                options.mode = PutMode::Overwrite
+            }
+            (Lie::ChecksThenPuts, PutMode::Create) => {
+                let is_there = self.inner.head(at).await.is_ok();
+                tokio::task::yield_now().await;
+                if !is_there {
+                    options.mode = PutMode::Overwrite;
+                }
+            }
+            _ => {}
+        }
+        self.inner.put_opts(at, body, options).await
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        self.inner.put_multipart_opts(at, options).await
+    }
+
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        self.inner.get_opts(at, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
+        match self.lie {
+            Lie::KeepsForever => locations,
+            _ => self.inner.delete_stream(locations),
+        }
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        match self.lie {
+            Lie::ListsLate if prefix.is_some_and(|prefix| prefix.as_ref().ends_with("list")) => {
+                Box::pin(futures::stream::empty())
+            }
+            _ => self.inner.list(prefix),
+        }
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
+        self.inner.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.inner.copy_opts(from, to, options).await
+    }
+}
+
+fn lying(lie: Lie) -> (Arc<Lying>, Reached) {
+    let store = Arc::new(Lying {
+        inner: InMemory::new(),
+        lie,
+        puts: AtomicUsize::new(0),
+    });
+    let reached = Reached {
+        objects: Arc::clone(&store) as _,
+        rules: None,
+    };
+    (store, reached)
+}
+
+async fn objects(store: &Lying) -> Vec<String> {
+    use futures::TryStreamExt;
+    let listed: Vec<ObjectMeta> = store.inner.list(None).try_collect().await.unwrap();
+    listed.into_iter().map(|meta| meta.location.to_string()).collect()
+}
+
+#[tokio::test]
+async fn each_lie_is_refused_by_name_and_nothing_is_left() {
+    for (lie, trial) in [
+        (Lie::CreatesAgain, "an object is created once"),
+        (Lie::ReplacesAlways, "an object is replaced only by its tag"),
+        (Lie::ChecksThenPuts, "one of eight creates it"),
+        (Lie::ListsLate, "an object is listed once it is put"),
+        (Lie::KeepsForever, "an object is removed"),
+    ] {
+        let (store, reached) = lying(lie);
+        let refusal = claim(&reached, 7).await.unwrap_err();
+        let Refusal::Unfit { failed } = &refusal else {
+            panic!("{lie:?}: {refusal}")
+        };
+        assert!(failed[0].starts_with(trial), "{lie:?}: {failed:?}");
+        assert!(!objects(&store).await.iter().any(|name| name == "fleet/id"), "{lie:?}");
+        if lie != Lie::KeepsForever {
+            assert_eq!(objects(&store).await, [""; 0], "{lie:?}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_prefix_is_checked_once_and_only_a_new_one_becomes_ours() {
+    let (store, reached) = lying(Lie::None);
+    assert!(!is_reached(&reached).await.unwrap());
+    claim(&reached, 7).await.unwrap();
+    assert_eq!(objects(&store).await, ["fleet/id"]);
+    let puts = store.puts.load(Ordering::SeqCst);
+    assert!(puts > 800, "8 racers, 50 rounds, twice: {puts}");
+    assert!(claim(&reached, 8).await.unwrap());
+    assert_eq!(store.puts.load(Ordering::SeqCst), puts);
+    assert!(!is_used(&reached).await.unwrap());
+    mark_used(&reached).await.unwrap();
+    assert!(is_used(&reached).await.unwrap());
+
+    let (store, reached) = lying(Lie::None);
+    store.put(&Path::from("photos/1.jpg"), "x".into()).await.unwrap();
+    assert_eq!(claim(&reached, 7).await.unwrap_err(), Refusal::NotOurs);
+    assert_eq!(objects(&store).await, ["photos/1.jpg"]);
+    store
+        .put(&Path::from("fleet/id"), "helenus fleet 2\n".into())
+        .await
+        .unwrap();
+    let told = claim(&reached, 7).await.unwrap_err().to_string();
+    assert!(told.contains("\"helenus fleet 2\""), "{told}");
+}
+
+#[test]
+fn settings_that_mean_nothing_are_refused_and_secrets_in_them_not_shown() {
+    let refused = |url: &str, reach: Reach| {
+        let Url::Bucket(address) = url.parse().unwrap() else {
+            panic!()
+        };
+        Reached::new(&address, &reach).unwrap_err().to_string()
+    };
+    let endpoint = |text: &str| Reach {
+        endpoint: Some(text.to_owned()),
+        ..Reach::default()
+    };
+    for text in [
+        "localhost:9000",
+        "http://KEY:SECRET@localhost",
+        "https://x/?sig=SECRET",
+        "ftp://x",
+    ] {
+        let told = refused("s3://b/p", endpoint(text));
+        assert!(
+            told.contains("bucket-endpoint is written") && !told.contains("SECRET"),
+            "{told}"
+        );
+    }
+    assert!(refused("az://emulator/c/p", endpoint("http://localhost:1")).contains("AZURITE_BLOB_STORAGE_URL"));
+    let encrypted = Reach {
+        encryption: "kms:k".parse().unwrap(),
+        ..Reach::default()
+    };
+    assert!(refused("gs://b/p", encrypted).contains("is S3's"));
+    let trusting = Reach {
+        ca_file: Some("/nowhere.pem".into()),
+        ..Reach::default()
+    };
+    assert!(refused("s3://b/p", trusting).contains("/nowhere.pem"));
+    assert!("kms:".parse::<Encryption>().is_err() && "aes".parse::<Encryption>().is_err());
+}

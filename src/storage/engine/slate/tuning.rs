@@ -1,0 +1,140 @@
+//! What SlateDB is told, and how long it may take, by where the objects are.
+//!
+//! | | directory, memory | bucket |
+//! |---|---|---|
+//! | retries of SlateDB | 3: a full disk must not hang its writers | without end: a database whose retries end must be opened again, and its readers fail until then |
+//! | a put of the log | 30 s | 10 s; then it is answered as failed, and the database opened again once the bucket answers |
+//! | polls of manifest, compactor, clean-up | SlateDB's own | seldom, since each is a request that is paid for |
+//! | blocks | by the system's cache | in one cache for all databases of the process |
+//! | a long scan reads | a block at a time | 64 KiB at a time, then 1 MiB and four at once |
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use slatedb::Settings;
+use slatedb::config::{CompactorOptions, GarbageCollectorDirectoryOptions, GarbageCollectorOptions, ScanOptions};
+use slatedb::db_cache::DbCache;
+use slatedb::db_cache::moka::{MokaCache, MokaCacheOptions};
+
+use crate::storage::options::{Durability, Options};
+
+/// How often SlateDB puts its log when no commit waits for it.
+const LOG_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Retries of one operation on a directory before it counts as failed.
+const RETRIES_MAX: u32 = 3;
+
+/// Time between looks of a writer at the manifest. It learns there what its own compactor did; another writer it meets at its next put.
+const MANIFEST_POLL: Duration = Duration::from_secs(30);
+
+/// Time between looks of the compactor.
+const COMPACTOR_POLL: Duration = Duration::from_secs(30);
+
+/// Time between clean-ups of a kind of object.
+const CLEAN_UP_INTERVAL: Duration = Duration::from_secs(600);
+
+/// Entries after which a scan of a bucket is a long one: about 64 KiB of small rows.
+pub(super) const LONG_SCAN_ENTRIES: usize = 512;
+
+const KIB: usize = 1 << 10;
+
+/// How long the medium may take.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Patience {
+    /// To have the log, or a table.
+    pub(super) put_max: Duration,
+    /// To open a database.
+    pub(super) open_max: Duration,
+    /// To close one.
+    pub(super) close_max: Duration,
+    /// To answer a read.
+    pub(super) read_max: Duration,
+}
+
+impl Patience {
+    pub(super) const fn of(is_remote: bool) -> Self {
+        if is_remote {
+            Self {
+                put_max: Duration::from_secs(10),
+                open_max: Duration::from_secs(60),
+                close_max: Duration::from_secs(1),
+                read_max: Duration::from_secs(10),
+            }
+        } else {
+            Self {
+                put_max: Duration::from_secs(30),
+                open_max: Duration::MAX,
+                close_max: Duration::from_secs(10),
+                read_max: Duration::MAX,
+            }
+        }
+    }
+}
+
+pub(super) fn settings(options: &Options, is_remote: bool) -> Settings {
+    let flush_interval = Some(match options.durability {
+        Durability::Periodic(every) => every,
+        Durability::Group | Durability::Os => LOG_INTERVAL,
+    });
+    if !is_remote {
+        return Settings {
+            flush_interval,
+            object_store_max_retries: Some(RETRIES_MAX),
+            ..Settings::default()
+        };
+    }
+    Settings {
+        flush_interval,
+        manifest_poll_interval: MANIFEST_POLL,
+        compactor_options: Some(CompactorOptions {
+            poll_interval: COMPACTOR_POLL,
+            ..CompactorOptions::default()
+        }),
+        garbage_collector_options: Some(clean_up()),
+        ..Settings::default()
+    }
+}
+
+fn clean_up() -> GarbageCollectorOptions {
+    let seldom = |options: Option<GarbageCollectorDirectoryOptions>| {
+        options.map(|options| GarbageCollectorDirectoryOptions {
+            interval: Some(CLEAN_UP_INTERVAL),
+            ..options
+        })
+    };
+    let every = GarbageCollectorOptions::default();
+    GarbageCollectorOptions {
+        manifest_options: seldom(every.manifest_options),
+        wal_options: seldom(every.wal_options),
+        // Not the fences: they are kept for ever (SlateDB 0.18's default).
+        wal_fence_options: every.wal_fence_options,
+        compacted_options: seldom(every.compacted_options),
+        compactions_options: seldom(every.compactions_options),
+        ..every
+    }
+}
+
+/// The cache of blocks, indexes and filters for all databases of a bucket; `None`: none.
+pub(super) fn block_cache(options: &Options) -> Option<Arc<dyn DbCache>> {
+    let bytes_max = u64::try_from(options.block_cache_bytes_max).unwrap_or(u64::MAX);
+    if bytes_max == 0 {
+        return None;
+    }
+    Some(Arc::new(MokaCache::new_with_opts(MokaCacheOptions {
+        max_capacity: bytes_max,
+        ..MokaCacheOptions::default()
+    })))
+}
+
+/// How a range is read, of which so many entries were passed.
+pub(super) fn scan_options(is_remote: bool, passed: usize) -> ScanOptions {
+    let mut options = ScanOptions::default();
+    if is_remote && passed >= LONG_SCAN_ENTRIES {
+        options.read_ahead_bytes = 1024 * KIB;
+        options.max_fetch_tasks = 4;
+    } else if is_remote {
+        options.read_ahead_bytes = 64 * KIB;
+        options.cache_blocks = true;
+    }
+    options
+}
