@@ -38,7 +38,7 @@ pub use expression::{Aggregate, Expression, Part};
 pub use filter::{Comparison, Filter, FilterTarget, Like, NeedsFiltering, Predicate};
 pub use key::{Clustering, ClusteringRange, Partitions};
 pub use position::Position;
-pub use read::{IndexProbe, IndexUse, Nearest, Read};
+pub use read::{IndexProbe, IndexUse, Nearest, Read, Spared};
 pub use schema_change::{
     ChangeKind, ChangeTarget, PartitionChange, PartitionChangeOf, SchemaChange, SchemaContext, SchemaIntent,
     SchemaOutcome,

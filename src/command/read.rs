@@ -109,6 +109,24 @@ pub enum IndexUse {
         /// Entries come in the order of the ring, and are sought a few at a time.
         ordered: bool,
     },
-    /// None is: they are being built, or would cost more than the scan.
-    Spared,
+    /// None is used, for this reason.
+    Spared(Spared),
+}
+
+/// Why a SELECT that an index could answer goes by none.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Spared {
+    /// No index is complete: it is being built.
+    Building,
+    /// The index would cost more than the scan.
+    Dearer {
+        /// Entries of the index that a page would read: at least as many.
+        entries: usize,
+        /// Rows that the scan would read, as the sizes tell.
+        rows: u64,
+    },
+    /// The logical partitions are read: no index finds their rows in the order of the answer.
+    ByKey,
+    /// No token is asked for.
+    NoTokens,
 }

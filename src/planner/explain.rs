@@ -12,7 +12,7 @@ use std::sync::Arc;
 use super::ResultMetadata;
 use crate::command::{
     Batch, Clustering, ColumnChange, Comparison, Condition, Filter, FilterTarget, IndexUse, Partitions, Predicate,
-    Read, ResultColumn, Value, Write, WriteTarget, WriteVerb,
+    Read, ResultColumn, Spared, Value, Write, WriteTarget, WriteVerb,
 };
 use crate::schema::Table;
 use crate::types::{CqlType, Native, quoted};
@@ -144,6 +144,19 @@ fn rows(rows: &Clustering) -> String {
     }
 }
 
+/// Why no index is used.
+fn spared(reason: Spared) -> String {
+    match reason {
+        Spared::Building => "still being built".to_owned(),
+        Spared::Dearer { entries, rows } => format!(
+            "a page would read {entries} index entries or more, the scan {}",
+            count(usize::try_from(rows).unwrap_or(usize::MAX), "row", "rows")
+        ),
+        Spared::ByKey => "the logical partition is read by its key".to_owned(),
+        Spared::NoTokens => "no token is asked for".to_owned(),
+    }
+}
+
 /// The stages of a SELECT.
 #[must_use]
 pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
@@ -155,15 +168,9 @@ pub fn select(select: &Read, index: &IndexUse) -> Vec<Stage> {
     stages.push(("partitions", partitions(select)));
     match index {
         IndexUse::None => {}
-        IndexUse::Spared => {
+        IndexUse::Spared(reason) => {
             let names: Vec<&str> = select.probes.iter().map(|probe| probe.index.as_str()).collect();
-            stages.push((
-                "index",
-                format!(
-                    "none used of {}: not complete, or dearer than the scan",
-                    names.join(", ")
-                ),
-            ));
+            stages.push(("index", format!("{} not used: {}", names.join(", "), spared(*reason))));
         }
         IndexUse::Used { index, ordered } => {
             let ranges = select

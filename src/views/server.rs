@@ -31,6 +31,8 @@ pub(super) struct Server {
     users: Sum,
     all: Sum,
     store: StoreFigures,
+    /// Charged to users' tables that are there, and in all.
+    users_request_units: RequestUnits,
     request_units: RequestUnits,
 }
 
@@ -63,6 +65,13 @@ impl Server {
                 .figures
                 .map(|figures: Figures<'_>| figures.store_figures())
                 .unwrap_or_default(),
+            users_request_units: sources
+                .figures
+                .map(|figures| figures.table_request_units())
+                .unwrap_or_default()
+                .into_iter()
+                .filter(|(keyspace, ..)| is_users(keyspace))
+                .fold(RequestUnits::default(), |sum, (.., units)| sum + units),
             request_units: sources
                 .figures
                 .map(|figures| figures.request_units())
@@ -230,6 +239,11 @@ pub(super) static FIGURES: &[Figure<Server>] = &[
     )
     .json("request_units")
     .counter("request_units_total"),
+    Figure::new(
+        "Request units charged to users' tables, without those that were dropped.",
+        |of: &Server| Value::Float(of.users_request_units.as_f64()),
+    )
+    .json("users_request_units"),
     Figure::new("Memory of the process.", |_| {
         Value::optional(resident_bytes(), Value::Count)
     })
@@ -295,7 +309,11 @@ pub(super) const LINES: &[Line] = &[
         Some(format!("{counts}; {requests} in work; {moved}"))
     }),
     Line("charged", |row| {
-        Some(format!("{:.2} request units", row.float("request_units")))
+        let (users, all) = (row.float("users_request_units"), row.float("request_units"));
+        Some(format!(
+            "{users:.2} request units to users' tables; {:.2} to system tables, the schema and dropped tables",
+            (all - users).max(0.0)
+        ))
     }),
     Line("prepared", |row| {
         let of = |name: &str| format!("statements.prepared.{name}");

@@ -358,6 +358,19 @@ async fn json_tells_tables_partitions_and_statements() {
     assert_eq!((table.table.as_str(), table.rows, table.partitions), ("t", 20, 1));
     assert_eq!((table.reads.count, table.scans.count, table.writes.count), (1, 1, 21));
     assert!(!table.is_system && tables.total == tables.tables.len() && tables.total > 1);
+    // What users' tables were charged stands apart from what the schema and the drivers' reads of system tables were.
+    let units: serde_json::Value = get_json(admin, "/api/status");
+    let figures: serde_json::Value = get_json(admin, "/api/tables");
+    let of_tables = figures["tables"].as_array().unwrap().iter();
+    let of_users: f64 = of_tables
+        .filter(|table| table["keyspace"] == "ks")
+        .map(|table| table["request_units"].as_f64().unwrap())
+        .sum();
+    let [users, all] = ["users_request_units", "request_units"].map(|name| units[name].as_f64().unwrap());
+    assert!(
+        (users - of_users).abs() < 1e-9 && users > 0.0 && users < all,
+        "{users} {of_users} {all}"
+    );
     let partitions: Partitions = get_json(admin, "/api/partitions");
     let partition = partitions
         .partitions
@@ -622,6 +635,7 @@ fn status_prints_for_people_and_for_programs() {
         "cluster       Helenus",
         "data          memory:",
         "connections   0 open",
+        "charged       0.00 request units to users' tables; ",
         "up 0 s",
     ] {
         assert!(text.contains(part), "{part} is not in\n{text}");

@@ -93,6 +93,7 @@ pub(crate) struct Status {
     pub(crate) statements: Statements,
     pub(crate) throttled: u64,
     pub(crate) request_units: f64,
+    pub(crate) users_request_units: f64,
 }
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]

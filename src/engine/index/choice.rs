@@ -2,7 +2,7 @@
 
 use super::Indexes;
 use super::walk::{Probes, Walk};
-use crate::command::{Clustering, IndexUse, Partitions, Read};
+use crate::command::{Clustering, IndexUse, Partitions, Read, Spared};
 use crate::engine::Error;
 use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
 use crate::token::Token;
@@ -22,10 +22,21 @@ pub(crate) async fn explain(
         Partitions::Keys(keys) => match keys.first() {
             Some(partition_key) if may_seek_in_keys(select) => {
                 let (token, partition) = partitions.place(partition_key);
-                let walk = in_token(&probes, partition, partition.now(), token, wanted).await?;
-                walk.filter(Walk::seeks_rows)
+                match of_token(partition, token) {
+                    Some(inside) => {
+                        let walk = probes.choose(partition, partition.now(), &inside, wanted).await?;
+                        walk.and_then(|walk| {
+                            if walk.seeks_rows() {
+                                Ok(walk)
+                            } else {
+                                Err(Spared::ByKey)
+                            }
+                        })
+                    }
+                    None => Err(Spared::ByKey),
+                }
             }
-            _ => None,
+            _ => Err(Spared::ByKey),
         },
         Partitions::Ring { lower, upper } => {
             let span = KeySpan::of_tokens(*lower, *upper);
@@ -34,15 +45,18 @@ pub(crate) async fn explain(
                 Some((first, first.span.and(span)?))
             });
             match first {
-                Some((partition, inside)) => probes.walk(partition, partition.now(), &inside, wanted).await?,
-                None => None,
+                Some((partition, inside)) => probes.choose(partition, partition.now(), &inside, wanted).await?,
+                None => Err(Spared::NoTokens),
             }
         }
     };
-    Ok(walk.map_or(IndexUse::Spared, |walk| IndexUse::Used {
-        index: walk.index().to_owned(),
-        ordered: walk.is_ordered(),
-    }))
+    Ok(match walk {
+        Ok(walk) => IndexUse::Used {
+            index: walk.index().to_owned(),
+            ordered: walk.is_ordered(),
+        },
+        Err(reason) => IndexUse::Spared(reason),
+    })
 }
 
 /// A walk of an index in the physical partition of a token, over what lies under that token.
@@ -53,11 +67,15 @@ pub(super) async fn in_token<'a>(
     token: Token,
     wanted: Option<usize>,
 ) -> Result<Option<Walk<'a>>, Error> {
-    let of_token = KeySpan::of_tokens(token.value(), token.value());
-    match of_token.and_then(|span| span.and(&partition.span)) {
+    match of_token(partition, token) {
         Some(inside) => probes.walk(partition, at, &inside, wanted).await,
         None => Ok(None),
     }
+}
+
+/// What lies under a token in its physical partition.
+fn of_token(partition: &Hosted, token: Token) -> Option<KeySpan> {
+    KeySpan::of_tokens(token.value(), token.value()).and_then(|span| span.and(&partition.span))
 }
 
 /// Whether a SELECT asks for partitions of this token.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::Indexes;
-use crate::command::{IndexProbe, Position, Read};
+use crate::command::{IndexProbe, Position, Read, Spared};
 use crate::engine::read::logical::{Logical, bring_static, covering};
 use crate::engine::read::row_sink::RowSink;
 use crate::engine::read::sink::{Sink, Step};
@@ -100,19 +100,32 @@ impl<'a> Probes<'a> {
         inside: &KeySpan,
         wanted: Option<usize>,
     ) -> Result<Option<Walk<'a>>, Error> {
+        Ok(self.choose(partition, at, inside, wanted).await?.ok())
+    }
+
+    /// The same, with the reason when none is of use.
+    pub(super) async fn choose(
+        &self,
+        partition: &'a Hosted,
+        at: Moment,
+        inside: &KeySpan,
+        wanted: Option<usize>,
+    ) -> Result<Result<Walk<'a>, Spared>, Error> {
         let (select, table) = (self.select, self.select.table.as_ref());
         // Complete after, so that it was still kept up when the moment was taken.
         let mut usable = self.complete.clone();
         usable.retain(|probe| self.indexes.is_complete(probe.storage_id));
         let Some(probe) = best(partition, &at, &usable).await? else {
-            return Ok(None);
+            return Ok(Err(Spared::Building));
         };
         let column = table
             .indexes
             .get(&probe.index)
             .and_then(|index| index.target(table))
             .and_then(|target| table.columns.get(target.column));
-        let Some(column) = column else { return Ok(None) };
+        let Some(column) = column else {
+            return Ok(Err(Spared::Building));
+        };
         let mut walk = Walk {
             partition,
             at,
@@ -150,10 +163,11 @@ impl<'a> Probes<'a> {
             let even = rows.saturating_mul(u64::try_from(at_once).unwrap_or(1)).isqrt();
             walk.pass_entries_max = usize::try_from(even).unwrap_or(usize::MAX).max(PASS_PLACES);
             if walk.is_too_much().await? {
-                return Ok(None);
+                let entries = walk.pass_entries_max.saturating_add(1);
+                return Ok(Err(Spared::Dearer { entries, rows }));
             }
         }
-        Ok(Some(walk))
+        Ok(Ok(walk))
     }
 }
 

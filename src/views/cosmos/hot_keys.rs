@@ -63,6 +63,6 @@ pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::left("hot key", |row| row.key()),
     Printed::left("table", |row| row.table()),
     Printed::right("requests", |row| row.text("requests")),
-    Printed::right("at most too many", |row| row.text("requests_error")),
+    Printed::right("overcounted at most", |row| row.text("requests_error")),
     Printed::right("request units", |row| format!("{:.0}", row.float("request_units"))),
 ];
