@@ -262,11 +262,7 @@ fn answer_only(entry: &Value) -> Value {
             map.remove(key);
         }
         if let Some(warnings) = map.get_mut("warnings").and_then(Value::as_array_mut) {
-            warnings.retain(|w| {
-                !w.as_str()
-                    .unwrap_or_default()
-                    .starts_with("`USE <keyspace>` with prepared statements")
-            });
+            warnings.retain(|warning| !crate::oracle::replay::is_known(warning));
             if warnings.is_empty() {
                 map.remove("warnings");
             }

@@ -258,6 +258,13 @@ fn read_pages(
     Ok(())
 }
 
+/// Whether a warning is left out on both sides: Cassandra's of USE comes once a while and holds the id; that of options without effect is
+/// ours alone.
+pub(crate) fn is_known(warning: &Value) -> bool {
+    let text = warning.as_str().unwrap_or_default();
+    text.starts_with("`USE <keyspace>` with prepared statements") || text.starts_with("Stored without effect: ")
+}
+
 /// Leaves out what changes from run to run.
 pub(crate) fn normalise(told: &mut Value, step: &Step) {
     let Some(map) = told.as_object_mut() else { return };
@@ -268,12 +275,7 @@ pub(crate) fn normalise(told: &mut Value, step: &Step) {
         map.insert("paging".to_owned(), true.into());
     }
     if let Some(warnings) = map.get_mut("warnings").and_then(Value::as_array_mut) {
-        // Said once a while, not once a statement, and it holds the id.
-        warnings.retain(|w| {
-            !w.as_str()
-                .unwrap_or_default()
-                .starts_with("`USE <keyspace>` with prepared statements")
-        });
+        warnings.retain(|warning| !is_known(warning));
         if warnings.is_empty() {
             map.remove("warnings");
         }

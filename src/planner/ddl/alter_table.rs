@@ -57,6 +57,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
         table: Table::clone(table),
         now_micros: ddl.context.now_micros,
     };
+    let before = alteration.table.options.clone();
     alteration.act(&statement.action)?;
     let Alteration {
         mut keyspace, table, ..
@@ -65,6 +66,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
     // Cassandra says so again where columns are added.
     let warnings = match &statement.action {
         AlterTableAction::Add { .. } => index_options::of_vectors(&table),
+        AlterTableAction::Options(_) => options::warnings(&before, &table.options, ddl.context.profile.is_cosmos()),
         _ => Vec::new(),
     };
     keyspace.tables.insert(name.to_owned(), Arc::new(table));

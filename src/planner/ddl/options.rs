@@ -126,6 +126,57 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     })
 }
 
+/// What tells users that options are stored for DESCRIBE alone: those that differ from `before`. No warning in the profile `cosmos`, whose
+/// service says nothing either. Differs: Cassandra has a use for each.
+pub(super) fn warnings(before: &TableOptions, after: &TableOptions, is_cosmos: bool) -> Vec<String> {
+    let of = |name: &'static str, is_changed: bool| (is_changed && !is_cosmos).then_some(name);
+    let names = [
+        of(
+            "additional_write_policy",
+            before.additional_write_policy != after.additional_write_policy,
+        ),
+        of(
+            "allow_auto_snapshot",
+            before.allow_auto_snapshot != after.allow_auto_snapshot,
+        ),
+        of(
+            "bloom_filter_fp_chance",
+            before.bloom_filter_fp_chance.to_bits() != after.bloom_filter_fp_chance.to_bits(),
+        ),
+        of("caching", before.caching != after.caching),
+        of("cdc", before.cdc != after.cdc),
+        of("compaction", before.compaction != after.compaction),
+        of("compression", before.compression != after.compression),
+        of(
+            "crc_check_chance",
+            before.crc_check_chance.to_bits() != after.crc_check_chance.to_bits(),
+        ),
+        of(
+            "incremental_backups",
+            before.incremental_backups != after.incremental_backups,
+        ),
+        of(
+            "max_index_interval",
+            before.max_index_interval != after.max_index_interval,
+        ),
+        of(
+            "memtable_flush_period_in_ms",
+            before.memtable_flush_period_in_ms != after.memtable_flush_period_in_ms,
+        ),
+        of(
+            "min_index_interval",
+            before.min_index_interval != after.min_index_interval,
+        ),
+        of("read_repair", before.read_repair != after.read_repair),
+        of("speculative_retry", before.speculative_retry != after.speculative_retry),
+    ];
+    let names: Vec<&str> = names.into_iter().flatten().collect();
+    match names.as_slice() {
+        [] => Vec::new(),
+        names => vec![format!("Stored without effect: {}", names.join(", "))],
+    }
+}
+
 fn set<T>(slot: &mut T, value: Option<T>) {
     if let Some(value) = value {
         *slot = value;

@@ -11,7 +11,7 @@ use super::{Ddl, Right, SchemaOutcome, column_type, index, options, user_type, v
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::schema::names::{compare_columns, statement_order};
-use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, typename};
+use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, TableOptions, typename};
 use crate::types::{CqlType, Native};
 
 /// Most characters of a table's name. Source: Cassandra's SchemaConstants.
@@ -39,6 +39,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     given.check_names()?;
     let id = given.id.clone();
     let mut options = given.validate()?;
+    let warnings = options::warnings(&TableOptions::default(), &options, ddl.context.profile.is_cosmos());
     if ddl.context.profile.is_cosmos() {
         rules::table_defaults(&mut options);
     }
@@ -97,7 +98,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         name,
     );
     outcome.storage_id_used = true;
-    Ok(outcome)
+    Ok(outcome.warned(warnings))
 }
 
 /// Names of the columns of the primary key.
