@@ -11,6 +11,7 @@
 pub mod backups;
 mod cert;
 mod check_bucket;
+mod cqlsh;
 mod dev;
 mod groups;
 mod health;
@@ -35,9 +36,12 @@ use std::process::ExitCode;
 /// What went wrong, for the person who started the program.
 pub type Failure = Box<dyn std::error::Error>;
 
-/// Parses the program's arguments and does what they ask. Exits with 2 where they cannot be parsed.
+/// Parses the program's arguments and does what they ask. Called as `cqlsh`, it is one. Exits with 2 where they cannot be parsed.
 #[must_use]
 pub fn run() -> ExitCode {
+    if cqlsh::is_called_by(std::env::args_os().next().as_deref()) {
+        return cqlsh::run();
+    }
     match verbs::run(&verbs::command().get_matches()) {
         Ok(code) => code,
         // The reader of our output, such as `head`, has seen enough.

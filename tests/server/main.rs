@@ -3,6 +3,8 @@
 mod admin;
 mod backup;
 mod cosmos;
+#[cfg(unix)]
+mod cqlsh;
 mod front;
 mod handshake;
 mod harness;

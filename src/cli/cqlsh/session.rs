@@ -1,0 +1,384 @@
+//! Runs the pieces of a script against a server and prints what cqlsh would.
+
+use std::io::{self, Write};
+
+use super::client::{Asked, ClientError, Connection, Page};
+use super::print;
+use super::split::{Piece, pieces};
+use super::value;
+
+/// Rows of a page unless PAGING says otherwise.
+const PAGE_ROWS: i32 = 100;
+
+/// Scripts that call each other by SOURCE; deeper, one most likely calls itself.
+const DEPTH_MAX: usize = 16;
+
+/// Names of consistency levels (native_protocol_v4.spec §3), each at its number.
+const CONSISTENCIES: &[&str] = &[
+    "ANY",
+    "ONE",
+    "TWO",
+    "THREE",
+    "QUORUM",
+    "ALL",
+    "LOCAL_QUORUM",
+    "EACH_QUORUM",
+    "SERIAL",
+    "LOCAL_SERIAL",
+    "LOCAL_ONE",
+];
+
+/// What goes on after a piece.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Next {
+    Piece,
+    End,
+}
+
+/// A connection, and what commands have set.
+pub(super) struct Session<Out> {
+    connection: Connection,
+    out: Out,
+    consistency: usize,
+    serial_consistency: usize,
+    /// `None`: paging is off.
+    page_rows: Option<i32>,
+    is_expanded: bool,
+    /// Whether DESCRIBE TABLES tells keyspaces: it does while none is in use.
+    in_keyspace: bool,
+    /// Whether the script is one argument, whose lines cqlsh does not count.
+    is_argument: bool,
+    /// Whether something went wrong.
+    pub(super) has_failed: bool,
+}
+
+impl<Out: Write> Session<Out> {
+    pub(super) fn new(connection: Connection, out: Out, is_argument: bool) -> Self {
+        Self {
+            connection,
+            out,
+            consistency: 1,
+            serial_consistency: 8,
+            page_rows: Some(PAGE_ROWS),
+            is_expanded: false,
+            in_keyspace: false,
+            is_argument,
+            has_failed: false,
+        }
+    }
+
+    /// Uses a keyspace.
+    ///
+    /// # Errors
+    /// There is none of the name.
+    pub(super) fn use_keyspace(&mut self, name: &str) -> Result<(), ClientError> {
+        let page = self.connection.query(&format!("USE \"{name}\""), self.asked(None))?;
+        self.in_keyspace = page.keyspace.is_some();
+        Ok(())
+    }
+
+    /// Runs a script. `name` is what errors call it. A statement that fails does not end it, as in cqlsh.
+    ///
+    /// # Errors
+    /// Output cannot be written, or the connection is lost.
+    pub(super) fn script(&mut self, script: &str, name: &str, depth: usize) -> io::Result<()> {
+        for piece in pieces(script) {
+            if !piece.is_whole && !piece.text.trim().is_empty() {
+                self.fail(name, piece.line, "Incomplete statement at end of file");
+                break;
+            }
+            if self.piece(&piece, name, depth)? == Next::End {
+                break;
+            }
+        }
+        self.out.flush()
+    }
+
+    /// Says what went wrong, after what was printed.
+    fn fail(&mut self, name: &str, line: usize, what: &str) {
+        self.has_failed = true;
+        let line = if self.is_argument { 1 } else { line };
+        drop(self.out.flush());
+        super::super::terminal::say(format_args!("{name}:{line}:{what}"));
+    }
+
+    fn piece(&mut self, piece: &Piece, name: &str, depth: usize) -> io::Result<Next> {
+        let words: Vec<&str> = piece.text.split_whitespace().collect();
+        let upper: Vec<String> = words.iter().map(|word| word.to_uppercase()).collect();
+        let upper: Vec<&str> = upper.iter().map(String::as_str).collect();
+        match upper.as_slice() {
+            ["EXIT" | "QUIT"] => return Ok(Next::End),
+            ["EXPAND", to @ ..] => self.expand(to)?,
+            ["PAGING", to @ ..] => self.paging(to)?,
+            ["CONSISTENCY"] => writeln!(self.out, "Current consistency level is {}.", level(self.consistency))?,
+            ["SERIAL", "CONSISTENCY"] => {
+                writeln!(
+                    self.out,
+                    "Current serial consistency level is {}.",
+                    level(self.serial_consistency)
+                )?;
+            }
+            ["CONSISTENCY", to] => match number(to) {
+                Some(number) => {
+                    self.consistency = number;
+                    writeln!(self.out, "Consistency level set to {to}.")?;
+                }
+                None => self.fail(name, piece.line, "Improper CONSISTENCY command."),
+            },
+            ["SERIAL", "CONSISTENCY", to] => match number(to).filter(|_| to.ends_with("SERIAL")) {
+                Some(number) => {
+                    self.serial_consistency = number;
+                    writeln!(self.out, "Serial consistency level set to {to}.")?;
+                }
+                None => self.fail(name, piece.line, "Improper SERIAL CONSISTENCY command."),
+            },
+            ["SOURCE", ..] => self.source(piece, name, depth)?,
+            ["DESCRIBE" | "DESC", what, ..] => self.describe(piece, name, what)?,
+            [
+                word @ ("CAPTURE" | "CLEAR" | "CLS" | "COPY" | "DEBUG" | "HELP" | "HISTORY" | "LOGIN" | "SHOW"
+                | "TRACING" | "UNICODE"),
+                ..,
+            ] => {
+                let what = format!(
+                    "{word} is not known to this cqlsh, which comes with helenus: `pipx install cqlsh` brings one that knows it"
+                );
+                self.fail(name, piece.line, &what);
+            }
+            _ => self.statement(piece, name)?,
+        }
+        Ok(Next::Piece)
+    }
+
+    fn switch(&mut self, name: &str, is_on: bool, to: &[&str]) -> io::Result<bool> {
+        let state = |is_on: bool| if is_on { "ON" } else { "OFF" };
+        let wanted = match to {
+            ["ON"] => true,
+            ["OFF"] => false,
+            _ => {
+                writeln!(self.out, "{name} is {}", state(is_on))?;
+                return Ok(is_on);
+            }
+        };
+        let word = if wanted == is_on { "is already" } else { "set to" };
+        writeln!(self.out, "{name} {word} {}", state(wanted))?;
+        Ok(wanted)
+    }
+
+    fn expand(&mut self, to: &[&str]) -> io::Result<()> {
+        self.is_expanded = self.switch("EXPAND", self.is_expanded, to)?;
+        Ok(())
+    }
+
+    fn paging(&mut self, to: &[&str]) -> io::Result<()> {
+        let rows = match to {
+            [rows] => rows.parse().ok().filter(|rows| *rows > 0),
+            _ => None,
+        };
+        self.page_rows = match rows {
+            Some(rows) => Some(rows),
+            None if self.switch("PAGING", self.page_rows.is_some(), to)? => self.page_rows.or(Some(PAGE_ROWS)),
+            None => None,
+        };
+        match self.page_rows {
+            Some(rows) => writeln!(self.out, "Page size: {rows}"),
+            None => Ok(()),
+        }
+    }
+
+    fn source(&mut self, piece: &Piece, name: &str, depth: usize) -> io::Result<()> {
+        let file = piece
+            .text
+            .split_once(char::is_whitespace)
+            .map_or("", |(_, file)| file.trim());
+        let file = file.trim_matches('\'').replace("''", "'");
+        match std::fs::read_to_string(&file) {
+            Ok(_) if depth >= DEPTH_MAX => self.fail(
+                name,
+                piece.line,
+                &format!("'{file}' is called by SOURCE for the {DEPTH_MAX}th time"),
+            ),
+            Ok(script) => self.script(&script, &file, depth + 1)?,
+            Err(error) => self.fail(
+                name,
+                piece.line,
+                &format!("Could not open '{file}': {}", python(&error, &file)),
+            ),
+        }
+        Ok(())
+    }
+
+    fn asked<'a>(&self, from: Option<&'a [u8]>) -> Asked<'a> {
+        let short = |number: usize| u16::try_from(number).unwrap_or(1);
+        Asked {
+            consistency: short(self.consistency),
+            serial_consistency: short(self.serial_consistency),
+            page_rows: self.page_rows,
+            from,
+        }
+    }
+
+    fn statement(&mut self, piece: &Piece, name: &str) -> io::Result<()> {
+        // With its end, as cqlsh sends it: errors of syntax tell what was sent.
+        let text = format!("{};", piece.text);
+        let page = match self.connection.query(&text, self.asked(None)) {
+            Ok(page) => page,
+            Err(error) => return self.refused(piece, name, &error),
+        };
+        self.in_keyspace |= page.keyspace.is_some();
+        let start = piece.text.split_whitespace().next().unwrap_or_default().to_lowercase();
+        let mut warnings = page.warnings.clone();
+        if start == "select" || start == "list" {
+            warnings = self.pages(piece, name, page)?;
+        } else if !page.rows.is_empty() {
+            writeln!(self.out)?;
+            self.page(&page, true, 0)?;
+        }
+        self.warn(&warnings)
+    }
+
+    /// Prints all pages, and how many rows they had. Gives the warnings of the last.
+    fn pages(&mut self, piece: &Piece, name: &str, first: Page) -> io::Result<Vec<String>> {
+        writeln!(self.out)?;
+        let (mut page, mut count, mut is_first) = (first, 0, true);
+        loop {
+            if is_first || !page.rows.is_empty() {
+                self.page(&page, is_first, count)?;
+                count += page.rows.len();
+            }
+            let Some(from) = page.next.take() else { break };
+            is_first = false;
+            page = match self.connection.query(&piece.text, self.asked(Some(&from))) {
+                Ok(page) => page,
+                Err(error) => {
+                    self.refused(piece, name, &error)?;
+                    return Ok(Vec::new());
+                }
+            };
+        }
+        writeln!(self.out, "\n({count} rows)")?;
+        Ok(page.warnings)
+    }
+
+    fn page(&mut self, page: &Page, with_header: bool, before: usize) -> io::Result<()> {
+        if page.columns.is_empty() {
+            Ok(())
+        } else if self.is_expanded && !page.rows.is_empty() {
+            print::expanded(&mut self.out, page, before)
+        } else {
+            print::table(&mut self.out, page, with_header)
+        }
+    }
+
+    fn warn(&mut self, warnings: &[String]) -> io::Result<()> {
+        if warnings.is_empty() {
+            return Ok(());
+        }
+        writeln!(self.out, "\nWarnings :")?;
+        warnings
+            .iter()
+            .try_for_each(|warning| writeln!(self.out, "{warning}\n"))
+    }
+
+    /// An error of the server is said and the script goes on. A lost connection ends it.
+    fn refused(&mut self, piece: &Piece, name: &str, error: &ClientError) -> io::Result<()> {
+        match error {
+            ClientError::Refused { code, message, exists } => {
+                self.fail(name, piece.line, &super::errors::text(*code, message, exists));
+                Ok(())
+            }
+            lost => Err(io::Error::other(lost.to_string())),
+        }
+    }
+
+    fn describe(&mut self, piece: &Piece, name: &str, what: &str) -> io::Result<()> {
+        let mut page = Page::default();
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        loop {
+            let from = page.next.take();
+            page = match self.connection.query(&piece.text, self.asked(from.as_deref())) {
+                Ok(page) => page,
+                Err(ClientError::Refused { message, .. }) => {
+                    self.fail(name, piece.line, &message);
+                    return Ok(());
+                }
+                Err(lost) => return Err(io::Error::other(lost.to_string())),
+            };
+            rows.extend(plain(&page));
+            if page.next.is_none() {
+                break;
+            }
+        }
+        let place = |column: &str| page.columns.iter().position(|one| one.name == column);
+        let of = |row: &[String], column: &str| {
+            place(column)
+                .and_then(|place| row.get(place).cloned())
+                .unwrap_or_default()
+        };
+        match what {
+            "KEYSPACES" => {
+                let names: Vec<String> = rows.iter().map(|row| of(row, "name")).collect();
+                writeln!(self.out)?;
+                print::names(&mut self.out, &names)?;
+                writeln!(self.out)?;
+            }
+            "TABLES" | "COLUMNFAMILIES" | "TYPES" | "FUNCTIONS" | "AGGREGATES" => {
+                let of_keyspaces = rows.chunk_by(|a, b| of(a, "keyspace_name") == of(b, "keyspace_name"));
+                for rows in of_keyspaces {
+                    let keyspace = rows.first().map(|row| of(row, "keyspace_name")).unwrap_or_default();
+                    writeln!(self.out)?;
+                    if !self.in_keyspace {
+                        writeln!(self.out, "Keyspace {keyspace}\n---------{}", "-".repeat(keyspace.len()))?;
+                    }
+                    let names: Vec<String> = rows.iter().map(|row| of(row, "name")).collect();
+                    print::names(&mut self.out, &names)?;
+                }
+                if !rows.is_empty() {
+                    writeln!(self.out)?;
+                }
+            }
+            "CLUSTER" => {
+                for row in &rows {
+                    let (cluster, partitioner, snitch) =
+                        (of(row, "cluster"), of(row, "partitioner"), of(row, "snitch"));
+                    writeln!(
+                        self.out,
+                        "\nCluster: {cluster}\nPartitioner: {partitioner}\nSnitch: {snitch}\n"
+                    )?;
+                }
+            }
+            _ => {
+                for row in &rows {
+                    writeln!(self.out, "\n{}", of(row, "create_statement"))?;
+                }
+            }
+        }
+        self.warn(&page.warnings)
+    }
+}
+
+/// Cells as they are: texts of DESCRIBE hold line ends, which tables show escaped.
+fn plain(page: &Page) -> Vec<Vec<String>> {
+    let cell = |cell: &Option<Vec<u8>>| match cell {
+        Some(bytes) => String::from_utf8_lossy(bytes).into_owned(),
+        None => value::NULL.to_owned(),
+    };
+    page.rows.iter().map(|row| row.iter().map(cell).collect()).collect()
+}
+
+fn level(number: usize) -> &'static str {
+    CONSISTENCIES.get(number).copied().unwrap_or_default()
+}
+
+fn number(name: &str) -> Option<usize> {
+    CONSISTENCIES.iter().position(|one| *one == name)
+}
+
+/// An error of the system as Python prints it.
+fn python(error: &io::Error, file: &str) -> String {
+    let text = error.to_string();
+    let text = text.split(" (os error").next().unwrap_or_default();
+    match error.raw_os_error() {
+        Some(number) => format!("[Errno {number}] {text}: '{file}'"),
+        None => text.to_owned(),
+    }
+}
