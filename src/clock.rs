@@ -240,6 +240,21 @@ impl Clock {
         }
     }
 
+    /// As [`Clock::monotonic`], and it goes on while the machine sleeps where the system counts that (Linux). What was promised to others for
+    /// a time is measured by it. Only differences mean anything.
+    #[must_use]
+    pub fn through_sleep(&self) -> Duration {
+        #[cfg(target_os = "linux")]
+        if let Source::System { .. } = &self.0 {
+            let time = rustix::time::clock_gettime(rustix::time::ClockId::Boottime);
+            let (seconds, nanos) = (u64::try_from(time.tv_sec), u32::try_from(time.tv_nsec));
+            if let (Ok(seconds), Ok(nanos)) = (seconds, nanos) {
+                return Duration::new(seconds, nanos);
+            }
+        }
+        self.monotonic()
+    }
+
     /// Waits until this much time has passed by a clock that runs. A manual clock goes on only when a test moves it, so there is nothing
     /// to wait for.
     pub async fn sleep(&self, length: Duration) {

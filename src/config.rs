@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::access::{credentials, password_cost, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
+use self::access::{credentials, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
 use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput};
 pub use self::setting::Setting;
 pub use self::settings::{SECRETS, SETTINGS};
@@ -121,8 +121,6 @@ pub struct Config {
     pub log: String,
     /// How.
     pub log_format: LogFormat,
-    /// Rounds of hashing of new passwords of roles, as a power of two.
-    pub password_cost: u32,
     /// Open file for the address.
     pub ready_fd: Option<u32>,
     /// File for the address.
@@ -166,7 +164,6 @@ impl Config {
             durability: values.text("durability").unwrap_or_default().to_owned(),
             reach: reach(values)?,
             server,
-            password_cost: password_cost(values)?,
             admin_listen,
             admin_token: values.text("admin-token").map(str::to_owned),
             admin_show_keys: values.parsed("admin-show-keys")?,
@@ -264,6 +261,9 @@ fn data_url(values: &Values) -> Result<(), ConfigError> {
     values.parsed::<Url>("data").map(drop)
 }
 
+/// Leases of a bucket, in ms: shorter ones end between two requests to a cloud, longer ones keep a start after a crash waiting.
+const LEASE_MILLIS: std::ops::RangeInclusive<u64> = 500..=600_000;
+
 /// How a bucket is reached.
 fn reach(values: &Values) -> Result<Reach, ConfigError> {
     Ok(Reach {
@@ -272,8 +272,21 @@ fn reach(values: &Values) -> Result<Reach, ConfigError> {
         is_virtual_hosted: !values.parsed::<bool>("bucket-path-style")?,
         encryption: values.parsed("bucket-encryption")?,
         ca_file: values.text("bucket-ca-file").map(PathBuf::from),
+        lease: Some(lease(values)?),
+        name: String::new(),
+        address: String::new(),
         draw: 0,
     })
+}
+
+/// How long a lease of a bucket lasts.
+fn lease(values: &Values) -> Result<Duration, ConfigError> {
+    let millis: u64 = values.parsed("bucket-lease")?;
+    if !LEASE_MILLIS.contains(&millis) {
+        let what = format!("expected {} to {}", LEASE_MILLIS.start(), LEASE_MILLIS.end());
+        return Err(values.wrong("bucket-lease", &millis.to_string(), what));
+    }
+    Ok(Duration::from_millis(millis))
 }
 
 /// Whether statements are charged. Refused where something else that is asked for needs it.

@@ -56,7 +56,6 @@ pub mod partition;
 pub mod permissions;
 pub mod planner;
 pub mod profile;
-pub mod roles;
 pub mod schema;
 pub mod server;
 pub mod storage;

@@ -45,7 +45,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
-    ("roles", &["schema"]),
     ("command", &["types", "schema", "functions", "profile"]),
     ("guardrails", &["command", "types", "schema"]),
     (
@@ -94,7 +93,6 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "command",
             "guardrails",
             "planner",
-            "roles",
             "engine",
             "schema",
             "types",
@@ -212,6 +210,10 @@ const STARTS_TASKS: &[(&str, &str)] = &[
     (
         "src/storage/engine/moments.rs",
         "the writer of moments: dropping its handle joins it",
+    ),
+    (
+        "src/storage/bucket/owner.rs",
+        "the keeper of the lease: closing the last store of the bucket awaits its end",
     ),
     (
         "src/storage/engine/slate.rs",

@@ -2,7 +2,7 @@
 
 use crate::{
     Outcome, backup, bench, crash, damage, deaf, driver, eio, generate, golden, index, jumps, launch, linear,
-    malformed, metering, null, oracle, partitions, power, proxy, replay, soak, startup, tables, throttle,
+    malformed, metering, null, oracle, owners, partitions, power, proxy, replay, soak, startup, tables, throttle,
 };
 use clap::{Parser, Subcommand};
 use std::path::{Path, PathBuf};
@@ -107,6 +107,12 @@ enum Command {
         /// Fail below 3 × (insert), 5 × (point read, slice) Cassandra's operations by processor second.
         #[arg(long)]
         strict: bool,
+    },
+    /// Two servers on one bucket: the owner is killed, or stopped and resumed, and the other takes over (under compat/bucket/with).
+    Owners {
+        /// How often.
+        #[arg(long, default_value_t = 30)]
+        rounds: i32,
     },
     /// Kills a server under load, again and again, and checks what it promised.
     Crash {
@@ -439,6 +445,7 @@ pub fn run() -> Outcome<bool> {
             cassandra: !without_cassandra,
             ratios: strict.then_some((3.0, 5.0, 5.0)),
         }),
+        Command::Owners { rounds } => owners::run(rounds),
         Command::Crash {
             cycles,
             seed,

@@ -9,6 +9,7 @@
 //!   press it.
 //! - [`power`], [`eio`], [`damage`], [`jumps`], [`deaf`], [`replay`] and [`soak`] fail what is around a server: its disk's power, calls,
 //!   files, the clock, clients that do not read, a long log, all at once. [`disk`], [`launch`] and [`tools`] serve them.
+//! - [`owners`] has two servers on one bucket, of which one is killed, or stopped and resumed.
 //! - [`backup`] restores backups of a server under load, and compares.
 //! - [`driver`] asks through the Rust driver; the other languages lie in `drivers/`.
 //!
@@ -37,6 +38,7 @@ pub mod metering;
 pub(crate) mod mover;
 pub mod null;
 pub mod oracle;
+pub mod owners;
 pub mod partitions;
 pub mod power;
 pub mod proxy;

@@ -36,6 +36,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "bucket-region",
             "bucket-path-style",
             "bucket-encryption",
+            "bucket-lease",
             "bucket-ca-file",
         ],
     ),
@@ -54,10 +55,8 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Login and TLS",
         &[
-            "login",
             "user",
             "password-file",
-            "password-cost",
             "allow-plain-text-login",
             "tls-listen",
             "tls-certificate",

@@ -19,7 +19,6 @@ mod init;
 mod lint;
 mod pages;
 pub mod parent;
-mod passwd;
 pub mod record;
 mod running;
 mod servers;

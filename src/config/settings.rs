@@ -1,6 +1,6 @@
 //! The table of settings: names, defaults, help.
 
-use super::setting::{Setting, setting, switch};
+use super::setting::{Setting, setting};
 
 /// Settings whose values are never shown.
 pub const SECRETS: &[&str] = &["account-key", "admin-token"];
@@ -37,6 +37,12 @@ pub const SETTINGS: &[Setting] = &[
         "HOW",
         Some("bucket"),
         "How S3 encrypts what is put: bucket (as the bucket has it), sse, kms, kms:KEY",
+    ),
+    setting(
+        "bucket-lease",
+        "MILLISECONDS",
+        Some("2500"),
+        "How long a server owns a bucket's prefix without a renewal, which it puts three times in that time; a start after a crash waits for it",
     ),
     setting(
         "bucket-ca-file",
@@ -95,16 +101,7 @@ pub const SETTINGS: &[Setting] = &[
         Some("group"),
         "When a write is acknowledged: group (synced to disk), periodic:MS, os",
     ),
-    switch(
-        "login",
-        "Clients log in as roles; without user and password-file the first role is cassandra with the password cassandra, taken from this machine only",
-    ),
-    setting(
-        "user",
-        "NAME",
-        None,
-        "The superuser that the first start makes, where no role is stored; turns login on, needs a password file",
-    ),
+    setting("user", "NAME", None, "The user who must log in; needs a password file"),
     setting(
         "password-file",
         "FILE",
@@ -112,17 +109,15 @@ pub const SETTINGS: &[Setting] = &[
         "File whose first line is the user's password; only its owner may be able to read it (chmod 600)",
     ),
     setting(
-        "password-cost",
-        "NUMBER",
-        Some("10"),
-        "Rounds of bcrypt for new passwords of roles, as a power of two: 4 to 16",
-    ),
-    switch(
         "allow-unauthenticated-network",
+        "BOOL",
+        Some("false"),
         "Serve other addresses than this machine's own without a login",
     ),
-    switch(
+    setting(
         "allow-plain-text-login",
+        "BOOL",
+        Some("false"),
         "Take logins without TLS on other addresses than this machine's own: passwords can be read on the way",
     ),
     Setting {
@@ -162,8 +157,10 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "Token that changes through the admin port need, as Authorization: Bearer TEXT; default: one is drawn, see --ready-json",
     ),
-    switch(
+    setting(
         "admin-show-keys",
+        "BOOL",
+        Some("false"),
         "Show partition keys on the admin port, in /api/keys and in `helenus status`",
     ),
     setting(
@@ -215,8 +212,10 @@ pub const SETTINGS: &[Setting] = &[
         Some("604800"),
         "Stop clean-ups while the clock is further ahead than this of the last time that the data recorded and the time passed since",
     ),
-    switch(
+    setting(
         "confirm-clock",
+        "BOOL",
+        Some("false"),
         "Confirm at this start that the clock is right, so that clean-ups go on after it jumped ahead",
     ),
     setting(
@@ -231,8 +230,10 @@ pub const SETTINGS: &[Setting] = &[
         Some("60"),
         "Time between looks at the sizes of physical partitions; 0: never",
     ),
-    switch(
+    setting(
         "partition-merge",
+        "BOOL",
+        Some("false"),
         "Merge neighbouring physical partitions that stay quiet and below a quarter of partition-bytes-max together",
     ),
     setting(
@@ -336,12 +337,16 @@ pub const SETTINGS: &[Setting] = &[
         "Multiplies limits of partitions (bytes and units), rows, requests and pages, so that tests reach them with little data: 1/1000 \
          makes 30 GB 30 MB",
     ),
-    switch(
+    setting(
         "burst-capacity",
+        "BOOL",
+        Some("false"),
         "Let physical partitions below 3,000 RU/s save the request units of 300 seconds and spend them at up to 3,000 RU/s",
     ),
-    switch(
+    setting(
         "server-side-retry",
+        "BOOL",
+        Some("false"),
         "Let statements wait up to 60 s for request units and then time out, instead of refusing them as overloaded",
     ),
     setting(
@@ -363,8 +368,10 @@ pub const SETTINGS: &[Setting] = &[
         Some("8"),
         "Stores that physical partitions may be lifted into, beside the main one; each may take as much memory",
     ),
-    switch(
+    setting(
         "create",
+        "BOOL",
+        Some("false"),
         "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",
     ),
     setting(
@@ -641,8 +648,10 @@ pub const SETTINGS: &[Setting] = &[
         Some("true"),
         "Allow tables with TimeWindowCompactionStrategy and no default_time_to_live",
     ),
-    switch(
+    setting(
         "zero-ttl-on-twcs-warned",
+        "BOOL",
+        Some("false"),
         "Warn of tables with TimeWindowCompactionStrategy and no default_time_to_live",
     ),
     setting(
@@ -681,8 +690,10 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "File, or - for standard output, to which one line of JSON is written once CQL is served: addresses, login, certificate, process",
     ),
-    switch(
+    setting(
         "exit-with-stdin",
+        "BOOL",
+        Some("false"),
         "Stop when standard input ends, as it does when the process that started the server dies",
     ),
 ];

@@ -32,7 +32,6 @@ mod prepared;
 mod refusal;
 mod requests;
 pub mod reset;
-pub mod roles;
 pub mod run;
 mod session;
 pub mod survey;
@@ -43,7 +42,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use auth::{AUTHENTICATOR_CLASS, Credentials, DEFAULT_ROLE};
+pub use auth::{AUTHENTICATOR_CLASS, Credentials};
 pub use events::{Events, Subscription};
 pub use handshake::{COSMOS_CQL_VERSION, CQL_VERSION};
 pub use limits::Limits;

@@ -11,7 +11,7 @@ use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
 use super::requests::emit_schema_changes;
-use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator, roles};
+use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::Database;
@@ -110,7 +110,6 @@ impl Running {
             Profile::Cosmos => Some(Identity::complete(&mut options, Some(&config.account_name), &url)?),
         };
         let login_required = options.credentials.is_some();
-        let superuser = options.credentials.clone().filter(|_| !config.profile.is_cosmos());
         let mut bound = Bound::bind(options).await?;
         let admin = match config.admin_listen {
             Some(address) => Some(AdminBound::bind(address).await?),
@@ -122,11 +121,6 @@ impl Running {
         let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
         if let Some(directory) = &directory {
             tighten(directory);
-        }
-        if let Some(superuser) = superuser
-            && let Some(roles) = roles::enable(config, &database, superuser).await?
-        {
-            bound.judge_by(roles);
         }
         let certificates = bound.certificates().cloned();
         let nodes = database.nodes();
@@ -255,6 +249,21 @@ fn tighten(directory: &Path) {
     }
 }
 
+/// This server, as another one names it that wants the same bucket.
+fn server_name() -> String {
+    #[cfg(unix)]
+    let machine = rustix::system::uname().nodename().to_string_lossy().into_owned();
+    #[cfg(not(unix))]
+    let machine = "a machine";
+    format!("{machine} (process {})", std::process::id())
+}
+
+/// Where this server listens, as the settings say.
+fn listening(config: &Config) -> String {
+    let addresses = config.server.listen.iter().map(ToString::to_string);
+    addresses.collect::<Vec<_>>().join(", ")
+}
+
 /// How the data is opened, as the settings say.
 fn options(
     config: &Config,
@@ -275,6 +284,8 @@ fn options(
             block_cache_bytes_max: config.block_cache_bytes_max,
             reach: Arc::new(store::bucket::Reach {
                 draw: seed,
+                name: server_name(),
+                address: listening(config),
                 ..config.reach.clone()
             }),
             ..store::Options::default()

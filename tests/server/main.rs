@@ -16,7 +16,6 @@ mod program;
 mod raw;
 mod record;
 mod replicas;
-mod roles;
 mod salvage;
 mod security;
 mod serve;

@@ -36,6 +36,7 @@ pub(in crate::storage) async fn is_reached(reached: &Reached) -> Result<bool, Re
     match text.lines().next() {
         Some(FORMAT) => Ok(true),
         found => Err(Refusal::OtherFormat {
+            object: ID,
             found: found
                 .unwrap_or_default()
                 .chars()

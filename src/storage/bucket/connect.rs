@@ -61,6 +61,14 @@ impl Reached {
     }
 }
 
+#[cfg(test)]
+impl Reached {
+    /// A bucket of a test.
+    pub(in crate::storage) fn of(objects: Arc<dyn ObjectStore>) -> Self {
+        Self { objects, rules: None }
+    }
+}
+
 fn setting(what: &str) -> Refusal {
     Refusal::Setting { what: what.to_owned() }
 }

@@ -7,18 +7,18 @@
 //!
 //! PREFIX/fleet/id                          whose prefix it is (claim.rs): put once, never changed
 //! PREFIX/fleet/used                        that there is a database
+//! PREFIX/fleet/owner                       which server has it open (lease.rs): replaced by its tag only
 //! PREFIX/fleet/check/<draw>/…              objects of a check (check.rs), removed at its end
 //! PREFIX/engine/… PREFIX/stores/N/…        databases, as in `slate+file:` (engine/slate/places.rs)
 //! ```
 //! **Life of an opening.** [`Address`] and [`Reach`] make a client (connect.rs). The claim is read: a failure there is one sentence about
 //! bucket, permission, region or credentials ([`Refusal`]). Where there is no claim, nothing else may lie below the prefix, the
-//! bucket is checked, and the claim is put. Only then is anything else written, and nothing is deleted before but objects of the check.
+//! bucket is checked, and the claim is put. Then the lease is acquired (owner.rs), and kept until the last store is closed. Only then is anything else written, and nothing is deleted before but objects of the check.
 //!
 //! **Invariants.** No credential is part of a URL, a setting or an error. What a store answers is classified, never repeated: of its text an error
 //! shows only the HTTP status and the error code.
 //!
-//! **Deliberately absent.** No lease: a second server on the same prefix takes the database over by its epoch, and the first then refuses
-//! writes. No look at the lifecycle rules of Azure and Google: their rules are not in the protocol of blobs.
+//! **Deliberately absent.** No look at the lifecycle rules of Azure and Google: their rules are not in the protocol of blobs.
 
 mod address;
 #[cfg(feature = "slate")]
@@ -31,6 +31,10 @@ mod connect;
 mod files;
 #[cfg(feature = "slate")]
 mod found;
+#[cfg(feature = "slate")]
+mod lease;
+#[cfg(feature = "slate")]
+mod owner;
 mod refusal;
 #[cfg(feature = "slate")]
 mod rules;
@@ -38,6 +42,7 @@ mod rules;
 use std::fmt;
 use std::path::PathBuf;
 use std::str::FromStr;
+use std::time::Duration;
 
 pub use self::address::{Address, Cloud};
 #[cfg(feature = "slate")]
@@ -46,6 +51,8 @@ pub(super) use self::claim::{claim, is_reached, is_used, mark_used};
 pub(super) use self::connect::Reached;
 #[cfg(feature = "slate")]
 pub(super) use self::found::refusal;
+#[cfg(feature = "slate")]
+pub(super) use self::owner::Owner;
 pub use self::refusal::Refusal;
 
 use super::{Error, Result, Url};
@@ -63,6 +70,12 @@ pub struct Reach {
     pub encryption: Encryption,
     /// PEM file of certificates that are trusted besides the system's.
     pub ca_file: Option<PathBuf>,
+    /// How long this server's lease lasts; `None`: 2.5 s.
+    pub lease: Option<Duration>,
+    /// This server, as a server that wants the same prefix names it.
+    pub name: String,
+    /// Where this server serves.
+    pub address: String,
     /// Drawn at random: names this process's claim and check.
     pub draw: u64,
 }

@@ -65,9 +65,19 @@ pub enum Refusal {
     /// There are objects below the prefix that are not ours.
     #[error("there are objects below the prefix and no fleet/id of Helenus; choose a prefix that is new")]
     NotOurs,
+    /// Another server owns the prefix.
+    #[error("{name} serves this prefix at {address}; stop that server first, or choose another prefix")]
+    InUse {
+        /// The other server.
+        name: String,
+        /// Where it serves.
+        address: String,
+    },
     /// The prefix belongs to another version.
-    #[error("fleet/id says \"{found}\"; this version reads \"{known}\"")]
+    #[error("{object} says \"{found}\"; this version reads \"{known}\"")]
     OtherFormat {
+        /// The object below the prefix.
+        object: &'static str,
         /// What it says.
         found: String,
         /// What this version reads.

@@ -232,7 +232,12 @@ impl Store {
             deletion_tables: DeletionTables::default(),
             next_range: 0,
         };
-        committer.open().await?;
+        committer.home.begin();
+        if let Err(error) = committer.open().await {
+            committer.close_database().await;
+            committer.home.end().await;
+            return Err(error);
+        }
         tokio::spawn(committer.run());
         Ok(Self(Arc::new(Inner {
             shared,
@@ -241,9 +246,11 @@ impl Store {
         })))
     }
 
-    /// `None` while the database is opened again, and after closing.
+    /// `None` while the database is opened again, after closing, and while another server may own the bucket.
     pub(in crate::storage) fn snapshot(&self) -> Option<Arc<Published>> {
-        self.0.shared.published.load_full()
+        let published = self.0.shared.published.load_full()?;
+        // Asked after the snapshot was taken: another server may have written since, but not before this request began.
+        published.home.is_owner().then_some(published)
     }
 
     pub(in crate::storage) fn opening(&self) -> Opening {
@@ -406,5 +413,7 @@ impl Published {
     }
 }
 
+#[cfg(test)]
+mod bucket_tests;
 #[cfg(test)]
 mod tests;

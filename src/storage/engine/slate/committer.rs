@@ -138,7 +138,7 @@ impl Committer {
             }
         }
         // The log has everything, or gets it now; tables are written from it when the store is opened again.
-        let closed = if self.failed {
+        let closed = if self.failed || self.home.medium.lost().is_some() {
             Ok(())
         } else {
             self.put(FlushType::Wal).await
@@ -149,6 +149,7 @@ impl Committer {
         self.shared.cache.clear(CommitSeq(u64::MAX));
         // The directory's lock goes with it: the caller that waits for the answer may open the store at once.
         self.shared.home.store(None);
+        self.home.end().await;
         drop(self);
         match closing {
             Some(answer) => drop(answer.send(closed)),
@@ -376,7 +377,7 @@ impl Committer {
     }
 
     /// Ends the database without writing what it has in memory: either that was written before, or it was answered as failed.
-    async fn close_database(&mut self) {
+    pub(super) async fn close_database(&mut self) {
         if let Some(database) = self.database.take() {
             let without_flush = CloseOptions::default().with_flush_type(None);
             // Its tasks may be busy with an object store that fails.

@@ -3,7 +3,7 @@
 use std::ops::Bound;
 use std::path::PathBuf;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -19,7 +19,7 @@ use super::note;
 use super::places::DATABASE;
 use super::tuning::{Patience, block_cache};
 use crate::clock::Clock;
-use crate::storage::bucket::{Address, Reached, Refusal, claim, is_reached, is_used, mark_used};
+use crate::storage::bucket::{Address, Owner, Reached, Refusal, claim, is_reached, is_used, mark_used};
 use crate::storage::engine::directory::Directory;
 use crate::storage::engine::moments::{Durable, Moment};
 use crate::storage::{Error, Options, Result};
@@ -47,6 +47,9 @@ pub(super) struct Home {
 /// A bucket of a cloud.
 pub(super) struct Bucket {
     reached: Reached,
+    owner: Owner,
+    /// Databases that are open, or being opened.
+    databases: AtomicUsize,
     /// Whether there was a database when it was reached.
     is_used: AtomicBool,
     blocks: Option<Arc<dyn DbCache>>,
@@ -92,22 +95,75 @@ impl Home {
             refusal,
         };
         let reached = Reached::new(address, &options.reach).map_err(refused)?;
+        Self::of_reached(reached, location, options, clock).await
+    }
+
+    /// Makes the prefix of a bucket ours, and gets its lease.
+    pub(super) async fn of_reached(
+        reached: Reached,
+        location: Arc<str>,
+        options: &Options,
+        clock: Clock,
+    ) -> Result<Self> {
+        let refused = |refusal| Error::Bucket {
+            url: location.to_string(),
+            refusal,
+        };
         claim(&reached, options.reach.draw).await.map_err(refused)?;
-        let is_used = is_used(&reached).await.map_err(refused)?;
+        let medium = Arc::new(Medium::remote(Arc::clone(&reached.objects), Arc::clone(&location)));
+        let taken = Error::TakenOver {
+            location: location.to_string(),
+        };
+        let taken_medium = Arc::clone(&medium);
+        let lost = move || taken_medium.end(taken.clone());
+        // The machine's time, whatever clock dates the rows: a clock that stands still would keep a lease for ever.
+        let owner = Owner::acquire(&reached, &options.reach, Clock::system(), lost);
+        let owner = owner.await.map_err(refused)?;
+        // Read by the owner only: the database may have been begun while this one waited.
+        let is_used = match is_used(&reached).await {
+            Ok(is_used) => is_used,
+            Err(refusal) => {
+                owner.release().await;
+                return Err(refused(refusal));
+            }
+        };
         Ok(Self {
             directory: None,
-            medium: Arc::new(Medium::remote(Arc::clone(&reached.objects), Arc::clone(&location))),
+            medium,
             location,
             database: DATABASE.into(),
             ticks: Arc::new(Ticks::new(clock)),
             durable: Arc::default(),
             bucket: Some(Arc::new(Bucket {
                 reached,
+                owner,
+                databases: AtomicUsize::default(),
                 is_used: AtomicBool::new(is_used),
                 blocks: block_cache(options),
                 openings: AtomicU64::default(),
             })),
         })
+    }
+
+    /// Whether what is read here is the newest: in a bucket, while this process owns it. Asked after a snapshot was taken.
+    pub(super) fn is_owner(&self) -> bool {
+        self.bucket.as_ref().is_none_or(|bucket| bucket.owner.is_owner())
+    }
+
+    /// A database is being opened.
+    pub(super) fn begin(&self) {
+        if let Some(bucket) = &self.bucket {
+            bucket.databases.fetch_add(1, Ordering::AcqRel);
+        }
+    }
+
+    /// A database is closed. The last one releases the bucket.
+    pub(super) async fn end(&self) {
+        if let Some(bucket) = &self.bucket
+            && bucket.databases.fetch_sub(1, Ordering::AcqRel) == 1
+        {
+            bucket.owner.release().await;
+        }
     }
 
     pub(super) fn is_remote(&self) -> bool {

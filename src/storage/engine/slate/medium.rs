@@ -10,7 +10,8 @@
 //! **Lost** is for good: the first such failure is kept, nothing is written after it, and all stores of the bucket are lost with it
 //! ([`super::Store::lost`]). **Full** is forgotten at the next put that goes through.
 //!
-//! **A bucket** of a cloud is never lost: its failures pass, or are refusals of one sentence ([`Refusal`]), and name no object.
+//! **A bucket** of a cloud is lost only when another server has taken it: its failures pass, or are refusals of one sentence ([`Refusal`]),
+//! and name no object.
 //!
 //! Sizes in lists are those of the real objects, seals included: SlateDB only tells empty log objects from others by them.
 
@@ -88,6 +89,13 @@ impl Medium {
     /// The failure that ended it; `None`: it is there.
     pub(super) fn lost(&self) -> Option<Arc<Error>> {
         self.state.lost.load_full()
+    }
+
+    /// Ends it: nothing is written any more, and all stores of it are lost.
+    pub(super) fn end(&self, error: Error) {
+        self.state
+            .lost
+            .compare_and_swap(&None::<Arc<Error>>, Some(Arc::new(error)));
     }
 
     /// Whether the last write found no room.

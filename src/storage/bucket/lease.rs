@@ -1,0 +1,197 @@
+//! What the lease of a prefix says, and what may be concluded from it. Pure: the time is passed in.
+//!
+//! ```text
+//! PREFIX/fleet/owner    helenus lease 1 ⏎ <incarnation> ⏎ <put> ⏎ <live | released> ⏎ <milliseconds> ⏎ <name> ⏎ <address> ⏎
+//! ```
+//! An incarnation is one acquisition by one process, and counts its puts. So no two puts have one body: a tag that S3 makes of the
+//! content never comes back, and a holder knows its own put again when the answer to it was lost.
+
+use std::time::Duration;
+
+use slatedb::object_store::UpdateVersion;
+
+use super::Refusal;
+
+const FORMAT: &str = "helenus lease 1";
+
+/// Longest part of a lease that a message shows.
+const SHOWN_CHARS_MAX: usize = 120;
+
+/// How long a lease lasts when nothing is set. A start after a crash waits for it.
+pub(super) const LEASE: Duration = Duration::from_millis(2500);
+
+/// What a lease says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Lease {
+    /// Of the acquisition.
+    pub(super) incarnation: String,
+    /// Puts of the incarnation, with this one.
+    pub(super) put: u64,
+    /// Whether the holder goes on; otherwise it has released the prefix.
+    pub(super) is_live: bool,
+    /// How long it lasts from when the holder sent it.
+    pub(super) length: Duration,
+    /// The holder.
+    pub(super) name: String,
+    /// Where the holder serves.
+    pub(super) address: String,
+}
+
+impl Lease {
+    pub(super) fn encode(&self) -> String {
+        format!(
+            "{FORMAT}\n{}\n{}\n{}\n{}\n{}\n{}\n",
+            self.incarnation,
+            self.put,
+            if self.is_live { "live" } else { "released" },
+            self.length.as_millis(),
+            one_line(&self.name),
+            one_line(&self.address),
+        )
+    }
+
+    /// # Errors
+    /// It is another version's.
+    pub(super) fn decode(body: &[u8]) -> Result<Self, Refusal> {
+        let text = String::from_utf8_lossy(body);
+        let mut lines = text.lines();
+        let first = lines.next().unwrap_or_default();
+        let lines: Vec<&str> = lines.collect();
+        let parsed = match lines.as_slice() {
+            [incarnation, put, state, millis, name, address] if first == FORMAT => {
+                let state = match *state {
+                    "live" => Some(true),
+                    "released" => Some(false),
+                    _ => None,
+                };
+                put.parse()
+                    .ok()
+                    .zip(millis.parse().ok())
+                    .zip(state)
+                    .map(|((put, millis), is_live)| Self {
+                        incarnation: (*incarnation).to_owned(),
+                        put,
+                        is_live,
+                        length: Duration::from_millis(millis),
+                        name: one_line(name),
+                        address: one_line(address),
+                    })
+            }
+            _ => None,
+        };
+        parsed.ok_or_else(|| Refusal::OtherFormat {
+            object: "fleet/owner",
+            found: one_line(first),
+            known: FORMAT,
+        })
+    }
+}
+
+/// What a message may show of what a store holds.
+fn one_line(text: &str) -> String {
+    text.chars().filter(|c| !c.is_control()).take(SHOWN_CHARS_MAX).collect()
+}
+
+/// What a server that wants the prefix knows of the one that has it.
+#[derive(Debug, Default)]
+pub(super) struct Watch {
+    /// The tag seen last, and when it was seen first.
+    seen: Option<(UpdateVersion, Duration)>,
+}
+
+/// What follows from a look at a lease.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Found {
+    /// The holder has renewed it.
+    Alive,
+    /// Nothing is known yet.
+    Unknown,
+    /// It lasts no longer, by any clock.
+    Over,
+}
+
+impl Watch {
+    /// Judges what was found now. A holder counts from before it sent its put, so its lease ends before this one's count from when the tag
+    /// was first seen. Only the rates of two clocks are compared: a hundredth is added for them, and 50 ms.
+    pub(super) fn look(&mut self, lease: &Lease, tag: &UpdateVersion, now: Duration) -> Found {
+        if !lease.is_live {
+            return Found::Over;
+        }
+        match &self.seen {
+            Some((seen, _)) if seen != tag => Found::Alive,
+            Some((_, since)) => {
+                let longest = lease.length + lease.length / 100 + Duration::from_millis(50);
+                if now.saturating_sub(*since) >= longest {
+                    Found::Over
+                } else {
+                    Found::Unknown
+                }
+            }
+            None => {
+                self.seen = Some((tag.clone(), now));
+                Found::Unknown
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn lease() -> Lease {
+        Lease {
+            incarnation: "a-1".into(),
+            put: 7,
+            is_live: true,
+            length: Duration::from_millis(2500),
+            name: "node (process 1)".into(),
+            address: "127.0.0.1:9042".into(),
+        }
+    }
+
+    fn tag(text: &str) -> UpdateVersion {
+        UpdateVersion {
+            e_tag: Some(text.to_owned()),
+            version: None,
+        }
+    }
+
+    #[test]
+    fn a_lease_comes_back_and_another_versions_is_refused() {
+        assert_eq!(Lease::decode(lease().encode().as_bytes()).unwrap(), lease());
+        let newer = lease().encode().replace("helenus lease 1", "helenus lease 2");
+        let why = Lease::decode(newer.as_bytes()).unwrap_err().to_string();
+        assert!(why.contains("fleet/owner") && why.contains("helenus lease 2"), "{why}");
+        let cut = lease().encode().replace("127.0.0.1:9042\n", "");
+        assert!(Lease::decode(cut.as_bytes()).is_err());
+    }
+
+    #[test]
+    fn a_name_of_two_lines_stays_one() {
+        let lease = Lease {
+            name: "a\nreleased\nb".into(),
+            ..lease()
+        };
+        assert_eq!(Lease::decode(lease.encode().as_bytes()).unwrap().name, "areleasedb");
+    }
+
+    #[test]
+    fn a_lease_is_over_only_after_its_length_without_a_renewal() {
+        let at = Duration::from_millis;
+        let mut watch = Watch::default();
+        assert_eq!(watch.look(&lease(), &tag("1"), at(1000)), Found::Unknown);
+        assert_eq!(watch.look(&lease(), &tag("1"), at(3570)), Found::Unknown);
+        assert_eq!(watch.look(&lease(), &tag("1"), at(3575)), Found::Over);
+        assert_eq!(watch.look(&lease(), &tag("2"), at(9000)), Found::Alive);
+    }
+
+    #[test]
+    fn a_released_lease_is_over_at_once() {
+        let lease = Lease {
+            is_live: false,
+            ..lease()
+        };
+        assert_eq!(Watch::default().look(&lease, &tag("1"), Duration::ZERO), Found::Over);
+    }
+}

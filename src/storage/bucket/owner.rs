@@ -1,0 +1,285 @@
+//! The one server that owns a prefix: how it gets the lease, keeps it, and knows that it has lost it.
+//!
+//! | rule | |
+//! |---|---|
+//! | a holder | trusts its lease until the time when it sent its newest confirmed put, and the lease's length; that end is one number, which each snapshot of a store is judged by *after* it was taken |
+//! | another server | takes the prefix when the lease was released, or has not changed for its whole length, a hundredth and 50 ms since it was first seen; it puts its own by the tag that it watched |
+//! | a put without an answer | the lease is read, and goes on when its incarnation is the holder's own |
+//! | a holder that finds another's | has lost the prefix for good: nothing is read or written by it any more |
+//!
+//! Time is counted through the machine's sleep where the system counts it. Writes do not depend on the lease: SlateDB's epoch fences them.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
+
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    Error as StoreError, ObjectStore, ObjectStoreExt, PutMode, PutOptions, PutPayload, PutResult, UpdateVersion,
+};
+use tokio::sync::{Mutex, oneshot};
+use tokio::task::JoinHandle;
+
+use super::found::refusal;
+use super::lease::{Found, LEASE, Lease, Watch};
+use super::{Reach, Reached, Refusal};
+use crate::clock::Clock;
+
+const OWNER: &str = "fleet/owner";
+
+/// Time between looks at another server's lease.
+const LOOK_INTERVAL: Duration = Duration::from_millis(200);
+
+/// Time until a renewal that failed is tried again.
+const RETRY_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Puts of an acquisition before it is given up.
+const PUTS_MAX: u64 = 8;
+
+/// How long one request of an acquisition may take.
+const REQUEST_MAX: Duration = Duration::from_secs(3);
+
+/// The lease that this process has. Dropping it releases the prefix; [`Owner::release`] waits for that.
+#[derive(Debug)]
+pub(in crate::storage) struct Owner {
+    state: Arc<State>,
+    /// The task that renews the lease, and what stops it.
+    keeper: Mutex<Option<(oneshot::Sender<()>, JoinHandle<()>)>>,
+}
+
+#[derive(Debug)]
+struct State {
+    objects: Arc<dyn ObjectStore>,
+    clock: Clock,
+    /// When the lease ends, in µs of the clock's time through sleep. 0: it is no longer held.
+    ends_micros: AtomicU64,
+}
+
+/// The newest put of the lease.
+#[derive(Debug)]
+struct Held {
+    lease: Lease,
+    tag: UpdateVersion,
+}
+
+/// What became of a renewal.
+enum Renewed {
+    Done,
+    /// Nothing is known of it, or it must be sent again.
+    Failed,
+    /// The prefix is another server's; `None`: the lease is gone.
+    Lost(Option<Lease>),
+}
+
+impl Owner {
+    /// Gets the lease of the prefix, or waits until the one that is there is over. `lost` is called when another server has taken it.
+    ///
+    /// # Errors
+    /// Another server renews its lease, or the bucket is not reached.
+    pub(in crate::storage) async fn acquire(
+        reached: &Reached,
+        reach: &Reach,
+        clock: Clock,
+        lost: impl Fn() + Send + Sync + 'static,
+    ) -> Result<Self, Refusal> {
+        let state = Arc::new(State {
+            objects: Arc::clone(&reached.objects),
+            ends_micros: AtomicU64::default(),
+            clock,
+        });
+        let held = state.acquire(reach).await?;
+        let (stop, stopped) = oneshot::channel();
+        let keeper = tokio::spawn(Arc::clone(&state).keep(held, stopped, lost));
+        Ok(Self {
+            state,
+            keeper: Mutex::new(Some((stop, keeper))),
+        })
+    }
+
+    /// Whether this process owns the prefix now. Judged after a snapshot was taken, it says that no other server has written before that.
+    pub(in crate::storage) fn is_owner(&self) -> bool {
+        self.state.now_micros() < self.state.ends_micros.load(Ordering::Acquire)
+    }
+
+    /// Releases the prefix, so that the next server need not wait.
+    pub(in crate::storage) async fn release(&self) {
+        let keeper = self.keeper.lock().await.take();
+        if let Some((stop, keeper)) = keeper {
+            drop(stop);
+            drop(keeper.await);
+        }
+    }
+}
+
+fn tag_of(put: PutResult) -> UpdateVersion {
+    UpdateVersion {
+        e_tag: put.e_tag,
+        version: put.version,
+    }
+}
+
+impl State {
+    fn now_micros(&self) -> u64 {
+        u64::try_from(self.clock.through_sleep().as_micros()).unwrap_or(u64::MAX)
+    }
+
+    async fn acquire(&self, reach: &Reach) -> Result<Held, Refusal> {
+        let mut lease = Lease {
+            // Drawn at random by the program; a test may hand in the same number twice.
+            incarnation: format!("{:016x}-{:x}-{:x}", reach.draw, std::process::id(), self.now_micros()),
+            put: 0,
+            is_live: true,
+            length: reach.lease.unwrap_or(LEASE),
+            name: reach.name.clone(),
+            address: reach.address.clone(),
+        };
+        let mut watch = Watch::default();
+        loop {
+            let mode = match within(REQUEST_MAX, self.read()).await? {
+                None => PutMode::Create,
+                // The answer to a put was lost.
+                Some((found, tag)) if found.incarnation == lease.incarnation => PutMode::Update(tag),
+                Some((found, tag)) => match watch.look(&found, &tag, self.clock.through_sleep()) {
+                    Found::Alive => {
+                        return Err(Refusal::InUse {
+                            name: found.name,
+                            address: found.address,
+                        });
+                    }
+                    Found::Unknown => {
+                        tokio::time::sleep(LOOK_INTERVAL).await;
+                        continue;
+                    }
+                    Found::Over => {
+                        if found.is_live {
+                            tracing::warn!(
+                                name = found.name,
+                                address = found.address,
+                                "took over from a server that stopped without a release"
+                            );
+                        }
+                        PutMode::Update(tag)
+                    }
+                },
+            };
+            if lease.put == PUTS_MAX {
+                return Err(Refusal::Unreachable {
+                    what: "its lease can be read and not be put".to_owned(),
+                });
+            }
+            lease.put += 1;
+            let sent = self.now_micros();
+            match within(REQUEST_MAX, self.put(&lease, mode)).await {
+                Ok(Some(tag)) => {
+                    self.trust(sent, lease.length);
+                    return Ok(Held { lease, tag });
+                }
+                Ok(None) => {}
+                Err(error) if error.may_pass() => tracing::debug!(%error, "the lease"),
+                Err(error) => return Err(error),
+            }
+        }
+    }
+
+    fn trust(&self, sent_micros: u64, length: Duration) {
+        let length = u64::try_from(length.as_micros()).unwrap_or(u64::MAX);
+        self.ends_micros
+            .store(sent_micros.saturating_add(length), Ordering::Release);
+    }
+
+    /// `None`: there is none.
+    async fn read(&self) -> Result<Option<(Lease, UpdateVersion)>, Refusal> {
+        let got = match self.objects.get(&Path::from(OWNER)).await {
+            Err(StoreError::NotFound { .. }) => return Ok(None),
+            got => got.map_err(|error| refusal(&error))?,
+        };
+        let tag = UpdateVersion {
+            e_tag: got.meta.e_tag.clone(),
+            version: got.meta.version.clone(),
+        };
+        let body = got.bytes().await.map_err(|error| refusal(&error))?;
+        Ok(Some((Lease::decode(&body)?, tag)))
+    }
+
+    /// `None`: the lease is not the one that the mode asks for.
+    async fn put(&self, lease: &Lease, mode: PutMode) -> Result<Option<UpdateVersion>, Refusal> {
+        let options = PutOptions::from(mode);
+        let body = PutPayload::from(lease.encode());
+        match self.objects.put_opts(&Path::from(OWNER), body, options).await {
+            Ok(put) => Ok(Some(tag_of(put))),
+            Err(StoreError::AlreadyExists { .. } | StoreError::Precondition { .. } | StoreError::NotFound { .. }) => {
+                Ok(None)
+            }
+            Err(error) => Err(refusal(&error)),
+        }
+    }
+
+    /// Renews the lease until it is stopped, then releases it.
+    async fn keep(self: Arc<Self>, mut held: Held, mut stopped: oneshot::Receiver<()>, lost: impl Fn()) {
+        let mut wait = renewal_interval(held.lease.length);
+        loop {
+            match tokio::time::timeout(wait, &mut stopped).await {
+                Ok(_) => break,
+                Err(_) => wait = renewal_interval(held.lease.length),
+            }
+            match self.renew(&mut held).await {
+                Renewed::Done => {}
+                Renewed::Failed => wait = wait.min(RETRY_INTERVAL),
+                Renewed::Lost(holder) => {
+                    self.ends_micros.store(0, Ordering::Release);
+                    let (name, address) = holder.map(|holder| (holder.name, holder.address)).unwrap_or_default();
+                    tracing::error!(name, address, "another server has taken the bucket over");
+                    return lost();
+                }
+            }
+        }
+        self.ends_micros.store(0, Ordering::Release);
+        held.lease.put += 1;
+        held.lease.is_live = false;
+        let released = self.put(&held.lease, PutMode::Update(held.tag));
+        if let Err(error) = within(REQUEST_MAX, released).await {
+            tracing::warn!(%error, "the bucket was not released; the next start waits until the lease is over");
+        }
+    }
+
+    async fn renew(&self, held: &mut Held) -> Renewed {
+        held.lease.put += 1;
+        let request_max = held.lease.length * 2 / 5;
+        let sent = self.now_micros();
+        let put = self.put(&held.lease, PutMode::Update(held.tag.clone()));
+        match within(request_max, put).await {
+            Ok(Some(tag)) => {
+                held.tag = tag;
+                self.trust(sent, held.lease.length);
+                return Renewed::Done;
+            }
+            Ok(None) => {}
+            Err(error) => {
+                tracing::debug!(%error, "the lease could not be renewed");
+                return Renewed::Failed;
+            }
+        }
+        match within(request_max, self.read()).await {
+            Ok(Some((found, tag))) if found.incarnation == held.lease.incarnation => {
+                held.tag = tag;
+                Renewed::Failed
+            }
+            Ok(found) => Renewed::Lost(found.map(|(found, _)| found)),
+            Err(Refusal::OtherFormat { .. }) => Renewed::Lost(None),
+            Err(_) => Renewed::Failed,
+        }
+    }
+}
+
+/// Three renewals fit into a lease.
+fn renewal_interval(length: Duration) -> Duration {
+    length * 7 / 25
+}
+
+async fn within<T>(longest: Duration, request: impl Future<Output = Result<T, Refusal>>) -> Result<T, Refusal> {
+    tokio::time::timeout(longest, request).await.unwrap_or_else(|_| {
+        Err(Refusal::Unreachable {
+            what: format!("no answer in {} ms", longest.as_millis()),
+        })
+    })
+}

@@ -1,0 +1,240 @@
+//! Servers that share a bucket, and a bucket that fails: who may answer, who is refused, and what comes back by itself.
+
+use std::fmt;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU8, Ordering};
+use std::time::Duration;
+
+use futures::stream::BoxStream;
+use futures::{StreamExt, future};
+use slatedb::object_store::memory::InMemory;
+use slatedb::object_store::path::Path;
+use slatedb::object_store::{
+    CopyOptions, Error as StoreError, GetOptions, GetResult, ListResult, MultipartUpload, ObjectMeta, ObjectStore,
+    PutMultipartOptions, PutOptions, PutPayload, PutResult, Result as StoreResult,
+};
+
+use super::home::Home;
+use super::*;
+use crate::storage::bucket::{Reach, Reached};
+
+/// As short as a loaded machine allows.
+const LEASE: Duration = Duration::from_millis(600);
+
+/// How one server reaches the bucket.
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[repr(u8)]
+enum Link {
+    Good,
+    /// The store answers 503.
+    Down,
+    /// The store does not answer, and never will to what was asked meanwhile.
+    Hung,
+    /// The store does what is asked, and its answers to puts are lost.
+    Deaf,
+}
+
+/// A bucket, as one server reaches it.
+#[derive(Debug)]
+struct Network {
+    bucket: Arc<InMemory>,
+    link: AtomicU8,
+}
+
+impl Network {
+    fn to(bucket: &Arc<InMemory>) -> Arc<Self> {
+        Arc::new(Self {
+            bucket: Arc::clone(bucket),
+            link: AtomicU8::new(Link::Good as u8),
+        })
+    }
+
+    fn set(&self, link: Link) {
+        self.link.store(link as u8, Ordering::SeqCst);
+    }
+
+    async fn pass(&self) -> StoreResult<()> {
+        match self.link.load(Ordering::SeqCst) {
+            link if link == Link::Down as u8 => Err(unavailable()),
+            link if link == Link::Hung as u8 => future::pending().await,
+            _ => Ok(()),
+        }
+    }
+}
+
+fn unavailable() -> StoreError {
+    StoreError::Generic {
+        store: "bucket",
+        source: "503 Service Unavailable".into(),
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        out.write_str("a bucket over a network")
+    }
+}
+
+#[async_trait::async_trait]
+impl ObjectStore for Network {
+    async fn put_opts(&self, at: &Path, body: PutPayload, options: PutOptions) -> StoreResult<PutResult> {
+        self.pass().await?;
+        let put = self.bucket.put_opts(at, body, options).await?;
+        if self.link.load(Ordering::SeqCst) == Link::Deaf as u8 {
+            return Err(unavailable());
+        }
+        Ok(put)
+    }
+
+    async fn put_multipart_opts(
+        &self,
+        at: &Path,
+        options: PutMultipartOptions,
+    ) -> StoreResult<Box<dyn MultipartUpload>> {
+        self.pass().await?;
+        self.bucket.put_multipart_opts(at, options).await
+    }
+
+    async fn get_opts(&self, at: &Path, options: GetOptions) -> StoreResult<GetResult> {
+        self.pass().await?;
+        self.bucket.get_opts(at, options).await
+    }
+
+    fn delete_stream(&self, locations: BoxStream<'static, StoreResult<Path>>) -> BoxStream<'static, StoreResult<Path>> {
+        self.bucket.delete_stream(locations)
+    }
+
+    fn list(&self, prefix: Option<&Path>) -> BoxStream<'static, StoreResult<ObjectMeta>> {
+        if self.link.load(Ordering::SeqCst) == Link::Down as u8 {
+            return futures::stream::once(future::ready(Err(unavailable()))).boxed();
+        }
+        self.bucket.list(prefix)
+    }
+
+    async fn list_with_delimiter(&self, prefix: Option<&Path>) -> StoreResult<ListResult> {
+        self.pass().await?;
+        self.bucket.list_with_delimiter(prefix).await
+    }
+
+    async fn copy_opts(&self, from: &Path, to: &Path, options: CopyOptions) -> StoreResult<()> {
+        self.pass().await?;
+        self.bucket.copy_opts(from, to, options).await
+    }
+}
+
+async fn open(network: &Arc<Network>, name: &str) -> Result<Store> {
+    let options = Options {
+        reach: Arc::new(Reach {
+            lease: Some(LEASE),
+            name: name.to_owned(),
+            address: format!("{name}:9042"),
+            ..Reach::default()
+        }),
+        ..Options::default()
+    };
+    let reached = Reached::of(Arc::clone(network) as _);
+    let home = Home::of_reached(reached, "s3://bucket/p".into(), &options, Clock::manual(0)).await?;
+    Store::open_at(home, &options).await
+}
+
+async fn put(store: &Store, key: &str) -> Result<CommitSeq> {
+    let mut batch = Batch::new();
+    batch.put(Space::Catalog, key.as_bytes().to_vec(), "1");
+    store.commit(batch).await
+}
+
+/// Whether a key is there; `None`: the store answers nothing.
+async fn has(store: &Store, key: &str) -> Option<bool> {
+    let published = store.snapshot()?;
+    let found = published.get(Space::Catalog, key.as_bytes()).await;
+    found.ok().map(|found| found.is_some())
+}
+
+/// Waits until a condition holds, at most 20 s.
+async fn until(what: &str, mut holds: impl AsyncFnMut() -> bool) {
+    let waiting = async {
+        while !holds().await {
+            tokio::time::sleep(Duration::from_millis(20)).await;
+        }
+    };
+    let waited = tokio::time::timeout(Duration::from_secs(20), waiting).await;
+    assert!(waited.is_ok(), "{what}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_second_server_is_refused_by_the_name_of_the_first() {
+    let bucket = Arc::new(InMemory::new());
+    let first = open(&Network::to(&bucket), "first").await.unwrap();
+    put(&first, "a").await.unwrap();
+    let why = open(&Network::to(&bucket), "second").await.unwrap_err().to_string();
+    assert!(why.contains("first serves this prefix at first:9042"), "{why}");
+    put(&first, "b").await.unwrap();
+    assert_eq!(has(&first, "b").await, Some(true));
+    first.close().await.unwrap();
+    // Released: nothing is waited for, so nothing is renewed between two looks either.
+    let second = open(&Network::to(&bucket), "second").await.unwrap();
+    assert_eq!(has(&second, "b").await, Some(true));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_that_was_stopped_answers_nothing_once_another_has_taken_over() {
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket);
+    let first = open(&network, "first").await.unwrap();
+    put(&first, "a").await.unwrap();
+    assert_eq!(has(&first, "a").await, Some(true));
+    network.set(Link::Hung);
+    let second = open(&Network::to(&bucket), "second").await.unwrap();
+    assert_eq!(has(&first, "a").await, None, "it may be stale from now on");
+    put(&second, "b").await.unwrap();
+    network.set(Link::Good);
+    assert_eq!(has(&first, "a").await, None);
+    until("the first one says that it is lost", async || first.lost().is_some()).await;
+    assert!(matches!(put(&first, "c").await, Err(Error::TakenOver { .. })));
+    assert_eq!(has(&first, "a").await, None);
+    assert_eq!(has(&second, "a").await, Some(true));
+    assert_eq!(has(&second, "c").await, Some(false));
+    put(&second, "d").await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_owner_knows_its_lease_again_when_the_answers_to_its_puts_were_lost() {
+    let bucket = Arc::new(InMemory::new());
+    let network = Network::to(&bucket);
+    let store = open(&network, "first").await.unwrap();
+    put(&store, "a").await.unwrap();
+    network.set(Link::Deaf);
+    tokio::time::sleep(2 * LEASE).await;
+    assert_eq!(has(&store, "a").await, None, "no renewal was confirmed");
+    network.set(Link::Good);
+    until("it owns the bucket again", async || {
+        has(&store, "a").await == Some(true)
+    })
+    .await;
+    assert!(store.lost().is_none());
+    until("it takes writes", async || put(&store, "b").await.is_ok()).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_store_comes_back_by_itself_when_the_bucket_does() {
+    for fault in [Link::Down, Link::Hung] {
+        let bucket = Arc::new(InMemory::new());
+        let network = Network::to(&bucket);
+        let store = open(&network, "first").await.unwrap();
+        put(&store, "a").await.unwrap();
+        network.set(fault);
+        // Answered in time, whatever the bucket does, and not as done.
+        let refused = tokio::time::timeout(Duration::from_secs(15), put(&store, "b")).await;
+        assert!(refused.expect("a hung request does not hang the store").is_err());
+        network.set(Link::Good);
+        let back = async {
+            until("it takes writes", async || put(&store, "c").await.is_ok()).await;
+            until("it answers", async || has(&store, "c").await == Some(true)).await;
+        };
+        let back = tokio::time::timeout(Duration::from_secs(5), back).await;
+        assert!(back.is_ok(), "{fault:?}: back within 5 s after the bucket");
+        assert_eq!(has(&store, "a").await, Some(true));
+        assert!(store.lost().is_none());
+        store.close().await.unwrap();
+    }
+}
