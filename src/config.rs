@@ -13,7 +13,7 @@ use std::net::{IpAddr, SocketAddr};
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-use self::access::{credentials, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
+use self::access::{credentials, password_cost, refuse_open_admin, refuse_open_network, refuse_plain_text_login, tls};
 use self::amounts::{REQUEST_LOG_MAX, guardrails, limits, page_bytes_max, prices, scale, size_limits, throughput};
 pub use self::setting::Setting;
 pub use self::settings::{SECRETS, SETTINGS};
@@ -121,6 +121,8 @@ pub struct Config {
     pub log: String,
     /// How.
     pub log_format: LogFormat,
+    /// Rounds of hashing of new passwords of roles, as a power of two.
+    pub password_cost: u32,
     /// Open file for the address.
     pub ready_fd: Option<u32>,
     /// File for the address.
@@ -164,6 +166,7 @@ impl Config {
             durability: values.text("durability").unwrap_or_default().to_owned(),
             reach: reach(values)?,
             server,
+            password_cost: password_cost(values)?,
             admin_listen,
             admin_token: values.text("admin-token").map(str::to_owned),
             admin_show_keys: values.parsed("admin-show-keys")?,

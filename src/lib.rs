@@ -56,6 +56,7 @@ pub mod partition;
 pub mod permissions;
 pub mod planner;
 pub mod profile;
+pub mod roles;
 pub mod schema;
 pub mod server;
 pub mod storage;

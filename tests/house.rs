@@ -45,6 +45,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
     ("wire", &["types", "consistency"]),
     ("functions", &["types"]),
     ("schema", &["types", "functions"]),
+    ("roles", &["schema"]),
     ("command", &["types", "schema", "functions", "profile"]),
     ("guardrails", &["command", "types", "schema"]),
     (
@@ -93,6 +94,7 @@ const MAY_USE: &[(&str, &[&str])] = &[
             "command",
             "guardrails",
             "planner",
+            "roles",
             "engine",
             "schema",
             "types",

@@ -55,8 +55,10 @@ const GROUPS: &[(&str, &[&str])] = &[
     (
         "Login and TLS",
         &[
+            "login",
             "user",
             "password-file",
+            "password-cost",
             "allow-plain-text-login",
             "tls-listen",
             "tls-certificate",

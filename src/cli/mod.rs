@@ -19,6 +19,7 @@ mod init;
 mod lint;
 mod pages;
 pub mod parent;
+mod passwd;
 pub mod record;
 mod running;
 mod servers;

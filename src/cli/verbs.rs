@@ -9,8 +9,8 @@ use clap::{Arg, ArgAction, ArgMatches, Command};
 
 use super::groups::{COMMON, group};
 use super::{
-    Failure, backups, cert, check_bucket, dev, health, lint, pages, running, seed, servers, serving, settings, shell,
-    terminal, verify, warnings,
+    Failure, backups, cert, check_bucket, dev, health, lint, pages, passwd, running, seed, servers, serving, settings,
+    shell, terminal, verify, warnings,
 };
 use crate::config::{Config, SETTINGS, Setting, Values, variable};
 use crate::server::admin::client;
@@ -113,6 +113,9 @@ const BUCKET: Uses = Uses::Only(&[
     "bucket-encryption",
     "bucket-ca-file",
 ]);
+
+/// What opens data to change a role.
+const PASSWD: Uses = Uses::Only(&["config", "data", "durability", "password-cost"]);
 
 /// No settings.
 const NONE: Uses = Uses::Only(&[]);
@@ -289,6 +292,14 @@ pub(super) const VERBS: &[Verb] = &[
         uses: DATA,
         arguments: backups::import_arguments,
         run: |call| backups::run("import", &call.config()?, seed()?, call.matches),
+    },
+    Verb {
+        name: "passwd",
+        aliases: &[],
+        summary: "Give a role a new password and all rights, in data that no server has open",
+        uses: PASSWD,
+        arguments: passwd::arguments,
+        run: |call| passwd::run(&call.config()?, call.matches),
     },
     Verb {
         name: "cert",

@@ -48,7 +48,7 @@ pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Fai
 }
 
 /// The directory of the data, which is there.
-fn directory(config: &Config) -> Result<PathBuf, Failure> {
+pub(super) fn directory(config: &Config) -> Result<PathBuf, Failure> {
     match servers::data_directory(config) {
         Some(directory) if directory.is_dir() => Ok(directory),
         Some(_) => Err(format!("there is no data at {}: give --data as to the server", config.data).into()),

@@ -7,7 +7,8 @@ use super::values::read;
 use super::{ConfigError, Values};
 use crate::permissions::check_secret;
 use crate::profile::Profile;
-use crate::server::{Credentials, Options, TlsIdentity, TlsOptions};
+use crate::roles::password::COSTS;
+use crate::server::{Credentials, DEFAULT_ROLE, Options, TlsIdentity, TlsOptions};
 
 pub(super) fn tls(values: &Values, profile: Profile) -> Result<Option<TlsOptions>, ConfigError> {
     let listen = values.addresses("tls-listen")?;
@@ -55,6 +56,10 @@ pub(super) fn credentials(values: &Values, profile: Profile) -> Result<Option<Cr
         }));
     }
     match (values.text("user"), values.text("password-file")) {
+        (None, None) if values.parsed("login")? => Ok(Some(Credentials {
+            user: DEFAULT_ROLE.to_owned(),
+            password: DEFAULT_ROLE.to_owned(),
+        })),
         (None, None) => Ok(None),
         (Some(user), Some(file)) => {
             check_secret(Path::new(file))?;
@@ -70,6 +75,20 @@ pub(super) fn credentials(values: &Values, profile: Profile) -> Result<Option<Cr
         }
         _ => Err(ConfigError::Together("user and password-file go together".into())),
     }
+}
+
+/// The rounds of hashing of new passwords, as a power of two.
+pub(super) fn password_cost(values: &Values) -> Result<u32, ConfigError> {
+    let cost = values.parsed("password-cost")?;
+    if COSTS.contains(&cost) {
+        return Ok(cost);
+    }
+    let (min, max) = COSTS.into_inner();
+    Err(values.wrong(
+        "password-cost",
+        &cost.to_string(),
+        format!("a number from {min} to {max}"),
+    ))
 }
 
 /// A client that can reach an address without a login can do everything.

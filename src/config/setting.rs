@@ -30,3 +30,8 @@ pub(super) const fn setting(
         help,
     }
 }
+
+/// One that is on or off, and off unless it is given.
+pub(super) const fn switch(name: &'static str, help: &'static str) -> Setting {
+    setting(name, "BOOL", Some("false"), help)
+}

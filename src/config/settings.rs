@@ -1,6 +1,6 @@
 //! The table of settings: names, defaults, help.
 
-use super::setting::{Setting, setting};
+use super::setting::{Setting, setting, switch};
 
 /// Settings whose values are never shown.
 pub const SECRETS: &[&str] = &["account-key", "admin-token"];
@@ -101,7 +101,16 @@ pub const SETTINGS: &[Setting] = &[
         Some("group"),
         "When a write is acknowledged: group (synced to disk), periodic:MS, os",
     ),
-    setting("user", "NAME", None, "The user who must log in; needs a password file"),
+    switch(
+        "login",
+        "Clients log in as roles; without user and password-file the first role is cassandra with the password cassandra, taken from this machine only",
+    ),
+    setting(
+        "user",
+        "NAME",
+        None,
+        "The superuser that the first start makes, where no role is stored; turns login on, needs a password file",
+    ),
     setting(
         "password-file",
         "FILE",
@@ -109,15 +118,17 @@ pub const SETTINGS: &[Setting] = &[
         "File whose first line is the user's password; only its owner may be able to read it (chmod 600)",
     ),
     setting(
+        "password-cost",
+        "NUMBER",
+        Some("10"),
+        "Rounds of bcrypt for new passwords of roles, as a power of two: 4 to 16",
+    ),
+    switch(
         "allow-unauthenticated-network",
-        "BOOL",
-        Some("false"),
         "Serve other addresses than this machine's own without a login",
     ),
-    setting(
+    switch(
         "allow-plain-text-login",
-        "BOOL",
-        Some("false"),
         "Take logins without TLS on other addresses than this machine's own: passwords can be read on the way",
     ),
     Setting {
@@ -157,10 +168,8 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "Token that changes through the admin port need, as Authorization: Bearer TEXT; default: one is drawn, see --ready-json",
     ),
-    setting(
+    switch(
         "admin-show-keys",
-        "BOOL",
-        Some("false"),
         "Show partition keys on the admin port, in /api/keys and in `helenus status`",
     ),
     setting(
@@ -212,10 +221,8 @@ pub const SETTINGS: &[Setting] = &[
         Some("604800"),
         "Stop clean-ups while the clock is further ahead than this of the last time that the data recorded and the time passed since",
     ),
-    setting(
+    switch(
         "confirm-clock",
-        "BOOL",
-        Some("false"),
         "Confirm at this start that the clock is right, so that clean-ups go on after it jumped ahead",
     ),
     setting(
@@ -230,10 +237,8 @@ pub const SETTINGS: &[Setting] = &[
         Some("60"),
         "Time between looks at the sizes of physical partitions; 0: never",
     ),
-    setting(
+    switch(
         "partition-merge",
-        "BOOL",
-        Some("false"),
         "Merge neighbouring physical partitions that stay quiet and below a quarter of partition-bytes-max together",
     ),
     setting(
@@ -337,16 +342,12 @@ pub const SETTINGS: &[Setting] = &[
         "Multiplies limits of partitions (bytes and units), rows, requests and pages, so that tests reach them with little data: 1/1000 \
          makes 30 GB 30 MB",
     ),
-    setting(
+    switch(
         "burst-capacity",
-        "BOOL",
-        Some("false"),
         "Let physical partitions below 3,000 RU/s save the request units of 300 seconds and spend them at up to 3,000 RU/s",
     ),
-    setting(
+    switch(
         "server-side-retry",
-        "BOOL",
-        Some("false"),
         "Let statements wait up to 60 s for request units and then time out, instead of refusing them as overloaded",
     ),
     setting(
@@ -368,10 +369,8 @@ pub const SETTINGS: &[Setting] = &[
         Some("8"),
         "Stores that physical partitions may be lifted into, beside the main one; each may take as much memory",
     ),
-    setting(
+    switch(
         "create",
-        "BOOL",
-        Some("false"),
         "Begin anew what is gone of data that was used: an empty store, or what it had acknowledged; what is left is renamed. For one start",
     ),
     setting(
@@ -648,10 +647,8 @@ pub const SETTINGS: &[Setting] = &[
         Some("true"),
         "Allow tables with TimeWindowCompactionStrategy and no default_time_to_live",
     ),
-    setting(
+    switch(
         "zero-ttl-on-twcs-warned",
-        "BOOL",
-        Some("false"),
         "Warn of tables with TimeWindowCompactionStrategy and no default_time_to_live",
     ),
     setting(
@@ -690,10 +687,8 @@ pub const SETTINGS: &[Setting] = &[
         None,
         "File, or - for standard output, to which one line of JSON is written once CQL is served: addresses, login, certificate, process",
     ),
-    setting(
+    switch(
         "exit-with-stdin",
-        "BOOL",
-        Some("false"),
         "Stop when standard input ends, as it does when the process that started the server dies",
     ),
 ];

@@ -173,3 +173,21 @@ pub struct Rows {
     /// Where the next page starts; `None`: there is none.
     pub paging_state: Option<Bytes>,
 }
+
+impl Rows {
+    /// The cells of each row.
+    #[must_use]
+    pub fn cells(&self) -> Vec<Vec<Option<Bytes>>> {
+        let mut rest = self.content.clone();
+        let columns = self.metadata.columns.len();
+        let mut cell = || {
+            let length = rest.split_to(rest.len().min(4));
+            let length = <[u8; 4]>::try_from(length.as_ref()).map_or(-1, i32::from_be_bytes);
+            let length = usize::try_from(length).ok()?;
+            Some(rest.split_to(rest.len().min(length)))
+        };
+        (0..self.row_count)
+            .map(|_| (0..columns).map(|_| cell()).collect())
+            .collect()
+    }
+}

@@ -1,7 +1,7 @@
 //! CQL statements executed: planned, checked, bound to commands, handed to the engine, answered.
 
 use std::ops::Deref;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 
 use grammar::ast;
 
@@ -10,6 +10,8 @@ use super::explain;
 use super::gates;
 use super::paging_state::{self, PagingKey};
 use super::plans::{PlanCache, PlannedAt, Statement};
+use super::roles::needed::Permitted;
+use super::roles::{RoleRefusal, RoleService};
 use super::rows::{FrameRows, put_cell};
 use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
@@ -37,6 +39,8 @@ pub struct Database {
     engine: Engine,
     plans: PlanCache,
     watch: Watch,
+    /// Empty: clients need no role.
+    pub(super) roles: OnceLock<Arc<RoleService>>,
 }
 
 impl Deref for Database {
@@ -66,6 +70,7 @@ impl Database {
         Ok(Self {
             watch: Watch::new(Arc::clone(engine.statements()), engine.clock.clone()),
             plans: PlanCache::default(),
+            roles: OnceLock::new(),
             engine,
         })
     }
@@ -173,6 +178,16 @@ impl Database {
         let mut charges = self.engine.charges(request);
         let outcome = self.engine.batch(request, &batch, &mut charges).await;
         let mut outcome = outcome.map(|written| answer_of(&batch, written));
+        if self.roles.get().is_some() {
+            let tables: Vec<_> = batch
+                .modifications
+                .iter()
+                .map(|member| Arc::clone(&member.table))
+                .collect();
+            if self.writes_roles(asked.session, &tables) {
+                Box::pin(self.reload_roles()).await?;
+            }
+        }
         self.watch.note(&subject, request.began, &outcome);
         self.end(request, Executed::Batch(&batch), &mut charges, &mut outcome);
         outcome
@@ -207,7 +222,7 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        gates::batch_permissions(&plans)?;
+        self.permitted(asked, |permitted| gates::batch_permissions(permitted, &plans))?;
         let mut bound = Vec::with_capacity(plans.len());
         for (plan, (_, values)) in plans.iter().zip(&planned) {
             bound.push(plan.bind(values, asked.request.context())?);
@@ -244,6 +259,9 @@ impl Database {
             // It begins again, so it is neither counted nor charged yet.
             return outcome;
         }
+        if self.writes_roles(asked.session, &planned.planned.tables) {
+            Box::pin(self.reload_roles()).await?;
+        }
         let subject = planned.subject(|| self.watch.subject(planned));
         let request = &asked.request;
         self.watch.note(subject, request.began, &outcome);
@@ -275,6 +293,39 @@ impl Database {
         }
     }
 
+    /// Whether a client's statement may have changed the rows that roles are read from.
+    fn writes_roles(&self, session: &SessionState, tables: &[Arc<Table>]) -> bool {
+        self.roles.get().is_some()
+            && session.user.is_some()
+            && tables.iter().any(|table| table.keyspace == "system_auth")
+    }
+
+    /// Checks what the session's role may do.
+    fn permitted(
+        &self,
+        asked: &Asked<'_>,
+        check: impl FnOnce(Option<Permitted<'_>>) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let Some(service) = self.roles.get() else {
+            return check(None);
+        };
+        let Some(role) = &asked.session.user else {
+            // The server's own requests come from no address.
+            return match asked.session.client {
+                None => check(None),
+                Some(_) => Err(RoleRefusal::Anonymous.into()),
+            };
+        };
+        let roles = service.load();
+        check(Some(Permitted {
+            roles: &roles,
+            role,
+            keyspace: asked.keyspace.as_deref(),
+            schema: asked.request.schema(),
+            data_center: &self.engine.node().data_center,
+        }))
+    }
+
     async fn carry_out(
         &self,
         asked: &mut Asked<'_>,
@@ -293,7 +344,7 @@ impl Database {
             }
         };
         gates::values(&planned.planned, values.len())?;
-        gates::permissions(asked.session, &planned.planned.plan)?;
+        self.permitted(asked, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
         let engine = &self.engine;
         let request = &asked.request;
         match &planned.planned.plan {
@@ -334,8 +385,10 @@ impl Database {
                 let told = explain::explain(engine, request, page_rows, planned, explained, values).await;
                 told.map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
             }
-            // Refused by `gates::permissions`.
-            Plan::Auth(_) => Err(Error::Server("a statement about roles was permitted".to_owned())),
+            Plan::Auth(statement) => {
+                charges.metadata();
+                Box::pin(self.change_roles(asked.session, asked.keyspace.as_deref(), statement)).await
+            }
         }
     }
 
@@ -406,6 +459,9 @@ impl Database {
             session_keyspace: asked.keyspace.clone(),
         };
         let outcome = self.engine.change_schema(&mut asked.request, intent, charges).await?;
+        if let Some(change) = outcome.change.as_ref().filter(|_| self.roles.get().is_some()) {
+            Box::pin(self.follow_schema(asked.session, change)).await?;
+        }
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
         warnings.extend(outcome.warnings);

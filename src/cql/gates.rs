@@ -5,7 +5,9 @@ use std::sync::Arc;
 
 use grammar::ast;
 
-use super::answer::{QueryParams, SessionState};
+use super::answer::QueryParams;
+use super::roles::RoleRefusal;
+use super::roles::needed::Permitted;
 use crate::command::{Partitions, Read};
 use crate::engine::{Error, refuse_system};
 use crate::guardrails::Guardrails;
@@ -59,28 +61,37 @@ fn count_values(first_word: &str, planned: &Planned, values: usize) -> Result<()
 
 // 2. Permissions.
 
-/// What the session may do, by the plan alone: Cassandra's `authorize` comes before any value is looked at.
-pub(super) fn permissions(session: &SessionState, plan: &Plan) -> Result<(), Error> {
-    // Roles: what the plan needs of its resources against what the session's role was granted.
+/// What the session may do, by the plan alone: Cassandra's `authorize` comes before any value is looked at. `permitted` is what its
+/// role was granted; `None`: there are no roles, or the server asks itself.
+pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Result<(), Error> {
+    if let Some(permitted) = permitted {
+        permitted.data_center()?;
+        permitted.plan(plan)?;
+    }
     match plan {
         Plan::Modify(plan) => refuse_system(&plan.table),
-        Plan::Batch(plan) => batch_permissions(&plan.modifications),
+        Plan::Batch(plan) => plan
+            .modifications
+            .iter()
+            .try_for_each(|member| refuse_system(&member.table)),
         Plan::Truncate(table) => refuse_system(table),
-        Plan::Auth(_) => Err(refuse_auth(session)),
-        Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
+        Plan::Auth(_) if permitted.is_none() => Err(RoleRefusal::Anonymous.into()),
+        Plan::Auth(_) | Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
     }
 }
 
 /// The same of a batch.
-pub(super) fn batch_permissions(members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
-    members.iter().try_for_each(|member| refuse_system(&member.table))
-}
-
-fn refuse_auth(session: &SessionState) -> Error {
-    match &session.user {
-        None => Error::Unauthorized("You have to be logged in and not anonymous to perform this request".to_owned()),
-        Some(_) => Error::Invalid("Roles and permissions are not supported by Helenus yet".to_owned()),
+pub(super) fn batch_permissions(permitted: Option<Permitted<'_>>, members: &[Arc<ModifyPlan>]) -> Result<(), Error> {
+    if let Some(permitted) = permitted {
+        permitted.data_center()?;
     }
+    for member in members {
+        if let Some(permitted) = permitted {
+            permitted.modify(&member.table, member.is_conditional())?;
+        }
+        refuse_system(&member.table)?;
+    }
+    Ok(())
 }
 
 // 3. Bound: values and options of the request.

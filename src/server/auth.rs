@@ -1,13 +1,26 @@
-//! Logging in: PLAIN against one configured user; roles are not here yet.
+//! Logging in with PLAIN: against the roles of the server, or, in the profile `cosmos`, against the account and its key.
 //!
-//! A password is compared in constant time, when it is its turn (`guesses`): who guesses waits, and the right password is
-//! answered soon even so.
+//! A password is compared when it is its turn (`guesses`): a client that guesses waits, and the right password is answered soon
+//! even so. The account's key is compared in constant time. A role's password is hashed, which takes some 50 ms, unless it was right before:
+//!
+//! ```text
+//! token ─► right before? ── yes ──────────────► turn of guesses ─► answer
+//!              └─ no ─► turn of hashing ─► right before? ─ no ─► turn of guesses ─► hash ─► answer
+//! ```
+//! So the connections of a pool that log in together hash two at a time until one was right, and the others are answered without.
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
+
+use futures::future::BoxFuture;
 
 use super::guesses::{Guesses, Judged, WAIT_MAX};
 use crate::clock::Clock;
+use crate::cql::{NoLogin, RoleService};
+
+/// The role and the password of a first start without settings; Cassandra's.
+pub const DEFAULT_ROLE: &str = "cassandra";
 
 /// The authenticator's class as clients know it; gocql 1.7 logs in to no other.
 pub const AUTHENTICATOR_CLASS: &str = "org.apache.cassandra.auth.PasswordAuthenticator";
@@ -51,6 +64,15 @@ pub(super) enum LoginError {
          Try again in some seconds"
     )]
     NotCompared,
+    /// It is the password that all know.
+    #[error(
+        "The default password of {DEFAULT_ROLE} is taken from the server's own machine only: change it there, with \
+         ALTER ROLE {DEFAULT_ROLE} WITH PASSWORD = '...'"
+    )]
+    Default,
+    /// The password is right, the role is not let in.
+    #[error(transparent)]
+    Refused(#[from] NoLogin),
 }
 
 /// What came of a login.
@@ -71,20 +93,50 @@ impl Login {
     }
 }
 
+/// What came of a login, or will come.
+pub(super) enum Judging {
+    /// It is decided.
+    Done(Login),
+    /// A password is to be hashed.
+    Later(BoxFuture<'static, Login>),
+}
+
+/// Whom logins are judged by.
+enum Door {
+    /// No login is needed.
+    Open,
+    /// One account.
+    Account(Credentials),
+    /// The roles.
+    Roles(Arc<RoleService>),
+}
+
 /// Decides about logins.
-#[derive(Debug)]
 pub(super) struct Authenticator {
-    /// `None`: no login is needed.
-    user: Option<(Credentials, Guesses)>,
+    door: Door,
+    guesses: Guesses,
     clock: Clock,
 }
 
+impl std::fmt::Debug for Authenticator {
+    /// Never a password.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("Authenticator").finish_non_exhaustive()
+    }
+}
+
 impl Authenticator {
-    /// With one user; `None`: no login is needed. `key` decides which clients share turns when they guess.
+    /// With roles, or one account, or, without both, open. `key` decides which clients share turns when they guess.
     #[must_use]
-    pub(super) fn new(credentials: Option<Credentials>, clock: Clock, key: u64) -> Self {
+    pub(super) fn new(account: Option<Credentials>, roles: Option<Arc<RoleService>>, clock: Clock, key: u64) -> Self {
+        let door = match (roles, account) {
+            (Some(roles), _) => Door::Roles(roles),
+            (None, Some(account)) => Door::Account(account),
+            (None, None) => Door::Open,
+        };
         Self {
-            user: credentials.map(|credentials| (credentials, Guesses::new(key))),
+            door,
+            guesses: Guesses::new(key),
             clock,
         }
     }
@@ -92,27 +144,73 @@ impl Authenticator {
     /// Whether clients must log in.
     #[must_use]
     pub(super) const fn required(&self) -> bool {
-        self.user.is_some()
+        !matches!(self.door, Door::Open)
     }
 
     /// Judges the token of a PLAIN login; gives the user, or why not: a bad token, wrong credentials, or too many guesses before.
     #[must_use]
-    pub(super) fn login(&self, from: IpAddr, token: &[u8]) -> Login {
+    pub(super) fn login(self: &Arc<Self>, from: IpAddr, token: &[u8]) -> Judging {
         let (user, password) = match plain(token) {
             Ok(parts) => parts,
-            Err(error) => return Login::at_once(Err(error)),
+            Err(error) => return Judging::Done(Login::at_once(Err(error))),
         };
-        let Some((credentials, guesses)) = &self.user else {
-            return Login::at_once(Ok(user.to_owned()));
+        Judging::Done(match &self.door {
+            Door::Open => Login::at_once(Ok(user.to_owned())),
+            Door::Account(account) => {
+                // Both are compared, whichever is wrong.
+                let is_right = || {
+                    same_bytes(user.as_bytes(), account.user.as_bytes())
+                        & same_bytes(password, account.password.as_bytes())
+                };
+                self.judge(from, user, is_right, || Ok(()))
+            }
+            Door::Roles(_) if is_default(user, password) && !from.to_canonical().is_loopback() => {
+                Login::at_once(Err(LoginError::Default))
+            }
+            Door::Roles(roles) if roles.is_known(user, password) => {
+                self.judge(from, user, || true, || Ok(roles.admit(user)?))
+            }
+            Door::Roles(roles) => {
+                let (authenticator, roles) = (Arc::clone(self), Arc::clone(roles));
+                let (user, password) = (user.to_owned(), password.to_vec());
+                return Judging::Later(Box::pin(async move {
+                    authenticator.login_hashed(&roles, from, &user, password).await
+                }));
+            }
+        })
+    }
+
+    /// Judges a password that was not right before.
+    async fn login_hashed(&self, roles: &Arc<RoleService>, from: IpAddr, user: &str, password: Vec<u8>) -> Login {
+        let admit = || Ok(roles.admit(user)?);
+        let Some(turn) = roles.turn().await else {
+            return self.judge(from, user, || false, admit);
         };
-        // Both are compared, whichever is wrong.
-        let is_right = || {
-            same_bytes(user.as_bytes(), credentials.user.as_bytes())
-                & same_bytes(password, credentials.password.as_bytes())
-        };
-        match guesses.judge(from, user, self.clock.monotonic(), is_right) {
+        if roles.is_known(user, &password) {
+            return self.judge(from, user, || true, admit);
+        }
+        // Its turn is taken before the password is hashed, so that guesses that are made together are bounded as others are.
+        let wrong = self.judge(from, user, || false, admit);
+        if wrong.outcome == Err(LoginError::NotCompared) || !roles.is_right(user, password, turn).await {
+            return wrong;
+        }
+        self.guesses.give_back(from, user);
+        Login {
+            outcome: admit().map(|()| user.to_owned()),
+            after: wrong.after,
+        }
+    }
+
+    fn judge(
+        &self,
+        from: IpAddr,
+        user: &str,
+        is_right: impl FnOnce() -> bool,
+        admit: impl FnOnce() -> Result<(), LoginError>,
+    ) -> Login {
+        match self.guesses.judge(from, user, self.clock.monotonic(), is_right) {
             Judged::Right(after) => Login {
-                outcome: Ok(user.to_owned()),
+                outcome: admit().map(|()| user.to_owned()),
                 after,
             },
             Judged::Wrong(after) => Login {
@@ -126,6 +224,11 @@ impl Authenticator {
             },
         }
     }
+}
+
+/// Whether this is the role and the password of a first start without settings.
+fn is_default(user: &str, password: &[u8]) -> bool {
+    user == DEFAULT_ROLE && password == DEFAULT_ROLE.as_bytes()
 }
 
 /// A name as it stands in messages and logs.
@@ -166,23 +269,35 @@ fn same_bytes(given: &[u8], right: &[u8]) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use super::super::requests::tests::memory;
     use super::*;
+    use crate::cql::{Hashing, RoleOptions};
 
     const HOME: IpAddr = IpAddr::V4(std::net::Ipv4Addr::LOCALHOST);
 
-    fn authenticator() -> (Authenticator, Clock) {
+    fn authenticator() -> (Arc<Authenticator>, Clock) {
         let clock = Clock::manual(0);
         let credentials = Credentials {
             user: "cassandra".into(),
             password: "s3cret".into(),
         };
-        (Authenticator::new(Some(credentials), clock.clone(), 1), clock)
+        (
+            Arc::new(Authenticator::new(Some(credentials), None, clock.clone(), 1)),
+            clock,
+        )
+    }
+
+    fn answer(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
+        match authenticator.login(from, token) {
+            Judging::Done(login) => login,
+            Judging::Later(_) => panic!("an account's key is not hashed"),
+        }
     }
 
     #[test]
     fn only_the_right_password_logs_in() {
         for token in [b"\0cassandra\0s3cret".as_slice(), b"someone\0cassandra\0s3cret"] {
-            let login = authenticator().0.login(HOME, token);
+            let login = answer(&authenticator().0, HOME, token);
             assert_eq!(login, Login::at_once(Ok("cassandra".into())));
         }
         for token in [
@@ -194,7 +309,7 @@ mod tests {
             b"cassandra",
             b"",
         ] {
-            assert!(authenticator().0.login(HOME, token).outcome.is_err(), "{token:?}");
+            assert!(answer(&authenticator().0, HOME, token).outcome.is_err(), "{token:?}");
         }
     }
 
@@ -202,33 +317,92 @@ mod tests {
     fn guesses_make_the_right_password_wait_and_do_not_lock_it_out() {
         let (authenticator, clock) = authenticator();
         for _ in 0..6 {
-            let login = authenticator.login(HOME, b"\0cassandra\0guess");
+            let login = answer(&authenticator, HOME, b"\0cassandra\0guess");
             assert!(matches!(login.outcome, Err(LoginError::Incorrect { .. })));
         }
-        let login = authenticator.login(HOME, b"\0cassandra\0s3cret");
+        let login = answer(&authenticator, HOME, b"\0cassandra\0s3cret");
         assert_eq!(login.outcome, Ok("cassandra".into()));
         assert!(login.after > Duration::ZERO && login.after <= WAIT_MAX, "{login:?}");
-        while authenticator.login(HOME, b"\0cassandra\0guess").outcome != Err(LoginError::NotCompared) {}
-        let refused = authenticator.login(HOME, b"\0cassandra\0s3cret");
+        while answer(&authenticator, HOME, b"\0cassandra\0guess").outcome != Err(LoginError::NotCompared) {}
+        let refused = answer(&authenticator, HOME, b"\0cassandra\0s3cret");
         assert_eq!(
             (refused.outcome, refused.after),
             (Err(LoginError::NotCompared), WAIT_MAX)
         );
-        let elsewhere = authenticator.login("10.0.0.1".parse().unwrap(), b"\0cassandra\0s3cret");
+        let elsewhere = answer(&authenticator, "10.0.0.1".parse().unwrap(), b"\0cassandra\0s3cret");
         assert_eq!(elsewhere, Login::at_once(Ok("cassandra".into())));
         clock.advance(WAIT_MAX);
-        assert!(authenticator.login(HOME, b"\0cassandra\0s3cret").outcome.is_ok());
+        assert!(answer(&authenticator, HOME, b"\0cassandra\0s3cret").outcome.is_ok());
     }
 
     #[test]
     fn a_long_name_is_cut() {
         let token = format!("\0{}\0p", "ü".repeat(30_000));
-        let text = authenticator()
-            .0
-            .login(HOME, token.as_bytes())
+        let text = answer(&authenticator().0, HOME, token.as_bytes())
             .outcome
             .unwrap_err()
             .to_string();
         assert!(text.chars().count() < 200 && text.contains("ü… cut and/or"), "{text}");
+    }
+
+    fn hashing() -> Hashing {
+        Hashing {
+            cost: 4,
+            salt: || Some([7; 16]),
+            key: [1; 16],
+        }
+    }
+
+    /// Roles, with the first one of a start without settings.
+    async fn with_roles() -> Arc<Authenticator> {
+        let database = memory().await;
+        let superuser = (DEFAULT_ROLE.to_owned(), DEFAULT_ROLE.to_owned());
+        let options = RoleOptions {
+            superuser,
+            hashing: hashing(),
+        };
+        database.enable_roles(options).await.unwrap();
+        let roles = database.roles().cloned();
+        Arc::new(Authenticator::new(None, roles, Clock::manual(0), 1))
+    }
+
+    async fn login_of_role(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
+        match authenticator.login(from, token) {
+            Judging::Done(login) => login,
+            Judging::Later(login) => login.await,
+        }
+    }
+
+    #[tokio::test]
+    async fn the_password_that_all_know_is_taken_from_the_servers_own_machine() {
+        let authenticator = with_roles().await;
+        let token = b"\0cassandra\0cassandra";
+        for (address, is_let_in) in [
+            ("127.0.0.1", true),
+            ("::1", true),
+            ("::ffff:127.0.0.1", true),
+            ("10.0.0.1", false),
+            ("::ffff:10.0.0.1", false),
+        ] {
+            let login = login_of_role(&authenticator, address.parse().unwrap(), token).await;
+            assert_eq!(login.outcome.is_ok(), is_let_in, "{address}");
+            assert!(is_let_in || login.outcome == Err(LoginError::Default), "{address}");
+        }
+    }
+
+    #[tokio::test]
+    async fn a_pool_that_logs_in_together_takes_no_turns() {
+        let authenticator = with_roles().await;
+        let logins = (0..200).map(|_| login_of_role(&authenticator, HOME, b"\0cassandra\0cassandra"));
+        for login in futures::future::join_all(logins).await {
+            assert_eq!(login, Login::at_once(Ok("cassandra".into())));
+        }
+        // Guesses wait their turns, and soon are not compared.
+        let guesses = (0..200).map(|_| login_of_role(&authenticator, HOME, b"\0cassandra\0guess"));
+        let guesses = futures::future::join_all(guesses).await;
+        let compared = guesses
+            .iter()
+            .filter(|login| login.outcome != Err(LoginError::NotCompared));
+        assert!((5..=12).contains(&compared.count()));
     }
 }

@@ -23,6 +23,7 @@ use std::task::{Context, Poll};
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWrite, ReadBuf};
 use tokio::sync::watch;
 use tokio::time::{Instant, Sleep, sleep, sleep_until};
@@ -51,7 +52,7 @@ use crate::wire::response::{Body, ErrorBody, Event, Response, version_refusal};
 #[derive(Debug)]
 pub(super) struct Shared {
     pub(super) limits: Limits,
-    pub(super) authenticator: Authenticator,
+    pub(super) authenticator: Arc<Authenticator>,
     pub(super) profile: Profile,
     pub(super) admission: Arc<Admission>,
     pub(super) budget: Arc<Budget>,
@@ -200,8 +201,8 @@ struct Connection<S, F> {
     waiting_bytes: usize,
     subscription: Option<Subscription>,
     throw_on_overload: bool,
-    /// A login that is judged and waits for the turn of its answer.
-    login: Option<(Pin<Box<Sleep>>, Header, Step)>,
+    /// A login that is judged, or waits for the turn of its answer.
+    login: Option<(BoxFuture<'static, Step>, Header)>,
     reading: Reading,
     /// The server stops, and the client has sent something since, or before what was not begun any more.
     sends_still: bool,
@@ -371,13 +372,13 @@ where
 
     /// Answers a login whose turn has come.
     fn take_login(&mut self, context: &mut Context<'_>, work: &impl Fn(Header, Bytes) -> F) -> bool {
-        let is_due = match &mut self.login {
-            Some((timer, ..)) => timer.as_mut().poll(context).is_ready(),
-            None => false,
-        };
-        let Some((_, header, step)) = is_due.then(|| self.login.take()).flatten() else {
+        let Some((judging, header)) = &mut self.login else {
             return false;
         };
+        let (Poll::Ready(step), header) = (judging.as_mut().poll(context), *header) else {
+            return false;
+        };
+        self.login = None;
         self.carry_out(context, header, Bytes::new(), step, work);
         true
     }
@@ -485,7 +486,14 @@ where
         work: &impl Fn(Header, Bytes) -> F,
     ) {
         match step {
-            Step::Later(after, step) => self.login = Some((Box::pin(sleep(after)), header, *step)),
+            Step::Later(after, step) => {
+                let at_its_turn = async move {
+                    sleep(after).await;
+                    *step
+                };
+                self.login = Some((Box::pin(at_its_turn), header));
+            }
+            Step::Pending(judging) => self.login = Some((judging, header)),
             Step::Dispatch => self.dispatch(context, header, body, work),
             Step::Reply(response) => self.answer(context, header.stream, &response),
             Step::Refuse(response) => {
@@ -502,6 +510,7 @@ where
                 self.raise_limit();
             }
             Step::LoggedIn(response, user) => {
+                self.phase = Phase::Ready;
                 self.session.set_user(&user);
                 self.answer(context, header.stream, &response);
                 self.raise_limit();

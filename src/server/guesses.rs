@@ -77,6 +77,10 @@ impl Line {
     fn take(&mut self, pace: Pace, now: Duration) {
         self.0 = self.0.max(now) + pace.spacing;
     }
+
+    fn give_back(&mut self, pace: Pace) {
+        self.0 = self.0.saturating_sub(pace.spacing);
+    }
 }
 
 /// What came of a login.
@@ -155,6 +159,26 @@ impl Guesses {
             user_line.take(USER, now);
         }
         Judged::Wrong(wait)
+    }
+
+    /// Gives back the turn of a login that was taken for wrong before it was compared, and was right.
+    pub(super) fn give_back(&self, from: IpAddr, user: &str) {
+        let (block, range) = places(from);
+        let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(line) = lines.blocks.get_mut(self.slot(block, BLOCK_LINES)) {
+            line.give_back(BLOCK);
+        }
+        if let Some(line) = lines.ranges.get_mut(self.slot(range, RANGE_LINES)) {
+            line.give_back(RANGE);
+        }
+        let Some(known) = lines.known.get_mut(self.slot((block, user), BLOCK_LINES)) else {
+            return;
+        };
+        if !std::mem::replace(known, true)
+            && let Some(line) = lines.users.get_mut(self.slot(user, USER_LINES))
+        {
+            line.give_back(USER);
+        }
     }
 
     fn slot(&self, of: impl Hash, slots: usize) -> usize {

@@ -7,11 +7,13 @@
 //! ```
 
 use std::net::IpAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures::future::BoxFuture;
 
-use super::auth::{AUTHENTICATOR_CLASS, Authenticator, LoginError};
+use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Judging, Login, LoginError};
 use crate::metrics;
 use crate::profile::Profile;
 use crate::wire::frame::Header;
@@ -37,7 +39,6 @@ pub(super) enum Phase {
 }
 
 /// What to do about a request.
-#[derive(Debug)]
 pub(super) enum Step {
     /// Answer.
     Reply(Response),
@@ -49,6 +50,8 @@ pub(super) enum Step {
     Refuse(Response),
     /// Take nothing more from this connection for so long; then do the step, which is one of a login.
     Later(Duration, Box<Step>),
+    /// Take nothing more from this connection until the step is known, which is one of a login.
+    Pending(BoxFuture<'static, Step>),
     /// Note the kinds of event and answer READY.
     Register(Vec<EventKind>),
     /// Let the database answer.
@@ -90,10 +93,10 @@ fn protocol_error(text: impl Into<String>) -> Response {
     ErrorBody::protocol(text).into()
 }
 
-/// Judges a request by the phase; moves the phase on.
+/// Judges a request by the phase; moves the phase on, but for a login: its connection is ready when it has logged in.
 pub(super) fn step(
     phase: &mut Phase,
-    authenticator: &Authenticator,
+    authenticator: &Arc<Authenticator>,
     profile: Profile,
     from: IpAddr,
     header: &Header,
@@ -142,18 +145,9 @@ pub(super) fn step(
         },
         Ok(Request::AuthResponse(response)) => {
             let token = response.token.as_deref().unwrap_or_default();
-            let login = authenticator.login(from, token);
-            let step = match login.outcome {
-                Ok(user) => {
-                    *phase = Phase::Ready;
-                    Step::LoggedIn(Body::AuthSuccess.into(), user)
-                }
-                Err(error) => refuse_login(from, &error),
-            };
-            if login.after.is_zero() {
-                step
-            } else {
-                Step::Later(login.after, Box::new(step))
+            match authenticator.login(from, token) {
+                Judging::Done(login) => answer_login(from, login),
+                Judging::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
             }
         }
         Ok(Request::Register(register)) => Step::Register(register.kinds),
@@ -164,11 +158,26 @@ pub(super) fn step(
     }
 }
 
+/// The answer to a login, when it is its turn.
+fn answer_login(from: IpAddr, login: Login) -> Step {
+    let step = match login.outcome {
+        Ok(user) => Step::LoggedIn(Body::AuthSuccess.into(), user),
+        Err(error) => refuse_login(from, &error),
+    };
+    if login.after.is_zero() {
+        step
+    } else {
+        Step::Later(login.after, Box::new(step))
+    }
+}
+
 fn refuse_login(from: IpAddr, error: &LoginError) -> Step {
     metrics::LOGINS_FAILED.increment();
     tracing::warn!(%from, %error, "login refused");
     let code = match error {
-        LoginError::Token(_) | LoginError::Incorrect { .. } => ErrorCode::BadCredentials,
+        LoginError::Token(_) | LoginError::Incorrect { .. } | LoginError::Default | LoginError::Refused(_) => {
+            ErrorCode::BadCredentials
+        }
         // Drivers give up at bad credentials, and these may be right.
         LoginError::NotCompared => ErrorCode::Overloaded,
     };

@@ -6,15 +6,20 @@ use crate::clock::Clock;
 
 const HOME: IpAddr = IpAddr::V4(Ipv4Addr::LOCALHOST);
 
-fn authenticator(required: bool) -> Authenticator {
+fn authenticator(required: bool) -> Arc<Authenticator> {
     let credentials = Credentials {
         user: "u".into(),
         password: "p".into(),
     };
-    Authenticator::new(required.then_some(credentials), Clock::manual(0), 1)
+    Arc::new(Authenticator::new(
+        required.then_some(credentials),
+        None,
+        Clock::manual(0),
+        1,
+    ))
 }
 
-fn send(phase: &mut Phase, authenticator: &Authenticator, version: Version, request: &Request<'_>) -> Step {
+fn send(phase: &mut Phase, authenticator: &Arc<Authenticator>, version: Version, request: &Request<'_>) -> Step {
     let mut body = Vec::new();
     request.write(&mut body, version);
     let header = Header {
@@ -24,7 +29,11 @@ fn send(phase: &mut Phase, authenticator: &Authenticator, version: Version, requ
         opcode_byte: request.opcode().byte(),
         length: body.len(),
     };
-    step(phase, authenticator, Profile::Cassandra, HOME, &header, &body.into())
+    let step = step(phase, authenticator, Profile::Cassandra, HOME, &header, &body.into());
+    if matches!(step, Step::LoggedIn(..)) {
+        *phase = Phase::Ready;
+    }
+    step
 }
 
 fn startup(version: Version, options: &[(&'static str, &'static str)]) -> Step {
@@ -40,7 +49,7 @@ fn text(step: &Step) -> &str {
             body: Body::Error(error),
             ..
         }) => error.message(),
-        other => panic!("{other:?}"),
+        _ => panic!("not an error"),
     }
 }
 

@@ -25,6 +25,7 @@ use super::session::Session;
 use super::tls::{self, Certificates, TlsError};
 use crate::budget::{Budget, Share};
 use crate::clock::Clock;
+use crate::cql::RoleService;
 use crate::metrics;
 use crate::partition::nodes::{NODES, Up};
 use crate::profile::Profile;
@@ -155,6 +156,7 @@ pub struct Bound {
     tls_addresses: Vec<SocketAddr>,
     up: Option<watch::Receiver<Up>>,
     certificates: Option<Certificates>,
+    roles: Option<Arc<RoleService>>,
 }
 
 /// An address that is taken.
@@ -190,6 +192,7 @@ impl Bound {
             tls_addresses: Vec::new(),
             up: None,
             certificates: None,
+            roles: None,
             options,
         };
         let nodes = bound.options.nodes.max(1);
@@ -238,6 +241,11 @@ impl Bound {
         self.up = Some(up);
     }
 
+    /// Judges logins by these roles, and no longer by the credentials of the options.
+    pub fn judge_by(&mut self, roles: Arc<RoleService>) {
+        self.roles = Some(roles);
+    }
+
     /// Serves with `handler`. Must run within a tokio runtime.
     #[must_use]
     pub fn serve<H: Handler>(self, handler: &Arc<H>, events: Arc<Events>, clock: Clock) -> Server {
@@ -249,7 +257,12 @@ impl Bound {
         let budget = Budget::with_unasked(limits.memory_bytes_max - pool.bytes_max(), limits.memory_wait);
         let shared = Arc::new(Shared {
             limits: self.options.limits,
-            authenticator: Authenticator::new(self.options.credentials, clock.clone(), self.options.login_key),
+            authenticator: Arc::new(Authenticator::new(
+                self.options.credentials,
+                self.roles,
+                clock.clone(),
+                self.options.login_key,
+            )),
             admission: Arc::clone(&admission),
             profile: self.options.profile,
             requests_pool: Arc::clone(&pool),

@@ -32,6 +32,7 @@ mod prepared;
 mod refusal;
 mod requests;
 pub mod reset;
+pub mod roles;
 pub mod run;
 mod session;
 pub mod survey;
@@ -42,7 +43,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use auth::{AUTHENTICATOR_CLASS, Credentials};
+pub use auth::{AUTHENTICATOR_CLASS, Credentials, DEFAULT_ROLE};
 pub use events::{Events, Subscription};
 pub use handshake::{COSMOS_CQL_VERSION, CQL_VERSION};
 pub use limits::Limits;

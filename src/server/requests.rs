@@ -264,9 +264,9 @@ impl Requests {
         let mut trace = match request {
             Request::Query(query) => {
                 let mut trace = self.tracer.begin("Execute CQL3 query");
-                trace.parameter("query", query.text);
+                trace.statement(query.text);
                 trace.params(&query.params);
-                trace.event(&format!("Parsing {}", query.text));
+                trace.parsing(query.text);
                 trace
             }
             Request::Execute(execute) => {
@@ -275,7 +275,7 @@ impl Requests {
                     .ok()
                     .and_then(|id| self.statements(session).get(id));
                 if let Some(entry) = entry {
-                    trace.parameter("query", &entry.text);
+                    trace.statement(&entry.text);
                 }
                 trace.params(&execute.params);
                 trace
@@ -288,8 +288,8 @@ impl Requests {
             }
             Request::Prepare(prepare) => {
                 let mut trace = self.tracer.begin("Preparing CQL3 query");
-                trace.parameter("query", prepare.text);
-                trace.event(&format!("Parsing {}", prepare.text));
+                trace.statement(prepare.text);
+                trace.parsing(prepare.text);
                 trace
             }
             Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {

@@ -11,7 +11,7 @@ use super::admin::{Admin, AdminBound, Source};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
 use super::requests::emit_schema_changes;
-use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator};
+use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator, roles};
 use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::Database;
@@ -110,6 +110,7 @@ impl Running {
             Profile::Cosmos => Some(Identity::complete(&mut options, Some(&config.account_name), &url)?),
         };
         let login_required = options.credentials.is_some();
+        let superuser = options.credentials.clone().filter(|_| !config.profile.is_cosmos());
         let mut bound = Bound::bind(options).await?;
         let admin = match config.admin_listen {
             Some(address) => Some(AdminBound::bind(address).await?),
@@ -121,6 +122,11 @@ impl Running {
         let database = Arc::new(open(config, url, durability, node, clock.clone(), seed).await?);
         if let Some(directory) = &directory {
             tighten(directory);
+        }
+        if let Some(superuser) = superuser
+            && let Some(roles) = roles::enable(config, &database, superuser).await?
+        {
+            bound.judge_by(roles);
         }
         let certificates = bound.certificates().cloned();
         let nodes = database.nodes();

@@ -5,6 +5,7 @@
 //!
 //! Differs: the events are those of the coordinator's steps; what Cassandra's replicas, memtables and caches say is absent.
 
+use std::borrow::Cow;
 use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
@@ -60,6 +61,16 @@ impl Trace {
     pub(super) fn event(&mut self, activity: &str) {
         self.events
             .push((self.clock.monotonic().saturating_sub(self.started), activity.to_owned()));
+    }
+
+    /// Notes the statement, without its password.
+    pub(super) fn statement(&mut self, text: &str) {
+        self.parameters.push(("query", masked(text).into_owned()));
+    }
+
+    /// Notes that a statement was read, without its password.
+    pub(super) fn parsing(&mut self, text: &str) {
+        self.event(&format!("Parsing {}", masked(text)));
     }
 
     /// Notes something about the request.
@@ -186,6 +197,18 @@ fn int_micros(duration: Duration) -> Value {
 
 fn long(number: i64) -> Value {
     bytes(number.to_be_bytes())
+}
+
+/// A statement's text without what stands after the word PASSWORD, if it makes or changes a role.
+fn masked(text: &str) -> Cow<'_, str> {
+    const WORD: &str = "password";
+    let lower = text.to_ascii_lowercase();
+    let has = |word: &str| lower.contains(word);
+    let is_of_role = (has("create") || has("alter")) && (has("role") || has("user"));
+    match lower.find(WORD).filter(|_| is_of_role) {
+        Some(at) => Cow::Owned(format!("{} *******", text.get(..at + WORD.len()).unwrap_or_default())),
+        None => Cow::Borrowed(text),
+    }
 }
 
 /// A `map<text, text>`.

@@ -20,6 +20,7 @@ mod partitions;
 #[path = "../raw/mod.rs"]
 mod raw;
 mod readiness;
+mod roles;
 mod schema;
 mod second_front_end;
 mod storage_recovery;

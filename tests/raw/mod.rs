@@ -199,6 +199,14 @@ impl<S: tokio::io::AsyncRead + tokio::io::AsyncWrite + Unpin> Client<S> {
         self.query_with(stream, text, Params::default()).await;
     }
 
+    /// A query that asks for a trace.
+    pub async fn traced_query(&mut self, stream: i16, text: &str) {
+        let params = Params::default();
+        let mut out = Vec::new();
+        Request::Query(Query { text, params }).write_frame(&mut out, self.version, stream, 2);
+        self.envelope(&out).await;
+    }
+
     pub async fn query_with(&mut self, stream: i16, text: &str, params: Params<'_>) {
         self.request(stream, &Request::Query(Query { text, params })).await;
     }

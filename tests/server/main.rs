@@ -16,6 +16,7 @@ mod program;
 mod raw;
 mod record;
 mod replicas;
+mod roles;
 mod salvage;
 mod security;
 mod serve;

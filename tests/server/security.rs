@@ -25,7 +25,7 @@ use tokio::net::TcpStream;
 use crate::raw::{Client, Frame, start_with};
 
 /// Says STARTUP and logs in; gives the answer.
-async fn login(address: SocketAddr, user: &str, password: &str) -> (Client, Frame) {
+pub(crate) async fn login(address: SocketAddr, user: &str, password: &str) -> (Client, Frame) {
     let mut client = Client::connect(address, Version::V4).await;
     let options = vec![("CQL_VERSION", "3.0.0")];
     client.request(0, &Request::Startup(Startup { options })).await;
@@ -79,9 +79,9 @@ async fn the_right_password_is_taken_while_its_address_is_attacked() {
 }
 
 /// The program, with what it prints in a file.
-struct Program {
+pub(crate) struct Program {
     child: Child,
-    address: SocketAddr,
+    pub(crate) address: SocketAddr,
     folder: tempfile::TempDir,
 }
 
@@ -89,6 +89,11 @@ impl Program {
     fn start(prepare: impl FnOnce(&Path), arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let folder = tempfile::tempdir().unwrap();
         prepare(folder.path());
+        Self::start_in(folder, arguments)
+    }
+
+    /// With its data in a folder.
+    pub(crate) fn start_in(folder: tempfile::TempDir, arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
         let (output, ready) = (folder.path().join("output"), folder.path().join("ready"));
         let file = File::create(&output).unwrap();
         let mut child = Command::new(env!("CARGO_BIN_EXE_helenus"))
@@ -117,6 +122,14 @@ impl Program {
 
     fn output(&self) -> String {
         read(&self.folder.path().join("output"))
+    }
+
+    /// Kills it; gives its folder.
+    pub(crate) fn kill(mut self) -> tempfile::TempDir {
+        self.child.kill().unwrap();
+        self.child.wait().unwrap();
+        std::fs::remove_file(self.folder.path().join("ready")).unwrap();
+        self.folder
     }
 
     /// Ends it; gives all that it has printed.

@@ -1,0 +1,52 @@
+//! `helenus passwd`: a way back into data of which no password is known any more.
+
+use std::io::{self, BufRead, IsTerminal};
+use std::process::ExitCode;
+
+use clap::{Arg, ArgMatches, Command};
+
+use super::{Failure, seed, serving, terminal, verify};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::permissions;
+use crate::server::roles;
+
+/// The arguments of the verb.
+#[must_use]
+pub(super) fn arguments(command: Command) -> Command {
+    command
+        .arg(
+            Arg::new("role")
+                .value_name("ROLE")
+                .required(true)
+                .help("The role; it becomes a superuser that may log in, and is made where there is none"),
+        )
+        .after_help("The password is the first line of standard input: helenus passwd ROLE --data file:DIR < FILE")
+}
+
+/// Gives a role of data that no server has open a new password, and all rights.
+///
+/// # Errors
+/// There is no data, a server has it open, there is no password, or the profile has no roles.
+pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    permissions::keep_new_files_private();
+    if config.profile.is_cosmos() {
+        return Err("the profile cosmos has an account instead of roles: delete cosmos/account-key in the data directory, and the next start makes another".into());
+    }
+    let directory = verify::directory(config)?;
+    let role = matches.get_one::<String>("role").ok_or("no role")?;
+    if io::stdin().is_terminal() {
+        terminal::say(format_args!("New password of {role} (it is shown as you type):"));
+    }
+    let mut password = String::new();
+    io::stdin().lock().read_line(&mut password)?;
+    let password = password.trim_end_matches(['\n', '\r']);
+    if password.is_empty() {
+        return Err("the password, the first line of standard input, is empty".into());
+    }
+    let runtime = serving::runtime(config)?;
+    let set = roles::set_superuser(config, role, password.to_owned(), Clock::system(), seed()?);
+    runtime.block_on(set)?;
+    println!("{}: {role} is a superuser with this password", directory.display());
+    Ok(ExitCode::SUCCESS)
+}

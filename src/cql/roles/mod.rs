@@ -1,0 +1,419 @@
+//! Roles at work: logins, permissions, and the statements that change them.
+//!
+//! ```text
+//! AUTH_RESPONSE ─► RoleService::is_known, ::is_right ─► a role
+//! request ───────► needed::Permitted, by the snapshot of this moment
+//! CREATE ROLE … ─► statements::Judge ─► store::statements ─► one logged batch ─► the next snapshot
+//! ```
+//! The snapshot is in memory; rows of `system_auth` are what it is read from at the start, and again when a client writes there.
+//! Changes are made one at a time. One that fails is looked up in the rows before the next.
+
+mod list;
+pub(super) mod needed;
+mod refusal;
+mod statements;
+mod store;
+
+use std::collections::HashMap;
+use std::sync::{Arc, Mutex, PoisonError};
+
+use arc_swap::ArcSwap;
+use futures::future::BoxFuture;
+use grammar::ast::Statement;
+use sha2::{Digest, Sha256};
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
+
+pub(super) use self::refusal::RoleRefusal;
+use self::statements::{Change, Judge, Outcome};
+use super::answer::{Answer, AnswerKind, QueryParams, SessionState};
+use super::database::{Database, Member};
+use crate::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
+use crate::engine::Error;
+use crate::roles::{Resource, RoleName, Roles, password};
+use crate::schema::Schema;
+
+/// Passwords that are hashed at once: each takes a processor for some 50 ms.
+const HASHED_AT_ONCE: usize = 2;
+
+/// Statements of one batch; a change of more rows takes several.
+const BATCH_STATEMENTS_MAX: usize = 1000;
+
+/// What a server with logins is started with.
+pub struct RoleOptions {
+    /// The superuser that is made where no role is stored, and its password.
+    pub superuser: (String, String),
+    /// How passwords are hashed.
+    pub hashing: Hashing,
+}
+
+/// How passwords are hashed.
+pub struct Hashing {
+    /// Rounds, as a power of two: within [`password::COSTS`].
+    pub cost: u32,
+    /// Gives a salt that no password had before; `None`: there is no randomness, and the password is not hashed.
+    pub salt: fn() -> Option<[u8; 16]>,
+    /// Key of the digests of passwords that were right, so that they cannot be compared with digests from elsewhere.
+    pub key: [u8; 16],
+}
+
+impl std::fmt::Debug for RoleOptions {
+    /// Never the password.
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("RoleOptions")
+            .field("superuser", &self.superuser.0)
+            .finish_non_exhaustive()
+    }
+}
+
+/// How the superuser of the options stands to the roles that are stored.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FirstRole {
+    /// It is a role, and the password of the options is its password.
+    Right,
+    /// It is a role with another password.
+    OtherPassword,
+    /// There are roles, and it is none of them.
+    Missing,
+}
+
+/// The right to hash one password.
+#[derive(Debug)]
+pub struct HashTurn {
+    _permit: OwnedSemaphorePermit,
+}
+
+/// Why a role with the right password is not let in. Texts are Cassandra's.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NoLogin {
+    /// It may not log in.
+    #[error("{0} is not permitted to log in")]
+    NotPermitted(String),
+}
+
+/// A password that was right: digest of it, and the hash that it was right for.
+struct Known {
+    salted_hash: String,
+    digest: [u8; 32],
+}
+
+/// The roles of a server.
+pub struct RoleService {
+    current: ArcSwap<Roles>,
+    changing: tokio::sync::Mutex<Doubt>,
+    /// At most one for each role.
+    known: Mutex<HashMap<RoleName, Known>>,
+    turns: Arc<Semaphore>,
+    hashing: Hashing,
+}
+
+/// Whether a change failed that may have been stored.
+#[derive(Default)]
+struct Doubt(bool);
+
+impl std::fmt::Debug for RoleService {
+    fn fmt(&self, out: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        out.debug_struct("RoleService").finish_non_exhaustive()
+    }
+}
+
+impl RoleService {
+    fn new(hashing: Hashing) -> Self {
+        Self {
+            current: ArcSwap::default(),
+            changing: tokio::sync::Mutex::default(),
+            known: Mutex::default(),
+            turns: Arc::new(Semaphore::new(HASHED_AT_ONCE)),
+            hashing,
+        }
+    }
+
+    /// The roles of this moment.
+    pub(super) fn load(&self) -> arc_swap::Guard<Arc<Roles>> {
+        self.current.load()
+    }
+
+    fn digest(&self, password: &[u8]) -> [u8; 32] {
+        let mut digest = Sha256::new();
+        digest.update(self.hashing.key);
+        digest.update(password);
+        digest.finalize().into()
+    }
+
+    /// Whether this password has been right for this role, and the role's password has not changed since: as fast as a comparison.
+    #[must_use]
+    pub fn is_known(&self, role: &str, password: &[u8]) -> bool {
+        let digest = self.digest(password);
+        let roles = self.load();
+        let Some(hash) = roles.get(role).and_then(|role| role.salted_hash.as_deref()) else {
+            return false;
+        };
+        let known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        known
+            .get(role)
+            .is_some_and(|known| known.salted_hash == hash && known.digest == digest)
+    }
+
+    /// Waits for the right to hash a password. `None` never comes: the turns are never closed.
+    pub async fn turn(&self) -> Option<HashTurn> {
+        Arc::clone(&self.turns)
+            .acquire_owned()
+            .await
+            .ok()
+            .map(|permit| HashTurn { _permit: permit })
+    }
+
+    /// Whether a password is a role's: by its hash, which takes long, and as long for a role that is not there. The turn is held
+    /// until the hash is made, also when the caller goes away.
+    pub async fn is_right(&self, role: &str, password: Vec<u8>, turn: HashTurn) -> bool {
+        let hash = self.load().get(role).and_then(|role| role.salted_hash.clone());
+        let digest = self.digest(&password);
+        let cost = self.hashing.cost;
+        let compared = tokio::task::spawn_blocking({
+            let hash = hash.clone();
+            move || {
+                let is_right = password::is_right(&password, hash.as_deref(), cost);
+                drop(turn);
+                is_right
+            }
+        });
+        let is_right = compared.await.unwrap_or(false);
+        if let Some(salted_hash) = hash.filter(|_| is_right) {
+            let roles = self.load();
+            let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+            known.retain(|role, _| roles.contains(role));
+            known.insert(role.into(), Known { salted_hash, digest });
+        }
+        is_right
+    }
+
+    /// Whether a role whose password was right is let in.
+    ///
+    /// # Errors
+    /// When it may not log in.
+    pub fn admit(&self, role: &str) -> Result<(), NoLogin> {
+        if self.load().get(role).is_some_and(|role| role.can_login) {
+            return Ok(());
+        }
+        Err(NoLogin::NotPermitted(role.to_owned()))
+    }
+
+    async fn with_superuser(&self, roles: &Roles, name: &str, password: String) -> Result<Roles, Error> {
+        let hash = self.hash(password).await?;
+        Ok(roles.with(name, |role| {
+            role.can_login = true;
+            role.is_superuser = true;
+            role.salted_hash = Some(hash);
+        }))
+    }
+
+    async fn hash(&self, password: String) -> Result<String, Error> {
+        let failed = || Error::Server("a password cannot be hashed".to_owned());
+        let turn = self.turn().await.ok_or_else(failed)?;
+        let salt = (self.hashing.salt)().ok_or_else(failed)?;
+        let cost = self.hashing.cost;
+        let hashed = tokio::task::spawn_blocking(move || {
+            let hash = password::hash(&password, cost, salt);
+            drop(turn);
+            hash
+        });
+        hashed.await.ok().flatten().ok_or_else(failed)
+    }
+}
+
+impl Database {
+    /// Asks clients for roles from now on: reads those that are stored, and makes the superuser of the options where none is.
+    ///
+    /// # Errors
+    /// When rows of `system_auth` cannot be read or written.
+    pub async fn enable_roles(&self, options: RoleOptions) -> Result<FirstRole, Error> {
+        let (name, password) = options.superuser;
+        let service = Arc::new(RoleService::new(options.hashing));
+        let stored = self.stored_roles().await?;
+        let schema = Arc::clone(&self.engine().catalog.load().schema);
+        let mut next = stored.without_resources(|resource| is_gone(&schema, resource));
+        let is_first = stored.by_name.is_empty();
+        if is_first {
+            next = service.with_superuser(&next, &name, password.clone()).await?;
+        }
+        self.store_roles(&stored, &next).await?;
+        let is_there = next.contains(&name);
+        service.current.store(Arc::new(next));
+        let first = match service.turn().await {
+            Some(turn) if is_there && !is_first => match service.is_right(&name, password.into_bytes(), turn).await {
+                true => FirstRole::Right,
+                false => FirstRole::OtherPassword,
+            },
+            _ if is_there => FirstRole::Right,
+            _ => FirstRole::Missing,
+        };
+        drop(self.roles.set(service));
+        Ok(first)
+    }
+
+    /// Gives a role this password, the right to log in, and all other rights; makes it where there is none. For a server that is not
+    /// serving, when no password is known any more.
+    ///
+    /// # Errors
+    /// When rows of `system_auth` cannot be read or written.
+    pub async fn set_superuser(&self, name: &str, password: String, hashing: Hashing) -> Result<(), Error> {
+        let service = RoleService::new(hashing);
+        let stored = self.stored_roles().await?;
+        let next = service.with_superuser(&stored, name, password).await?;
+        self.store_roles(&stored, &next).await
+    }
+
+    /// The roles, for logins; `None`: no role is asked for.
+    #[must_use]
+    pub fn roles(&self) -> Option<&Arc<RoleService>> {
+        self.roles.get()
+    }
+
+    /// Carries out a statement about roles.
+    pub(super) async fn change_roles(
+        &self,
+        session: &SessionState,
+        keyspace: Option<&str>,
+        statement: &Statement,
+    ) -> Result<Answer, Error> {
+        let (Some(service), Some(role)) = (self.roles.get(), &session.user) else {
+            return Err(RoleRefusal::Anonymous.into());
+        };
+        let mut doubt = service.changing.lock().await;
+        self.resolve_roles(service, &mut doubt).await?;
+        let roles = service.current.load_full();
+        let outcome = {
+            let snapshot = self.engine().catalog.load();
+            let judge = Judge {
+                roles: &roles,
+                role,
+                keyspace,
+                schema: &snapshot.schema,
+                data_centers: &[self.engine().node().data_center.clone()],
+            };
+            judge.outcome(statement)?
+        };
+        match outcome {
+            Outcome::Rows(None) => Ok(Answer::new(AnswerKind::Void)),
+            Outcome::Rows(Some(list)) => Ok(Answer::new(AnswerKind::Rows(list.into_rows()))),
+            Outcome::Change(Change { mut next, password }) => {
+                if let Some((name, password)) = password {
+                    let hash = service.hash(password).await?;
+                    next = next.with(&name, |role| role.salted_hash = Some(hash));
+                }
+                self.publish_roles(service, &mut doubt, &roles, next).await?;
+                Ok(Answer::new(AnswerKind::Void))
+            }
+        }
+    }
+
+    /// After a change of the schema: grants what a creator may do with what is new, and revokes what was granted on what is gone.
+    pub(super) async fn follow_schema(&self, session: &SessionState, change: &SchemaChange) -> Result<(), Error> {
+        let Some(service) = self.roles.get() else {
+            return Ok(());
+        };
+        let mut doubt = service.changing.lock().await;
+        self.resolve_roles(service, &mut doubt).await?;
+        let roles = service.current.load_full();
+        let next = match (change.kind, &session.user) {
+            (ChangeKind::Created, Some(creator)) => {
+                let mut next = Roles::clone(&roles);
+                for resource in created(change) {
+                    next = next.granted(creator, &resource, resource.applicable());
+                }
+                next
+            }
+            (ChangeKind::Dropped, _) => {
+                let schema = Arc::clone(&self.engine().catalog.load().schema);
+                roles.without_resources(|resource| is_gone(&schema, resource))
+            }
+            _ => return Ok(()),
+        };
+        self.publish_roles(service, &mut doubt, &roles, next).await
+    }
+
+    /// Reads the roles again, since a client wrote rows of `system_auth`.
+    pub(super) async fn reload_roles(&self) -> Result<(), Error> {
+        let Some(service) = self.roles.get() else {
+            return Ok(());
+        };
+        let mut doubt = service.changing.lock().await;
+        *doubt = Doubt(true);
+        self.resolve_roles(service, &mut doubt).await
+    }
+
+    async fn resolve_roles(&self, service: &RoleService, doubt: &mut Doubt) -> Result<(), Error> {
+        if doubt.0 {
+            service.current.store(Arc::new(self.stored_roles().await?));
+            *doubt = Doubt(false);
+        }
+        Ok(())
+    }
+
+    async fn publish_roles(
+        &self,
+        service: &RoleService,
+        doubt: &mut Doubt,
+        before: &Roles,
+        next: Roles,
+    ) -> Result<(), Error> {
+        *doubt = Doubt(true);
+        self.store_roles(before, &next).await?;
+        service.current.store(Arc::new(next));
+        *doubt = Doubt(false);
+        Ok(())
+    }
+
+    async fn store_roles(&self, before: &Roles, after: &Roles) -> Result<(), Error> {
+        let statements = store::statements(before, after);
+        let (session, params) = (SessionState::default(), QueryParams::default());
+        for some in statements.chunks(BATCH_STATEMENTS_MAX) {
+            let members = some.iter().map(|text| (Member::Text(text.clone()), Vec::new()));
+            self.batch(&session, BatchKind::Logged, members.collect(), &params)
+                .await?;
+        }
+        Ok(())
+    }
+
+    /// Boxed with its type written out, since a query may lead to a statement about roles, and that here.
+    fn stored_roles(&self) -> BoxFuture<'_, Result<Roles, Error>> {
+        Box::pin(async {
+            let mut read = [const { Vec::new() }; 4];
+            for (query, cells) in store::QUERIES.into_iter().zip(&mut read) {
+                let (session, params) = (SessionState::default(), QueryParams::default());
+                let answer = self.query(&session, query, &params).await?;
+                if let AnswerKind::Rows(rows) = answer.kind {
+                    *cells = rows.cells();
+                }
+            }
+            Ok(store::load(read))
+        })
+    }
+}
+
+/// What a creator is granted permissions on.
+fn created(change: &SchemaChange) -> Vec<Resource> {
+    let keyspace = change.keyspace.as_str();
+    match change.target {
+        ChangeTarget::Keyspace => vec![
+            Resource::Keyspace(keyspace.into()),
+            Resource::AllFunctionsIn(keyspace.into()),
+        ],
+        ChangeTarget::Table => vec![Resource::table(keyspace, &change.name)],
+        _ => Vec::new(),
+    }
+}
+
+/// Whether a resource was dropped.
+fn is_gone(schema: &Schema, resource: &Resource) -> bool {
+    match resource {
+        Resource::Keyspace(keyspace) | Resource::AllTables(keyspace) | Resource::AllFunctionsIn(keyspace) => {
+            !schema.keyspaces.contains_key(keyspace.as_ref())
+        }
+        Resource::Table(keyspace, table) => schema.table_or_view(keyspace, table).is_none(),
+        Resource::AllKeyspaces
+        | Resource::AllRoles
+        | Resource::Role(_)
+        | Resource::AllFunctions
+        | Resource::AllMbeans => false,
+    }
+}

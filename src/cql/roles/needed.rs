@@ -1,0 +1,162 @@
+//! What a plan needs a role to be allowed. Checked at each execution, so that a REVOKE holds for statements prepared before it.
+
+use grammar::ast::{DropKind, Name, QualifiedName, Statement};
+
+use super::refusal::RoleRefusal;
+use crate::planner::Plan;
+use crate::roles::{Permission, Resource, Roles};
+use crate::schema::{Schema, Table, system};
+
+/// Tables of `system` that every role may read, since drivers and tools do.
+const READABLE: [&str; 5] = ["local", "peers", "peers_v2", "size_estimates", "table_estimates"];
+
+/// A role's permissions at one moment.
+#[derive(Clone, Copy)]
+pub(in crate::cql) struct Permitted<'a> {
+    pub(in crate::cql) roles: &'a Roles,
+    pub(in crate::cql) role: &'a str,
+    /// The keyspace of unqualified names.
+    pub(in crate::cql) keyspace: Option<&'a str>,
+    pub(in crate::cql) schema: &'a Schema,
+    /// This server's.
+    pub(in crate::cql) data_center: &'a str,
+}
+
+impl<'a> Permitted<'a> {
+    /// A role may use this data center.
+    pub(in crate::cql) fn data_center(self) -> Result<(), RoleRefusal> {
+        let role = self.roles.get(self.role);
+        let Some(names) = role.and_then(|role| role.data_centers.as_ref()) else {
+            return Ok(());
+        };
+        if names.contains(self.data_center) || self.roles.is_superuser(self.role) {
+            return Ok(());
+        }
+        Err(RoleRefusal::NoAccess(self.data_center.to_owned()))
+    }
+
+    /// A plan may be carried out. Statements about roles judge for themselves.
+    pub(in crate::cql) fn plan(self, plan: &'a Plan) -> Result<(), RoleRefusal> {
+        match plan {
+            Plan::Select(plan) => self.select(&plan.table),
+            Plan::Modify(plan) => self.modify(&plan.table, plan.is_conditional()),
+            Plan::Batch(plan) => {
+                let mut members = plan.modifications.iter();
+                members.try_for_each(|member| self.modify(&member.table, member.is_conditional()))
+            }
+            Plan::Truncate(table) => self.modify(table, false),
+            Plan::Explain(plan) => self.plan(plan),
+            Plan::Ddl(statement) => self.change(statement),
+            Plan::Use(_) | Plan::Describe(_) | Plan::Auth(_) => Ok(()),
+        }
+    }
+
+    /// A table may be written; one with a condition is read, too.
+    pub(in crate::cql) fn modify(self, table: &Table, is_conditional: bool) -> Result<(), RoleRefusal> {
+        self.on_table(Permission::Modify, table)?;
+        if is_conditional {
+            self.on_table(Permission::Select, table)?;
+        }
+        Ok(())
+    }
+
+    fn select(self, table: &Table) -> Result<(), RoleRefusal> {
+        let is_readable = match table.keyspace.as_str() {
+            "system" => READABLE.contains(&table.name.as_str()),
+            "system_schema" | "system_virtual_schema" | "system_traces" => true,
+            _ => false,
+        };
+        if is_readable && self.roles.contains(self.role) {
+            return Ok(());
+        }
+        self.on_table(Permission::Select, table)
+    }
+
+    fn on_table(self, permission: Permission, table: &Table) -> Result<(), RoleRefusal> {
+        if self.roles.is_superuser(self.role) {
+            return Ok(());
+        }
+        self.needs(permission, Resource::table(&table.keyspace, &table.name))
+    }
+
+    fn needs(self, permission: Permission, resource: Resource) -> Result<(), RoleRefusal> {
+        if self.roles.allows(self.role, permission, &resource) {
+            return Ok(());
+        }
+        Err(RoleRefusal::Lacks(self.role.to_owned(), permission, resource))
+    }
+
+    /// A change of the schema. What no role may change is refused where it is planned.
+    fn change(self, statement: &'a Statement) -> Result<(), RoleRefusal> {
+        use Permission::{Alter, Create, Drop};
+        match statement {
+            Statement::CreateKeyspace(_) => self.needs(Create, Resource::AllKeyspaces),
+            Statement::AlterKeyspace(alter) => self.needs(Alter, Resource::Keyspace(alter.name.as_str().into())),
+            Statement::DropKeyspace(drop) if system::is_name(drop.name.as_str()) => Ok(()),
+            Statement::DropKeyspace(drop) => self.needs(Drop, Resource::Keyspace(drop.name.as_str().into())),
+            Statement::CreateTable(create) => self.on_all_tables(Create, &create.table),
+            Statement::AlterTable(alter) => self.on_named(Alter, &alter.table),
+            Statement::CreateIndex(create) => self.on_named(Alter, &create.table),
+            Statement::CreateView(create) => {
+                self.on_named(Alter, &create.base_table)?;
+                self.on_all_tables(Create, &create.name)
+            }
+            Statement::AlterView(alter) => self.on_named(Alter, &alter.name),
+            Statement::CreateType(create) => self.on_all_tables(Create, &create.name),
+            Statement::AlterType(alter) => self.on_all_tables(Alter, &alter.name),
+            Statement::Drop(drop) => match drop.kind {
+                DropKind::Table => self.on_named(Drop, &drop.name),
+                DropKind::Type => self.on_all_tables(Drop, &drop.name),
+                DropKind::Index => self.on_index(&drop.name),
+                // There is none that could be dropped.
+                DropKind::View => Ok(()),
+            },
+            Statement::CreateFunction(create) => self.on_functions(Create, &create.name),
+            Statement::CreateAggregate(create) => self.on_functions(Create, &create.name),
+            Statement::CreateTrigger(create) => self.on_named(Alter, &create.table),
+            Statement::DropTrigger(drop) => self.on_named(Alter, &drop.table),
+            // The planner makes no plan of this kind of any other.
+            _ => Ok(()),
+        }
+    }
+
+    /// The keyspace of a name; `None` where no permission is asked for: it is not known, or no role may change it.
+    fn keyspace_of(self, name: &'a QualifiedName) -> Option<&'a str> {
+        let keyspace = name.keyspace.as_ref().map(Name::as_str).or(self.keyspace);
+        keyspace.filter(|keyspace| !system::is_name(keyspace))
+    }
+
+    fn on_all_tables(self, permission: Permission, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
+        match self.keyspace_of(name) {
+            None => Ok(()),
+            Some(keyspace) => self.needs(permission, Resource::AllTables(keyspace.into())),
+        }
+    }
+
+    fn on_functions(self, permission: Permission, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
+        match self.keyspace_of(name) {
+            None => Ok(()),
+            Some(keyspace) => self.needs(permission, Resource::AllFunctionsIn(keyspace.into())),
+        }
+    }
+
+    fn on_named(self, permission: Permission, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
+        match self.keyspace_of(name) {
+            None => Ok(()),
+            Some(keyspace) => self.needs(permission, Resource::table(keyspace, name.name.as_str())),
+        }
+    }
+
+    /// The table of an index. An index that is not there is refused where it is looked for.
+    fn on_index(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
+        let Some(keyspace) = self
+            .keyspace_of(name)
+            .and_then(|keyspace| self.schema.keyspace(keyspace))
+        else {
+            return Ok(());
+        };
+        let mut tables = keyspace.tables.values();
+        let table = tables.find(|table| table.indexes.contains_key(name.name.as_str()));
+        table.map_or(Ok(()), |table| self.on_table(Permission::Alter, table))
+    }
+}

@@ -1,0 +1,194 @@
+//! What statements about roles, and the permissions of others, are refused for. Texts are Cassandra's.
+
+use std::fmt;
+
+use crate::engine::Error;
+use crate::roles::{Permission, Resource, password};
+
+/// Why a statement is not carried out.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(in crate::cql) enum RoleRefusal {
+    /// The session has not logged in.
+    Anonymous,
+    /// The role lacks a permission on a resource.
+    Lacks(String, Permission, Resource),
+    /// The role lacks a permission on a role.
+    NotPrivileged(String),
+    /// SUPERUSER = true by a role that is none.
+    CreatesSuperuser,
+    /// A superuser is dropped by a role that is none.
+    DropsSuperuser,
+    /// SUPERUSER of the session's role, or of one that it was granted.
+    OwnSuperuser,
+    /// SUPERUSER is altered by a role that is no superuser.
+    AltersSuperuser,
+    /// ACCESS TO DATACENTERS is altered by a role that is no superuser.
+    AltersDataCenters,
+    /// ACCESS FROM CIDRS is altered by a role that is no superuser.
+    AltersCidrs,
+    /// An option of the session's own role that is not its password.
+    AltersOwn(&'static str),
+    /// Its own data center is not among those that the role may use.
+    NoAccess(String),
+    /// Roles granted to another role are listed.
+    ListsRoles(String),
+    /// Permissions of another role are listed; `None`: of all.
+    ListsPermissions(Option<String>),
+    /// CREATE of a role that is there.
+    Exists(String),
+    /// A role that is not there.
+    Missing(String),
+    /// The same, in the words of ALTER, GRANT and REVOKE.
+    MissingRole(String),
+    /// A resource that is not there, in the words of LIST.
+    MissingListed(Resource),
+    /// A resource that is not there, in the words of GRANT and REVOKE.
+    MissingResource(String),
+    /// The keyspace of a table is not known.
+    NoKeyspace,
+    /// A role's name is empty.
+    EmptyName,
+    /// ALTER without an option.
+    EmptyAlter,
+    /// OPTIONS.
+    Options,
+    /// HASHED PASSWORD that is no hash.
+    Hash,
+    /// HASHED PASSWORD at a cost that logins would wait for too long.
+    HashCost,
+    /// Data centers that are not there.
+    DataCenters(Vec<String>),
+    /// Groups of addresses that are not there: there are none.
+    CidrGroups(Vec<String>),
+    /// DROP of the session's own role.
+    DropsItself,
+    /// The first role is, directly or not, a member of the second.
+    Member(String, String),
+    /// The first role is not a member of the second.
+    NoMember(String, String),
+    /// None of the permissions has a meaning on the resource.
+    NotApplicable(Resource),
+    /// GRANT of more than may be had on a keyspace of the system.
+    OnSystem,
+    /// ADD IDENTITY of one that is there.
+    IdentityExists(String),
+    /// DROP IDENTITY of one that is not there.
+    IdentityMissing(String),
+    /// ADD IDENTITY to a role that is not there.
+    IdentityRole(String),
+}
+
+impl fmt::Display for RoleRefusal {
+    fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Anonymous => out.write_str("You have to be logged in and not anonymous to perform this request"),
+            Self::Lacks(role, permission, resource) => write!(
+                out,
+                "User {role} has no {} permission on {resource} or any of its parents",
+                permission.name()
+            ),
+            Self::NotPrivileged(role) => write!(
+                out,
+                "User {role} does not have sufficient privileges to perform the requested operation"
+            ),
+            Self::CreatesSuperuser => out.write_str("Only superusers can create a role with superuser status"),
+            Self::DropsSuperuser => out.write_str("Only superusers can drop a role with superuser status"),
+            Self::OwnSuperuser => {
+                out.write_str("You aren't allowed to alter your own superuser status or that of a role granted to you")
+            }
+            Self::AltersSuperuser => out.write_str("Only superusers are allowed to alter superuser status"),
+            Self::AltersDataCenters => out.write_str("Only superusers are allowed to alter access to datacenters."),
+            Self::AltersCidrs => out.write_str("Only superusers are allowed to alter access from CIDR groups."),
+            Self::AltersOwn(option) => write!(out, "You aren't allowed to alter {option}"),
+            Self::NoAccess(data_center) => write!(out, "You do not have access to this datacenter ({data_center})"),
+            // With a blank at its end, as in Cassandra.
+            Self::ListsRoles(role) => write!(out, "You are not authorized to view roles granted to {role} "),
+            Self::ListsPermissions(None) => out.write_str("You are not authorized to view everyone's permissions"),
+            Self::ListsPermissions(Some(role)) => {
+                write!(out, "You are not authorized to view {role}'s permissions")
+            }
+            Self::Exists(name) | Self::IdentityExists(name) => write!(out, "{name} already exists"),
+            Self::Missing(role) => write!(out, "{role} doesn't exist"),
+            Self::MissingRole(role) => write!(out, "Role {role} doesn't exist"),
+            Self::MissingListed(resource) => write!(out, "{resource} doesn't exist"),
+            Self::MissingResource(resource) => write!(out, "Resource {resource} doesn't exist"),
+            Self::NoKeyspace => out
+                .write_str("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"),
+            Self::EmptyName => out.write_str("Role name can't be an empty string"),
+            Self::EmptyAlter => out.write_str("ALTER [ROLE|USER] can't be empty"),
+            Self::Options => out.write_str("org.apache.cassandra.auth.CassandraRoleManager doesn't support OPTIONS"),
+            Self::Hash => out.write_str("Invalid hashed password value. Please use jBcrypt."),
+            Self::HashCost => write!(
+                out,
+                "The cost of the hashed password is above {}: comparing would take too long",
+                password::COSTS.end()
+            ),
+            Self::DataCenters(unknown) => write!(
+                out,
+                "Invalid value(s) for DATACENTERS '[{}]',All values must be valid datacenters",
+                unknown.join(", ")
+            ),
+            Self::CidrGroups(groups) => write!(
+                out,
+                "Invalid CIDR group(s): [{}]. Available CIDR Groups are: []",
+                groups.join(", ")
+            ),
+            Self::DropsItself => out.write_str("Cannot DROP primary role for current login"),
+            Self::Member(member, of) => write!(out, "{member} is a member of {of}"),
+            Self::NoMember(member, of) => write!(out, "{member} is not a member of {of}"),
+            Self::NotApplicable(resource) => write!(
+                out,
+                "Resource type {} does not support any of the requested permissions",
+                resource.class()
+            ),
+            Self::OnSystem => out.write_str(
+                "Granting permissions on system keyspaces is strictly limited, this operation is not permitted",
+            ),
+            Self::IdentityMissing(identity) => write!(out, "identity '{identity}' doesn't exist"),
+            Self::IdentityRole(role) => write!(out, "Can not add identity for non-existent role '{role}'"),
+        }
+    }
+}
+
+impl From<RoleRefusal> for Error {
+    fn from(refusal: RoleRefusal) -> Self {
+        use RoleRefusal as Is;
+        let text = refusal.to_string();
+        match refusal {
+            Is::Anonymous
+            | Is::Lacks(..)
+            | Is::NotPrivileged(_)
+            | Is::CreatesSuperuser
+            | Is::DropsSuperuser
+            | Is::OwnSuperuser
+            | Is::AltersSuperuser
+            | Is::AltersDataCenters
+            | Is::AltersCidrs
+            | Is::AltersOwn(_)
+            | Is::NoAccess(_)
+            | Is::OnSystem
+            | Is::ListsRoles(_)
+            | Is::ListsPermissions(_) => Self::Unauthorized(text),
+            Is::NotApplicable(_) => Self::Syntax(text),
+            Is::Exists(_)
+            | Is::Missing(_)
+            | Is::MissingRole(_)
+            | Is::MissingListed(_)
+            | Is::MissingResource(_)
+            | Is::NoKeyspace
+            | Is::EmptyName
+            | Is::EmptyAlter
+            | Is::Options
+            | Is::Hash
+            | Is::HashCost
+            | Is::DataCenters(_)
+            | Is::CidrGroups(_)
+            | Is::DropsItself
+            | Is::Member(..)
+            | Is::NoMember(..)
+            | Is::IdentityExists(_)
+            | Is::IdentityMissing(_)
+            | Is::IdentityRole(_) => Self::Invalid(text),
+        }
+    }
+}

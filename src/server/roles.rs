@@ -1,0 +1,77 @@
+//! Roles of a server that starts, and of one that does not run: what its settings and its randomness make of them.
+
+use std::sync::Arc;
+
+use super::auth::{Credentials, DEFAULT_ROLE};
+use super::identity::IdentityError;
+use super::run::{RunError, open_alone};
+use crate::clock::Clock;
+use crate::config::Config;
+use crate::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};
+
+/// Asks clients for roles; `superuser` is what the settings give.
+pub(super) async fn enable(
+    config: &Config,
+    database: &Database,
+    superuser: Credentials,
+) -> Result<Option<Arc<RoleService>>, RunError> {
+    let is_default = superuser.user == DEFAULT_ROLE && superuser.password == DEFAULT_ROLE;
+    let user = superuser.user.clone();
+    let options = RoleOptions {
+        superuser: (superuser.user, superuser.password),
+        hashing: hashing(config.password_cost)?,
+    };
+    let first = database.enable_roles(options).await.map_err(failed(config))?;
+    match first {
+        FirstRole::Right if is_default => tracing::warn!(
+            "the role {DEFAULT_ROLE} still has its default password, which is taken from this machine only: change it with \
+             ALTER ROLE {DEFAULT_ROLE} WITH PASSWORD = '...'"
+        ),
+        FirstRole::OtherPassword if !is_default => tracing::warn!(
+            %user,
+            "the password of password-file is not the one of this role: the one that is stored holds; `helenus passwd` changes it"
+        ),
+        FirstRole::Missing if !is_default => tracing::warn!(
+            %user,
+            "the setting user names no role: only the first start makes it; `helenus passwd` makes it now"
+        ),
+        FirstRole::Right | FirstRole::OtherPassword | FirstRole::Missing => {}
+    }
+    Ok(database.roles().cloned())
+}
+
+/// Gives a role of a store that no server has open this password, the right to log in and all other rights.
+///
+/// # Errors
+/// The data cannot be opened or written, or the system gives no randomness.
+pub async fn set_superuser(
+    config: &Config,
+    role: &str,
+    password: String,
+    clock: Clock,
+    seed: u64,
+) -> Result<(), RunError> {
+    let hashing = hashing(config.password_cost)?;
+    let database = open_alone(config, clock, seed).await?;
+    let set = database.set_superuser(role, password, hashing).await;
+    let closed = database.close().await;
+    set.and(closed).map_err(failed(config))
+}
+
+fn failed(config: &Config) -> impl FnOnce(crate::engine::Error) -> RunError {
+    |source| RunError::Open {
+        url: config.data.clone(),
+        source: Box::new(source),
+    }
+}
+
+/// How passwords are hashed: salts and the key are secrets, so they are drawn from the system's randomness.
+fn hashing(cost: u32) -> Result<Hashing, IdentityError> {
+    let mut key = [0; 16];
+    getrandom::fill(&mut key).map_err(IdentityError::Randomness)?;
+    let salt = || {
+        let mut salt = [0; 16];
+        getrandom::fill(&mut salt).ok().map(|()| salt)
+    };
+    Ok(Hashing { cost, salt, key })
+}

@@ -1,0 +1,271 @@
+//! What roles may do, by statements. `compat/run permissions` asks Cassandra the same of some 3,900 cases.
+
+#![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
+
+use std::net::{Ipv4Addr, SocketAddr};
+
+use helenus::command::BatchKind;
+use helenus::cql::{FirstRole, Hashing, Member, QueryParams, RoleOptions, SessionState};
+
+use crate::support::Client;
+
+/// Roles of a database, and one session for each.
+struct House {
+    client: Client,
+}
+
+impl House {
+    /// With `boss`, a superuser, and `ann`, who may nothing.
+    async fn new(url: &str) -> Self {
+        let client = Client::open(url).await;
+        let first = client.database.enable_roles(options("boss", "secret")).await.unwrap();
+        assert_eq!(first, FirstRole::Right);
+        let house = Self { client };
+        for statement in [
+            "CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true",
+            "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+            "CREATE TABLE ks.t (k int PRIMARY KEY, v int)",
+            "CREATE TABLE ks.u (k int PRIMARY KEY, v int)",
+        ] {
+            house.ok("boss", statement).await;
+        }
+        house
+    }
+
+    async fn ask(&self, role: &str, text: &str) -> Result<helenus::cql::Answer, String> {
+        let (session, params) = (session(role), QueryParams::default());
+        let answer = self.client.database.query(&session, text, &params).await;
+        answer.map_err(|error| error.to_string())
+    }
+
+    async fn ok(&self, role: &str, text: &str) {
+        self.ask(role, text)
+            .await
+            .unwrap_or_else(|error| panic!("{role}: {text}: {error}"));
+    }
+
+    /// The permission that a statement is refused for.
+    async fn lacks(&self, role: &str, text: &str, what: &str) {
+        let expected = format!("User {role} has no {what} or any of its parents");
+        assert_eq!(self.ask(role, text).await.err(), Some(expected), "{text}");
+    }
+}
+
+fn options(user: &str, password: &str) -> RoleOptions {
+    RoleOptions {
+        superuser: (user.to_owned(), password.to_owned()),
+        hashing: hashing(),
+    }
+}
+
+fn hashing() -> Hashing {
+    Hashing {
+        cost: 4,
+        salt: || Some([7; 16]),
+        key: [1; 16],
+    }
+}
+
+/// A session as a client that has logged in has it.
+fn session(role: &str) -> SessionState {
+    SessionState {
+        user: Some(role.into()),
+        client: Some(SocketAddr::from((Ipv4Addr::LOCALHOST, 1))),
+        ..SessionState::default()
+    }
+}
+
+#[tokio::test]
+async fn a_revoke_holds_for_what_was_prepared_before_it() {
+    let house = House::new("memory:").await;
+    house.ok("boss", "GRANT SELECT ON ks.t TO ann").await;
+    house.ok("boss", "GRANT MODIFY ON ks.t TO ann").await;
+    let database = &house.client.database;
+    let read = database.prepare(None, "SELECT * FROM ks.t WHERE k = 1").unwrap();
+    let write = database
+        .prepare(None, "UPDATE ks.t SET v = 1 WHERE k = 1 IF v = 2")
+        .unwrap();
+    let run = async |statement| {
+        let done = database
+            .execute(&session("ann"), statement, &QueryParams::default())
+            .await;
+        done.err().map(|error| error.to_string())
+    };
+    assert_eq!((run(&read).await, run(&write).await), (None, None));
+    house.ok("boss", "REVOKE SELECT ON ks.t FROM ann").await;
+    let refused = Some("User ann has no SELECT permission on <table ks.t> or any of its parents".to_owned());
+    // What a condition says is read, too.
+    assert_eq!((run(&read).await, run(&write).await), (refused.clone(), refused));
+    house.ok("ann", "UPDATE ks.t SET v = 1 WHERE k = 1").await;
+}
+
+#[tokio::test]
+async fn each_member_of_a_batch_is_permitted() {
+    let house = House::new("memory:").await;
+    house.ok("boss", "GRANT MODIFY ON ks.t TO ann").await;
+    let texts = ["INSERT INTO ks.t (k) VALUES (1)", "INSERT INTO ks.u (k) VALUES (1)"];
+    let members = || texts.map(|text| (Member::Text(text.to_owned()), Vec::new())).into();
+    let params = QueryParams::default();
+    let run = async || {
+        let session = session("ann");
+        let batch = house
+            .client
+            .database
+            .batch(&session, BatchKind::Logged, members(), &params);
+        batch.await.err().map(|error| error.to_string())
+    };
+    let refused = "User ann has no MODIFY permission on <table ks.u> or any of its parents";
+    assert_eq!(run().await.as_deref(), Some(refused));
+    let text = format!("BEGIN BATCH {}; {} APPLY BATCH", texts[0], texts[1]);
+    house.lacks("ann", &text, "MODIFY permission on <table ks.u>").await;
+    house.ok("boss", "GRANT MODIFY ON KEYSPACE ks TO ann").await;
+    assert_eq!(run().await, None);
+}
+
+#[tokio::test]
+async fn what_is_dropped_takes_its_permissions_along() {
+    let house = House::new("memory:").await;
+    for (drop, create) in [
+        ("DROP TABLE ks.t", "CREATE TABLE ks.t (k int PRIMARY KEY, v int)"),
+        ("DROP ROLE ann", "CREATE ROLE ann WITH PASSWORD = 'a' AND LOGIN = true"),
+    ] {
+        house.ok("boss", "GRANT SELECT ON ks.t TO ann").await;
+        house.ok("ann", "SELECT * FROM ks.t").await;
+        house.ok("boss", drop).await;
+        house.ok("boss", create).await;
+        house
+            .lacks("ann", "SELECT * FROM ks.t", "SELECT permission on <table ks.t>")
+            .await;
+    }
+}
+
+#[tokio::test]
+async fn a_creator_may_do_everything_with_what_it_made() {
+    let house = House::new("memory:").await;
+    let create = "CREATE TABLE ks.mine (k int PRIMARY KEY)";
+    house
+        .lacks("ann", create, "CREATE permission on <all tables in ks>")
+        .await;
+    house.ok("boss", "GRANT CREATE ON KEYSPACE ks TO ann").await;
+    for statement in [
+        create,
+        "INSERT INTO ks.mine (k) VALUES (1)",
+        "SELECT * FROM ks.mine",
+        "ALTER TABLE ks.mine ADD v int",
+        "DROP TABLE ks.mine",
+    ] {
+        house.ok("ann", statement).await;
+    }
+    house
+        .lacks("ann", "DROP TABLE ks.t", "DROP permission on <table ks.t>")
+        .await;
+}
+
+#[tokio::test]
+async fn a_permission_on_all_keyspaces_is_none_on_the_systems() {
+    let house = House::new("memory:").await;
+    house.ok("boss", "GRANT ALL ON ALL KEYSPACES TO ann").await;
+    house.ok("ann", "SELECT * FROM ks.t").await;
+    for (statement, what) in [
+        (
+            "SELECT salted_hash FROM system_auth.roles",
+            "SELECT permission on <table system_auth.roles>",
+        ),
+        (
+            "INSERT INTO system_auth.roles (role, is_superuser) VALUES ('ann', true)",
+            "MODIFY permission on <table system_auth.roles>",
+        ),
+        (
+            "TRUNCATE system_auth.roles",
+            "MODIFY permission on <table system_auth.roles>",
+        ),
+    ] {
+        house.lacks("ann", statement, what).await;
+    }
+    house.ok("ann", "SELECT * FROM system.local").await;
+    // A superuser changes rows, and they hold at once.
+    house
+        .ok(
+            "boss",
+            "UPDATE system_auth.roles SET is_superuser = true WHERE role = 'ann'",
+        )
+        .await;
+    house.ok("ann", "SELECT salted_hash FROM system_auth.roles").await;
+}
+
+#[tokio::test]
+async fn a_session_of_a_role_that_is_gone_may_nothing() {
+    let house = House::new("memory:").await;
+    house.ok("boss", "GRANT ALL ON ALL KEYSPACES TO ann").await;
+    house.ok("ann", "SELECT * FROM ks.t").await;
+    house.ok("boss", "DROP ROLE ann").await;
+    for statement in [
+        "SELECT * FROM ks.t",
+        "INSERT INTO ks.t (k) VALUES (1)",
+        "LIST ROLES OF boss",
+    ] {
+        assert!(house.ask("ann", statement).await.is_err(), "{statement}");
+    }
+    let nobody = SessionState {
+        user: None,
+        ..session("ann")
+    };
+    let asked = house
+        .client
+        .database
+        .query(&nobody, "SELECT * FROM ks.t", &QueryParams::default())
+        .await;
+    assert!(asked.unwrap_err().to_string().contains("not anonymous"));
+}
+
+#[tokio::test]
+async fn roles_are_there_after_a_reopening_and_the_first_one_is_made_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("data").display());
+    let house = House::new(&url).await;
+    house.ok("boss", "GRANT MODIFY ON ks.t TO ann").await;
+    house.ok("boss", "CREATE ROLE chief WITH SUPERUSER = true").await;
+    house.ok("chief", "DROP ROLE boss").await;
+    house.client.database.close().await.unwrap();
+    let client = Client::open(&url).await;
+    // The name and the password of the settings let nobody in that was sent away.
+    let first = client.database.enable_roles(options("boss", "secret")).await.unwrap();
+    assert_eq!(first, FirstRole::Missing);
+    let house = House { client };
+    house.ok("ann", "INSERT INTO ks.t (k) VALUES (1)").await;
+    house
+        .lacks("ann", "SELECT * FROM ks.t", "SELECT permission on <table ks.t>")
+        .await;
+    assert!(house.ask("boss", "SELECT * FROM ks.t").await.is_err());
+    house.client.database.close().await.unwrap();
+    // A way back in.
+    let client = Client::open(&url).await;
+    let set = client.database.set_superuser("boss", "new".to_owned(), hashing());
+    set.await.unwrap();
+    let first = client.database.enable_roles(options("boss", "new")).await.unwrap();
+    assert_eq!(first, FirstRole::Right);
+    House { client }.ok("boss", "SELECT * FROM ks.t").await;
+}
+
+#[tokio::test]
+async fn a_password_is_right_until_it_changes() {
+    let house = House::new("memory:").await;
+    let roles = house.client.database.roles().unwrap();
+    let right = async |password: &str| {
+        let turn = roles.turn().await.unwrap();
+        roles.is_right("ann", password.into(), turn).await
+    };
+    assert!(!roles.is_known("ann", b"a"));
+    assert!(!right("b").await && !roles.is_known("ann", b"b"));
+    assert!(right("a").await && roles.is_known("ann", b"a"));
+    house.ok("ann", "ALTER ROLE ann WITH PASSWORD = 'b'").await;
+    assert!(!roles.is_known("ann", b"a") && !right("a").await && right("b").await);
+    assert!(roles.admit("ann").is_ok());
+    house.ok("boss", "ALTER ROLE ann WITH LOGIN = false").await;
+    assert_eq!(
+        roles.admit("ann").unwrap_err().to_string(),
+        "ann is not permitted to log in"
+    );
+    house.ok("boss", "DROP ROLE ann").await;
+    assert!(!roles.is_known("ann", b"b") && !right("b").await);
+}
