@@ -36,6 +36,7 @@ mod lift;
 mod lists;
 mod open;
 mod publication;
+mod steps;
 
 use std::collections::BTreeSet;
 use std::sync::Arc;

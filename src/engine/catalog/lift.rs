@@ -1,10 +1,8 @@
 //! Moving a physical partition to another store: into a new one of its own (lift), and back into the main one (lower).
 //!
-//! ```text
-//! record: being made ─► hold ─ notes begin ─ open ─► clone, or copy of a snapshot ─► noted keys, again and again, writers at work
-//!     ─► hold ─► the last noted keys ─► record: the list, the store in use, what lies where it was ─► in force ─► gates superseded
-//!     ─► no request reads by the old list any more ─► what lies where it was is removed, then its record
-//! ```
+//! The steps, what each leaves on disk, and what a crash or failure makes of it stand in one table: steps.rs. Here is what carries them out
+//! ([`Run`]).
+//!
 //! **Writers** go through the partition's gate (`partition::gate`). It is held twice, each time for what is being committed and a few
 //! keys: nothing that was acknowledged can be missing, since who is inside is waited for and an empty commit stands behind whatever
 //! was handed over by those that went away. What a commit that failed may have written, as late as the next one, is copied until the
@@ -26,11 +24,14 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use bytes::Bytes;
+use tokio::sync::MutexGuard;
 
 use super::leftovers::{
     BEING_MADE, BEING_REMOVED, IN_USE, Moved, NEXT_STORE, PAUSE, STEP_BYTES, behind, empty, record_store,
 };
-use super::{Catalog, Changing, commit, partitions_key};
+use super::publication::Publication;
+use super::steps::{self, Action, Event, Kind, Phase, State};
+use super::{Catalog, Changing, Snapshot, commit, partitions_key};
 use crate::command::PartitionChange;
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
@@ -38,12 +39,6 @@ use crate::partition::gate::Hold;
 use crate::partition::store::{self, Batch, KeyRange, Order, Space, Store};
 use crate::partition::{Hosted, PhysicalPartitionId, StoreId, TablePartitions, WriteGate};
 use crate::schema::{StorageId, Table};
-
-/// Noted keys that are few enough to be copied while writers wait.
-const LAST_KEYS: usize = 256;
-
-/// How often noted keys are copied with writers at work; then what there is, is copied while they wait.
-const ROUNDS_MAX: usize = 16;
 
 /// A move at work.
 struct Move {
@@ -69,8 +64,25 @@ impl Move {
 
 /// A move in doubt: it is unknown whether it was recorded. Its gate stays held until that is resolved.
 pub(super) struct UnsureMove {
-    of: Move,
-    hold: Hold,
+    of: Arc<Move>,
+    state: State,
+    hold: Option<Hold>,
+}
+
+/// A move at work: what its steps have made so far.
+struct Run<'a> {
+    catalog: &'a Arc<Catalog>,
+    of: Arc<Move>,
+    state: State,
+    /// The lock of changes, while it is held.
+    changing: Option<MutexGuard<'a, Changing>>,
+    /// The moment from which on keys are noted.
+    at: Option<store::Snapshot>,
+    target: Option<Store>,
+    hold: Option<Hold>,
+    /// The list in force when the gate was held for the last time, and the next one.
+    next: Option<(Arc<Snapshot>, TablePartitions)>,
+    publication: Option<Publication<'a>>,
 }
 
 fn invalid<T>(text: String) -> Result<T, Error> {
@@ -88,20 +100,33 @@ impl Catalog {
         change: PartitionChange,
     ) -> Result<(), Error> {
         let _one_at_a_time = self.moving.lock().await;
-        let of = self.begin_move(table, change).await?;
-        let target = match self.copy(&of).await {
-            Ok(target) => target,
-            Err(error) => {
-                of.partition.gate.end_notes();
-                self.leftovers.remove_copied(of.copied());
-                return Err(error);
-            }
+        let (of, changing) = self.judge_move(table, change).await?;
+        let kind = if of.to == StoreId::MAIN {
+            Kind::Lower
+        } else {
+            Kind::Lift
         };
-        self.end_move(of, &target).await
+        let (state, actions) = steps::begin(kind);
+        let run = Run {
+            catalog: self,
+            of: Arc::new(of),
+            state,
+            changing: Some(changing),
+            at: None,
+            target: None,
+            hold: None,
+            next: None,
+            publication: None,
+        };
+        run.finish(actions).await
     }
 
-    /// Judges a move and records that its store is being made.
-    async fn begin_move(&self, table: StorageId, change: PartitionChange) -> Result<Move, Error> {
+    /// Judges a move, and gives a lift the number of its store. The lock is held on.
+    async fn judge_move(
+        &self,
+        table: StorageId,
+        change: PartitionChange,
+    ) -> Result<(Move, MutexGuard<'_, Changing>), Error> {
         let mut changing = self.changing.lock().await;
         self.settle(&mut changing).await?;
         let current = self.current.load_full();
@@ -148,140 +173,19 @@ impl Catalog {
             }
             let id = StoreId(changing.stores.next);
             changing.stores.next += 1;
-            let mut batch = Batch::new();
-            let next = changing.stores.next.to_be_bytes();
-            batch.put(Space::Catalog, NEXT_STORE.to_vec(), Bytes::copy_from_slice(&next));
-            record_store(&mut batch, id, BEING_MADE);
-            commit(self.main(), batch).await?;
-            // Before anything of that number is made: after a loss of power the number is not given again.
-            let durable = self.stores.make_durable(self.main()).await;
-            durable.map_err(|error| Error::Server(error.to_string()))?;
             id
         } else {
             StoreId::MAIN
         };
-        Ok(Move {
+        let of = Move {
             table,
             definition: Arc::clone(definition),
             list: Arc::clone(list),
             partition: Arc::clone(partition),
             to,
             range: partition.key_range(table),
-        })
-    }
-
-    /// Copies all but the last noted keys. Gives the store that it is copied to.
-    async fn copy(&self, of: &Move) -> Result<Store, Error> {
-        let failed = |error: store::Error| Error::Server(error.to_string());
-        if of.to == StoreId::MAIN {
-            // What it left there when it was lifted must be gone before it comes back.
-            self.leftovers.until_removed(&of.copied()).await?;
-        }
-        let source = of.partition.store();
-        let gate = &of.partition.gate;
-        let hold = gate.hold().await;
-        source.commit(Batch::new()).await.map_err(failed)?;
-        gate.begin_notes(&of.range);
-        let at = source.snapshot();
-        drop(hold);
-        let is_clone = of.to != StoreId::MAIN
-            && of.partition.store_id == StoreId::MAIN
-            && self.stores.clone_beside(of.to, &of.range).await.map_err(failed)?;
-        let target = if of.to == StoreId::MAIN {
-            self.main().clone()
-        } else {
-            self.stores.open_beside(of.to, true).await.map_err(failed)?
         };
-        if is_clone {
-            for index in of.definition.indexes.values().filter(|index| index.storage_id != 0) {
-                let reindex = |batch: &mut Batch, key: Vec<u8>, _: &[u8]| batch.reindex(key, index.storage_id);
-                let snapshot = target.snapshot();
-                copy_range(&target, &snapshot, Space::Rows, &of.range, &target, reindex).await?;
-            }
-        } else {
-            if !mutant::is_on(Mutant::TargetNotEmptied) {
-                empty(&target, &of.copied()).await.map_err(failed)?;
-            }
-            let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
-                batch.put(Space::Rows, key, Bytes::copy_from_slice(value));
-            };
-            copy_range(source, &at, Space::Rows, &of.range, &target, put).await?;
-        }
-        let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
-            batch.put(Space::Deletions, key, Bytes::copy_from_slice(value));
-        };
-        copy_range(source, &at, Space::Deletions, &of.range, &target, put).await?;
-        drop(at);
-        for _ in 0..ROUNDS_MAX {
-            if copy_noted(gate, source, &target).await? <= LAST_KEYS {
-                break;
-            }
-        }
-        // Most of it, so that writers need not wait for it at the end.
-        self.stores.make_durable(&target).await.map_err(failed)?;
-        Ok(target)
-    }
-
-    /// Copies the last noted keys while writers wait, records the move and lets it be seen.
-    async fn end_move(self: &Arc<Self>, of: Move, target: &Store) -> Result<(), Error> {
-        let gate = Arc::clone(&of.partition.gate);
-        let mut changing = self.changing.lock().await;
-        let outcome = self.settle(&mut changing).await;
-        let hold = gate.hold().await;
-        let copied = match outcome.and_then(|()| self.is_as_it_was(&of)) {
-            Ok(()) => self.copy_last(&of, target).await,
-            Err(error) => Err(error),
-        };
-        gate.end_notes();
-        let current = self.current.load_full();
-        let next = copied.and_then(|()| {
-            let list = current.partitions.get(&of.table).unwrap_or(&of.list);
-            let next = list.moved(of.partition.id, of.to, target);
-            next.map_err(|error| Error::Invalid(error.to_string()))
-        });
-        let next = match next {
-            Ok(next) => next,
-            Err(error) => {
-                drop(hold);
-                drop(changing);
-                self.leftovers.remove_copied(of.copied());
-                return Err(error);
-            }
-        };
-        let mut batch = Batch::new();
-        batch.put(Space::Catalog, partitions_key(of.table), next.encode());
-        if of.to != StoreId::MAIN {
-            record_store(&mut batch, of.to, IN_USE);
-        }
-        match self.leftovers_of(&of, &next) {
-            Some(moved) => batch.put(Space::Catalog, moved.key(), Bytes::new()),
-            None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
-        }
-        let (table, source) = (of.table, of.partition.store().clone());
-        // Kept where the next one who may change the catalog finds it, until the list is published: the gate stays held so long.
-        changing.unsure_move = Some(UnsureMove { of, hold });
-        // The source, too: a batch that it holds another part of may have been copied.
-        let recorded = self.commit_change(&[source, target.clone()], batch).await;
-        // A list that is not published leaves the catalog in doubt, as a commit that fails does.
-        let published = recorded.and_then(|publication| Ok((self.show_list(&current, table, next)?, publication)));
-        match published {
-            Ok(((), publication)) => {
-                if let Some(UnsureMove { of, hold }) = changing.unsure_move.take() {
-                    self.moved(&mut changing, &of, hold);
-                }
-                publication.end();
-                Ok(())
-            }
-            Err(error) => {
-                // Who waits at the gate looks again, and is refused as long as this is in doubt.
-                if let Some(unsure) = &changing.unsure_move {
-                    unsure.hold.tell();
-                }
-                drop(changing);
-                self.spawn_settling();
-                Err(error)
-            }
-        }
+        Ok((of, changing))
     }
 
     /// Resolves a change in doubt even if no request asks: writers may wait at a gate.
@@ -298,9 +202,8 @@ impl Catalog {
         });
     }
 
-    /// What a list in force under another store means for writers, readers and what lies where it was.
-    fn moved(&self, changing: &mut Changing, of: &Move, hold: Hold) {
-        hold.supersede();
+    /// Removes what lies where a moved partition was, when no request reads it there any more.
+    fn leave_source(&self, changing: &mut Changing, of: &Move) {
         changing.stores.in_use.extend((of.to != StoreId::MAIN).then_some(of.to));
         let current = self.current.load_full();
         let left = current
@@ -331,7 +234,7 @@ impl Catalog {
 
     /// What became of a move whose record failed, now that the list in force is that of the store.
     pub(super) fn settle_move(&self, changing: &mut Changing) {
-        let Some(UnsureMove { of, hold }) = changing.unsure_move.take() else {
+        let Some(UnsureMove { of, state, mut hold }) = changing.unsure_move.take() else {
             return;
         };
         let current = self.current.load_full();
@@ -340,11 +243,32 @@ impl Catalog {
             let mut all = list.all().iter();
             all.any(|partition| partition.id == of.partition.id && partition.store_id == of.to)
         });
-        if is_done {
-            self.moved(changing, &of, hold);
-        } else {
-            drop(hold);
-            self.leftovers.remove_copied(of.copied());
+        for action in steps::step(state, Event::Found(is_done)).1 {
+            self.end_action(*action, &of, &mut hold, changing);
+        }
+    }
+
+    /// An action at the end of a move, of those that cannot fail: with the lock of changes, and with the gate, if it is held.
+    fn end_action(&self, action: Action, of: &Move, hold: &mut Option<Hold>, changing: &mut Changing) {
+        match action {
+            Action::Supersede => {
+                if let Some(hold) = hold.take() {
+                    hold.supersede();
+                }
+            }
+            Action::LeaveSource => self.leave_source(changing, of),
+            Action::Release => drop(hold.take()),
+            _ => self.undo_action(action, of),
+        }
+    }
+
+    /// An action of those that undo a move, for which no lock is needed.
+    fn undo_action(&self, action: Action, of: &Move) {
+        match action {
+            Action::EndNotes => of.partition.gate.end_notes(),
+            Action::RemoveCopied => self.leftovers.remove_copied(of.copied()),
+            // Whoever holds the lock or the publication lets go of it.
+            _ => {}
         }
     }
 
@@ -362,14 +286,211 @@ impl Catalog {
             of.partition.id.0
         ))
     }
+}
 
-    /// Copies what is left. The gate is held.
-    async fn copy_last(&self, of: &Move, target: &Store) -> Result<(), Error> {
-        let failed = |error: store::Error| Error::Server(error.to_string());
-        let source = of.partition.store();
-        // Behind whatever was handed over by writers that did not wait for its answer.
+fn failed(error: store::Error) -> Error {
+    Error::Server(error.to_string())
+}
+
+/// A state asks for what an earlier one has made: the table of steps.rs would be wrong.
+fn missing(what: &'static str) -> Error {
+    Error::Server(format!(
+        "a move of a physical partition has no {what} at a step that needs it"
+    ))
+}
+
+impl Run<'_> {
+    /// Goes by the steps to their end.
+    ///
+    /// # Errors
+    /// The first failure; the partition is where it was then, or in doubt.
+    async fn finish(mut self, mut actions: &'static [Action]) -> Result<(), Error> {
+        let mut failure = None;
+        loop {
+            let mut event = Event::Done;
+            for action in actions {
+                match self.carry_out(*action).await {
+                    Ok(come) => event = come,
+                    Err(error) => {
+                        failure = failure.or(Some(error));
+                        event = Event::Failed;
+                        break;
+                    }
+                }
+            }
+            match self.state.phase {
+                Phase::Moved => return Ok(()),
+                // Whoever reads the main store again goes on.
+                Phase::Undone | Phase::Refused | Phase::InDoubt => return failure.map_or(Ok(()), Err),
+                _ => (self.state, actions) = steps::step(self.state, event),
+            }
+        }
+    }
+
+    async fn carry_out(&mut self, action: Action) -> Result<Event, Error> {
+        match action {
+            Action::RecordStore => self.record_store().await?,
+            // What it left there when it was lifted must be gone before it comes back.
+            Action::AwaitRemoval => self.catalog.leftovers.until_removed(&self.of.copied()).await?,
+            Action::BeginNotes => self.begin_notes().await?,
+            Action::Copy => self.copy().await?,
+            Action::CopyNoted => return self.copy_noted().await.map(Event::Copied),
+            // Most of it, so that writers need not wait for it at the end.
+            Action::MakeDurable => {
+                let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
+                self.catalog.stores.make_durable(target).await.map_err(failed)?;
+            }
+            Action::Lock => {
+                let changing = self.changing.insert(self.catalog.changing.lock().await);
+                self.catalog.settle(changing).await?;
+            }
+            Action::HoldGate => self.hold = Some(self.of.partition.gate.hold().await),
+            Action::CheckUnchanged => self.catalog.is_as_it_was(&self.of)?,
+            Action::CopyLast => {
+                // Behind whatever was handed over by writers that did not wait for its answer.
+                self.of.partition.store().commit(Batch::new()).await.map_err(failed)?;
+                self.copy_noted().await?;
+            }
+            Action::MakeMap => self.make_map()?,
+            Action::Record => self.record().await?,
+            Action::Publish => self.publish()?,
+            Action::EndPublication => {
+                if let Some(publication) = self.publication.take() {
+                    publication.end();
+                }
+            }
+            Action::TellWaiters => self.tell_waiters(),
+            Action::SpawnSettling => self.catalog.spawn_settling(),
+            Action::Unlock => self.changing = None,
+            Action::Supersede | Action::LeaveSource => self.end(action),
+            Action::Release => self.hold = None,
+            Action::EndNotes | Action::RemoveCopied => self.catalog.undo_action(action, &self.of),
+        }
+        Ok(Event::Done)
+    }
+
+    async fn record_store(&mut self) -> Result<(), Error> {
+        let changing = self.changing.as_ref().ok_or_else(|| missing("lock"))?;
+        let mut batch = Batch::new();
+        let next = changing.stores.next.to_be_bytes();
+        batch.put(Space::Catalog, NEXT_STORE.to_vec(), Bytes::copy_from_slice(&next));
+        record_store(&mut batch, self.of.to, BEING_MADE);
+        commit(self.catalog.main(), batch).await?;
+        // Before anything of that number is made: after a loss of power the number is not given again.
+        let durable = self.catalog.stores.make_durable(self.catalog.main()).await;
+        durable.map_err(failed)
+    }
+
+    async fn begin_notes(&mut self) -> Result<(), Error> {
+        let (source, gate) = (self.of.partition.store(), &self.of.partition.gate);
+        let hold = gate.hold().await;
         source.commit(Batch::new()).await.map_err(failed)?;
-        copy_noted(&of.partition.gate, source, target).await.map(drop)
+        gate.begin_notes(&self.of.range);
+        self.at = Some(source.snapshot());
+        drop(hold);
+        Ok(())
+    }
+
+    async fn copy(&mut self) -> Result<(), Error> {
+        let (of, stores) = (&self.of, &self.catalog.stores);
+        let at = self.at.take().ok_or_else(|| missing("snapshot"))?;
+        let source = of.partition.store();
+        let is_clone = of.to != StoreId::MAIN
+            && of.partition.store_id == StoreId::MAIN
+            && stores.clone_beside(of.to, &of.range).await.map_err(failed)?;
+        let target = if of.to == StoreId::MAIN {
+            self.catalog.main().clone()
+        } else {
+            stores.open_beside(of.to, true).await.map_err(failed)?
+        };
+        if is_clone {
+            for index in of.definition.indexes.values().filter(|index| index.storage_id != 0) {
+                let reindex = |batch: &mut Batch, key: Vec<u8>, _: &[u8]| batch.reindex(key, index.storage_id);
+                let snapshot = target.snapshot();
+                copy_range(&target, &snapshot, Space::Rows, &of.range, &target, reindex).await?;
+            }
+        } else {
+            if !mutant::is_on(Mutant::TargetNotEmptied) {
+                empty(&target, &of.copied()).await.map_err(failed)?;
+            }
+            let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
+                batch.put(Space::Rows, key, Bytes::copy_from_slice(value));
+            };
+            copy_range(source, &at, Space::Rows, &of.range, &target, put).await?;
+        }
+        let put = |batch: &mut Batch, key: Vec<u8>, value: &[u8]| {
+            batch.put(Space::Deletions, key, Bytes::copy_from_slice(value));
+        };
+        copy_range(source, &at, Space::Deletions, &of.range, &target, put).await?;
+        self.target = Some(target);
+        Ok(())
+    }
+
+    async fn copy_noted(&self) -> Result<usize, Error> {
+        let target = self.target.as_ref().ok_or_else(|| missing("target"))?;
+        copy_noted(&self.of.partition.gate, self.of.partition.store(), target).await
+    }
+
+    fn make_map(&mut self) -> Result<(), Error> {
+        let (of, target) = (&self.of, self.target.as_ref().ok_or_else(|| missing("target"))?);
+        let current = self.catalog.current.load_full();
+        let list = current.partitions.get(&of.table).unwrap_or(&of.list);
+        let next = list.moved(of.partition.id, of.to, target)?;
+        self.next = Some((current, next));
+        Ok(())
+    }
+
+    async fn record(&mut self) -> Result<(), Error> {
+        let (of, catalog) = (Arc::clone(&self.of), self.catalog);
+        let (_, next) = self.next.as_ref().ok_or_else(|| missing("map"))?;
+        let target = self.target.clone().ok_or_else(|| missing("target"))?;
+        let changing = self.changing.as_mut().ok_or_else(|| missing("lock"))?;
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, partitions_key(of.table), next.encode());
+        if of.to != StoreId::MAIN {
+            record_store(&mut batch, of.to, IN_USE);
+        }
+        match catalog.leftovers_of(&of, next) {
+            Some(moved) => batch.put(Space::Catalog, moved.key(), Bytes::new()),
+            None => record_store(&mut batch, of.partition.store_id, BEING_REMOVED),
+        }
+        let source = of.partition.store().clone();
+        // Kept where the next one who may change the catalog finds it, until the list is published: the gate stays held so long.
+        let (state, _) = steps::step(self.state, Event::Failed);
+        let hold = self.hold.take();
+        changing.unsure_move = Some(UnsureMove { of, state, hold });
+        // The source, too: a batch that it holds another part of may have been copied.
+        self.publication = Some(catalog.commit_change(&[source, target], batch).await?);
+        Ok(())
+    }
+
+    /// A list that is not published leaves the catalog in doubt, as a commit that fails does.
+    fn publish(&mut self) -> Result<(), Error> {
+        let publication = self.publication.take();
+        let (current, next) = self.next.take().ok_or_else(|| missing("map"))?;
+        self.catalog.show_list(&current, self.of.table, next)?;
+        self.publication = publication;
+        Ok(())
+    }
+
+    /// An action at the end of a move that is published: nothing of it is in doubt any more.
+    fn end(&mut self, action: Action) {
+        let Some(changing) = &mut self.changing else { return };
+        if let Some(unsure) = changing.unsure_move.take() {
+            self.hold = unsure.hold;
+        }
+        self.catalog.end_action(action, &self.of, &mut self.hold, changing);
+    }
+
+    /// Those who wait at the gate look again, and are refused as long as the move is in doubt.
+    fn tell_waiters(&self) {
+        let unsure = self
+            .changing
+            .as_ref()
+            .and_then(|changing| changing.unsure_move.as_ref());
+        if let Some(hold) = unsure.and_then(|unsure| unsure.hold.as_ref()) {
+            hold.tell();
+        }
     }
 }
 

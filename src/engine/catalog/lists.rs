@@ -8,6 +8,8 @@ use imbl::OrdMap;
 use imbl::ordmap::DiffItem;
 use uuid::Uuid;
 
+use super::publication::Publication;
+use super::steps::{self, Action, Event, Kind, Phase};
 use super::{Catalog, Partitions, Snapshot, lift, partitions_key, to_the_end};
 use crate::command::PartitionChange;
 use crate::engine::Error;
@@ -134,13 +136,38 @@ impl Catalog {
         if mutant::is_on(Mutant::ChangeNotPersisted) {
             return Ok(self.show_list(&current, table, next)?);
         }
-        let publication = self.commit_change(&[], batch).await?;
         if mutant::is_on(Mutant::OldListShown) {
             next = TablePartitions::clone(before);
         }
-        self.show_list(&current, table, next)?;
-        publication.end();
-        Ok(())
+        let (mut state, mut actions) = steps::begin(Kind::InPlace);
+        let (mut recorded, mut shown, mut publication) = (Some(batch), Some(next), None);
+        loop {
+            let mut outcome: Result<(), Error> = Ok(());
+            for action in actions {
+                outcome = match action {
+                    Action::Record => {
+                        let batch = recorded.take().unwrap_or_default();
+                        let committed = self.commit_change(&[], batch).await;
+                        committed.map(|begun| publication = Some(begun))
+                    }
+                    Action::Publish => {
+                        let shown = shown.take().map(|next| self.show_list(&current, table, next));
+                        shown.unwrap_or(Ok(())).map_err(Error::from)
+                    }
+                    Action::EndPublication => {
+                        publication.take().into_iter().for_each(Publication::end);
+                        Ok(())
+                    }
+                    // A split or merge asks for nothing else: no row moves, and the caller holds the lock.
+                    _ => Ok(()),
+                };
+            }
+            if outcome.is_err() || state.phase == Phase::Moved {
+                // What is recorded and not published leaves the catalog in doubt.
+                return outcome;
+            }
+            (state, actions) = steps::step(state, Event::Done);
+        }
     }
 
     /// Publishes a table's next list, which is recorded.
@@ -306,7 +333,7 @@ pub(super) fn partitions_after(
                 later.push(is.id);
             } else {
                 let grown = list.grown_to(throughput.partitions_needed());
-                list = Arc::new(grown.map_err(|error| Error::Invalid(error.to_string()))?);
+                list = Arc::new(grown?);
             }
         }
         let is_recorded = was.is_some_and(|was| was.storage_id == is.storage_id)

@@ -1,0 +1,468 @@
+//! The change of a partition map as a state machine: which step follows which outcome, without stores, locks or time.
+//!
+//! [`begin`] gives the first state, [`step`] the next one for each outcome; both say what is to be done there, in order. The caller carries the
+//! actions out and reports the outcome of the last one, or of the first one that fails. A split or merge changes the map alone. A lift moves
+//! a partition to a new store, a lower back to the main one (lift.rs says how they copy).
+//!
+//! ```text
+//! state            actions                                on disk before the outcome       after a crash      on failure
+//! ---------------  -------------------------------------  -------------------------------  -----------------  ----------
+//! Making           RecordStore, Unlock                    (lift) store: being made         old place          Refused
+//! AwaitingRemoval  Unlock, AwaitRemoval                   (lower) what was left goes       old place          Undone
+//! Noting           BeginNotes                             –                                old place          Undone
+//! Copying          Copy                                   target: part of the rows         old place          Undone
+//! CatchingUp       CopyNoted, up to ROUNDS_MAX times      target: nearly all rows          old place          Undone
+//! Syncing          MakeDurable                            target: nearly all, durable      old place          Undone
+//! Closing          Lock, HoldGate, CheckUnchanged         the same                         old place          Undone
+//! CopyingLast      CopyLast, EndNotes, MakeMap            target: all rows                 old place          Undone
+//! Recording        Record                                 map · store · what is left       old or new place   InDoubt
+//! Publishing       Publish                                the same, durable                new place          InDoubt
+//! InDoubt          TellWaiters, Unlock, SpawnSettling     as Recording                     old or new place   –
+//! Moved            Supersede, LeaveSource,                source: rows go, then record     new place          –
+//!                  EndPublication, Unlock
+//! Undone           EndNotes, Release, Unlock,             target: rows go                  old place          –
+//!                  RemoveCopied
+//! Refused          Unlock                                 (lift) store: being made         old place          –
+//! ```
+//! `Record` is one commit in the main store, after the target is durable: the map, the target as a store in use, and what is left in the
+//! source. So there is no crash after which the map names a place without all rows. The start removes whatever the map does not name, so that
+//! no crash leaves rows that come back. A split or merge begins at `Recording`, moves no rows, and neither holds a gate nor leaves a source.
+//!
+//! `InDoubt` ends when the main store has been read again: [`Event::Found`] says which map it holds.
+
+/// Noted keys that are few enough to be copied while writers wait.
+pub(super) const LAST_KEYS: usize = 256;
+
+/// How often noted keys are copied with writers at work; then what there is, is copied while they wait.
+pub(super) const ROUNDS_MAX: usize = 16;
+
+/// What becomes of the partitions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Kind {
+    /// A split or merge: other partitions in the same store.
+    InPlace,
+    /// To a new store of its own.
+    Lift,
+    /// Back into the main store.
+    Lower,
+}
+
+/// How far it has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Making,
+    AwaitingRemoval,
+    Noting,
+    Copying,
+    /// After so many rounds.
+    CatchingUp(usize),
+    Syncing,
+    Closing,
+    CopyingLast,
+    Recording,
+    Publishing,
+    InDoubt,
+    Moved,
+    Undone,
+    Refused,
+}
+
+/// A change at one moment.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct State {
+    pub(super) kind: Kind,
+    pub(super) phase: Phase,
+}
+
+/// What the caller is to do. Those that cannot fail are marked so.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Action {
+    /// Records, durably, that the target is being made.
+    RecordStore,
+    /// Waits until nothing of an earlier lift lies in the main store.
+    AwaitRemoval,
+    /// Holds the gate until an empty commit is done; keys that are written from then on are noted.
+    BeginNotes,
+    /// Clones the range of the source, or empties that of the target and copies a snapshot.
+    Copy,
+    /// Copies the noted keys.
+    CopyNoted,
+    /// Makes the target durable.
+    MakeDurable,
+    /// Takes the lock of changes and resolves what is in doubt.
+    Lock,
+    /// Holds the gate: writers wait. Cannot fail.
+    HoldGate,
+    /// Refuses a change of the table meanwhile.
+    CheckUnchanged,
+    /// Copies what was noted last.
+    CopyLast,
+    /// Notes no more keys. Cannot fail.
+    EndNotes,
+    /// Makes the next map.
+    MakeMap,
+    /// Records the map, the target as a store in use, and what is left in the source, in one commit.
+    Record,
+    /// Shows the map to requests.
+    Publish,
+    /// Lets requests at the gate go by the new map. Cannot fail.
+    Supersede,
+    /// Removes what is left in the source, in the background. Cannot fail.
+    LeaveSource,
+    /// The catalog is not in doubt any more. Cannot fail.
+    EndPublication,
+    /// Lets requests at the gate look again: they are refused as long as the catalog is in doubt. Cannot fail.
+    TellWaiters,
+    /// Resolves the doubt in the background. Cannot fail.
+    SpawnSettling,
+    /// Opens the gate. Cannot fail.
+    Release,
+    /// Lets go of the lock of changes. Cannot fail.
+    Unlock,
+    /// Removes what was copied to the target, in the background. Cannot fail.
+    RemoveCopied,
+}
+
+/// What came of a state's actions.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Event {
+    /// All are done.
+    Done,
+    /// Noted keys were copied: how many.
+    Copied(usize),
+    /// One failed; those after it were not begun.
+    Failed,
+    /// The main store was read again: whether it holds the new map.
+    Found(bool),
+}
+
+/// Where a change begins, once it is judged.
+pub(super) const fn begin(kind: Kind) -> (State, &'static [Action]) {
+    match kind {
+        Kind::InPlace => enter(kind, Phase::Recording),
+        Kind::Lift => enter(kind, Phase::Making),
+        Kind::Lower => enter(kind, Phase::AwaitingRemoval),
+    }
+}
+
+/// The next state, and what is to be done there. An outcome that a state cannot have changes nothing.
+pub(super) const fn step(state: State, event: Event) -> (State, &'static [Action]) {
+    use Phase::{
+        AwaitingRemoval, CatchingUp, Closing, Copying, CopyingLast, InDoubt, Making, Moved, Noting, Publishing,
+        Recording, Refused, Syncing, Undone,
+    };
+    let next = match (state.phase, event) {
+        (Making | AwaitingRemoval, Event::Done) => Noting,
+        (Making, Event::Failed) => Refused,
+        (Noting, Event::Done) => Copying,
+        (Copying, Event::Done) => CatchingUp(1),
+        (CatchingUp(rounds), Event::Copied(keys)) if keys > LAST_KEYS && rounds < ROUNDS_MAX => CatchingUp(rounds + 1),
+        (CatchingUp(_), Event::Copied(_)) => Syncing,
+        (Syncing, Event::Done) => Closing,
+        (Closing, Event::Done) => CopyingLast,
+        (CopyingLast, Event::Done) => Recording,
+        (AwaitingRemoval | Noting | Copying | CatchingUp(_) | Syncing | Closing | CopyingLast, Event::Failed) => Undone,
+        (Recording, Event::Done) => Publishing,
+        (Publishing, Event::Done) => Moved,
+        (Recording | Publishing, Event::Failed) => InDoubt,
+        (InDoubt, Event::Found(true)) => Moved,
+        (InDoubt, Event::Found(false)) => Undone,
+        _ => return (state, &[]),
+    };
+    enter(state.kind, next)
+}
+
+const fn enter(kind: Kind, phase: Phase) -> (State, &'static [Action]) {
+    use Action as A;
+    let actions: &'static [Action] = match (phase, kind) {
+        (Phase::Making, _) => &[A::RecordStore, A::Unlock],
+        (Phase::AwaitingRemoval, _) => &[A::Unlock, A::AwaitRemoval],
+        (Phase::Noting, _) => &[A::BeginNotes],
+        (Phase::Copying, _) => &[A::Copy],
+        (Phase::CatchingUp(_), _) => &[A::CopyNoted],
+        (Phase::Syncing, _) => &[A::MakeDurable],
+        (Phase::Closing, _) => &[A::Lock, A::HoldGate, A::CheckUnchanged],
+        (Phase::CopyingLast, _) => &[A::CopyLast, A::EndNotes, A::MakeMap],
+        (Phase::Recording, _) => &[A::Record],
+        (Phase::Publishing, _) => &[A::Publish],
+        (Phase::InDoubt, Kind::InPlace) => &[],
+        (Phase::InDoubt, _) => &[A::TellWaiters, A::Unlock, A::SpawnSettling],
+        (Phase::Moved, Kind::InPlace) => &[A::EndPublication],
+        (Phase::Moved, _) => &[A::Supersede, A::LeaveSource, A::EndPublication, A::Unlock],
+        (Phase::Undone, Kind::InPlace) => &[],
+        (Phase::Undone, _) => &[A::EndNotes, A::Release, A::Unlock, A::RemoveCopied],
+        (Phase::Refused, _) => &[A::Unlock],
+    };
+    (State { kind, phase }, actions)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Keys of the partition, each a bit: two that are there when it begins, one that is written while it is copied, one while noted keys are.
+    const OLD: u8 = 0b0011;
+    const MEANWHILE: u8 = 0b0100;
+    const LAST: u8 = 0b1000;
+    const ALL: u8 = OLD | MEANWHILE | LAST;
+
+    #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+    enum Made {
+        No,
+        Begun,
+        InUse,
+    }
+
+    /// What is on disk: all that the next start knows.
+    #[derive(Clone, Copy, Debug)]
+    struct Disk {
+        /// Rows of the partition in the store that it was in, and in the one that it goes to.
+        source: u8,
+        target: u8,
+        /// The record of the new store of a lift.
+        made: Made,
+        /// Whether the map names the target.
+        is_new: bool,
+        /// What the clients know to be written.
+        acknowledged: u8,
+    }
+
+    impl Disk {
+        fn at_first(kind: Kind) -> Self {
+            Self {
+                source: OLD,
+                // What an earlier lift left.
+                target: if kind == Kind::Lower { 0b0001 } else { 0 },
+                made: Made::No,
+                is_new: false,
+                acknowledged: OLD,
+            }
+        }
+
+        /// All states of the disk that a crash during an action may leave, the last of which is that after it.
+        fn during(self, kind: Kind, action: Action) -> Vec<Self> {
+            let mut all = vec![self];
+            let mut then = |change: &dyn Fn(&mut Self)| {
+                let mut next = *all.last().unwrap();
+                change(&mut next);
+                all.push(next);
+            };
+            match action {
+                Action::RecordStore => then(&|disk| disk.made = Made::Begun),
+                Action::AwaitRemoval => then(&|disk| disk.target = 0),
+                Action::Copy => {
+                    then(&|disk| disk.target = 0b0001);
+                    then(&|disk| {
+                        disk.source |= MEANWHILE;
+                        disk.acknowledged |= MEANWHILE;
+                    });
+                    then(&|disk| disk.target = OLD);
+                }
+                Action::CopyNoted => {
+                    then(&|disk| disk.target |= MEANWHILE);
+                    then(&|disk| {
+                        disk.source |= LAST;
+                        disk.acknowledged |= LAST;
+                    });
+                }
+                Action::CopyLast => then(&|disk| disk.target = disk.source),
+                Action::Record => then(&|disk| {
+                    disk.is_new = true;
+                    if kind == Kind::Lift {
+                        disk.made = Made::InUse;
+                    }
+                }),
+                Action::LeaveSource => {
+                    then(&|disk| disk.source &= 0b1100);
+                    then(&|disk| disk.source = 0);
+                }
+                Action::RemoveCopied => {
+                    then(&|disk| disk.target &= 0b1100);
+                    then(&|disk| {
+                        disk.target = 0;
+                        disk.made = Made::No;
+                    });
+                }
+                _ => {}
+            }
+            all
+        }
+
+        /// What the next start makes of it: stores that are not in use go, and rows where the map does not name them.
+        fn started(mut self, kind: Kind) -> Self {
+            if kind == Kind::Lift && self.made != Made::InUse {
+                self.target = 0;
+                self.made = Made::No;
+            }
+            if self.is_new {
+                self.source = 0;
+            } else {
+                self.target = 0;
+            }
+            self
+        }
+
+        fn judge(self, kind: Kind, at: &dyn std::fmt::Debug) {
+            let (here, there) = match self.is_new {
+                true => (self.target, self.source),
+                false => (self.source, self.target),
+            };
+            assert_eq!(here, self.acknowledged, "{at:?}: rows are lost, {self:?}");
+            assert_eq!(there, 0, "{at:?}: rows lie where the map does not name them, {self:?}");
+            let made = if kind == Kind::Lift && self.is_new {
+                Made::InUse
+            } else {
+                Made::No
+            };
+            assert_eq!(self.made, made, "{at:?}: {self:?}");
+        }
+    }
+
+    /// Goes by the machine, crashes at each point, and lets each action that can fail do so at each point too.
+    fn follow(kind: Kind, (state, actions): (State, &[Action]), mut disk: Disk, seen: &mut Vec<Phase>) {
+        if !seen.contains(&state.phase) {
+            seen.push(state.phase);
+        }
+        for action in actions {
+            let points = disk.during(kind, *action);
+            for point in &points {
+                point.started(kind).judge(kind, &(state, action));
+                if can_fail(*action) {
+                    follow(kind, step(state, Event::Failed), *point, seen);
+                }
+            }
+            disk = *points.last().unwrap();
+        }
+        let event = match state.phase {
+            Phase::Moved | Phase::Undone | Phase::Refused => {
+                // Refused leaves the record of a store that the next start removes.
+                let disk = if state.phase == Phase::Refused {
+                    disk.started(kind)
+                } else {
+                    disk
+                };
+                return disk.judge(kind, &state);
+            }
+            Phase::InDoubt => Event::Found(disk.is_new),
+            Phase::CatchingUp(_) => Event::Copied(0),
+            _ => Event::Done,
+        };
+        follow(kind, step(state, event), disk, seen);
+    }
+
+    fn can_fail(action: Action) -> bool {
+        use Action as A;
+        !matches!(
+            action,
+            A::HoldGate
+                | A::EndNotes
+                | A::Supersede
+                | A::LeaveSource
+                | A::EndPublication
+                | A::TellWaiters
+                | A::SpawnSettling
+                | A::Release
+                | A::Unlock
+                | A::RemoveCopied
+        )
+    }
+
+    #[test]
+    fn no_crash_and_no_failure_of_a_move_loses_rows_or_leaves_some_elsewhere() {
+        for (kind, phases) in [(Kind::Lift, 13), (Kind::Lower, 12)] {
+            let mut seen = Vec::new();
+            follow(kind, begin(kind), Disk::at_first(kind), &mut seen);
+            assert_eq!(seen.len(), phases, "{seen:?}");
+        }
+        // Rows that were written meanwhile were among those that were judged.
+        let mut disk = Disk::at_first(Kind::Lift);
+        let (mut state, mut actions) = begin(Kind::Lift);
+        while state.phase != Phase::Moved {
+            for action in actions {
+                disk = *disk.during(Kind::Lift, *action).last().unwrap();
+            }
+            let event = match state.phase {
+                Phase::CatchingUp(_) => Event::Copied(0),
+                _ => Event::Done,
+            };
+            (state, actions) = step(state, event);
+        }
+        assert_eq!((disk.target, disk.acknowledged), (ALL, ALL));
+    }
+
+    /// The locks: what is taken is let go of at every end, and nothing is recorded or shown without it.
+    #[test]
+    fn the_lock_and_the_gate_are_held_from_the_last_copy_to_the_end() {
+        fn walk((state, actions): (State, &[Action]), mut locked: bool, mut held: bool, mut notes: bool) {
+            for action in actions {
+                match action {
+                    Action::Lock => locked = true,
+                    Action::Unlock => locked = false,
+                    Action::HoldGate => held = true,
+                    Action::BeginNotes => notes = true,
+                    Action::EndNotes => notes = false,
+                    Action::Release | Action::Supersede => held = false,
+                    Action::CopyLast => assert!(locked && held && notes, "{state:?}"),
+                    Action::MakeMap | Action::Record | Action::Publish => {
+                        assert!(locked && held && !notes, "{state:?}")
+                    }
+                    Action::LeaveSource | Action::RemoveCopied => assert!(!held && !notes, "{state:?}"),
+                    Action::RecordStore => assert!(locked, "{state:?}"),
+                    _ => {}
+                }
+                if can_fail(*action) {
+                    walk(step(state, Event::Failed), locked, held, notes);
+                }
+            }
+            match state.phase {
+                Phase::Moved | Phase::Undone | Phase::Refused => assert!(!locked && !held && !notes, "{state:?}"),
+                // The lock is that of whoever resolves the doubt; the gate stays held.
+                Phase::InDoubt => [true, false]
+                    .map(|is_new| {
+                        assert!(!locked && held, "{state:?}");
+                        walk(step(state, Event::Found(is_new)), locked, held, notes);
+                    })
+                    .into_iter()
+                    .collect(),
+                Phase::CatchingUp(_) => walk(step(state, Event::Copied(0)), locked, held, notes),
+                _ => walk(step(state, Event::Done), locked, held, notes),
+            }
+        }
+        for kind in [Kind::Lift, Kind::Lower] {
+            // The judgement has taken the lock.
+            walk(begin(kind), true, false, false);
+        }
+    }
+
+    #[test]
+    fn noted_keys_are_copied_until_few_are_left_or_it_takes_too_long() {
+        let at = |phase| State {
+            kind: Kind::Lift,
+            phase,
+        };
+        let next = |phase, keys| step(at(phase), Event::Copied(keys)).0.phase;
+        assert_eq!(next(Phase::CatchingUp(1), LAST_KEYS + 1), Phase::CatchingUp(2));
+        assert_eq!(next(Phase::CatchingUp(1), LAST_KEYS), Phase::Syncing);
+        assert_eq!(next(Phase::CatchingUp(ROUNDS_MAX), LAST_KEYS + 1), Phase::Syncing);
+    }
+
+    #[test]
+    fn a_split_or_merge_is_recorded_and_shown() {
+        let (state, actions) = begin(Kind::InPlace);
+        assert_eq!(actions, [Action::Record]);
+        let (shown, actions) = step(state, Event::Done);
+        assert_eq!(actions, [Action::Publish]);
+        let (end, actions) = step(shown, Event::Done);
+        assert_eq!((end.phase, actions), (Phase::Moved, &[Action::EndPublication][..]));
+        for failed in [state, shown] {
+            let (doubt, actions) = step(failed, Event::Failed);
+            assert_eq!((doubt.phase, actions), (Phase::InDoubt, &[][..]));
+            for (is_new, phase) in [(true, Phase::Moved), (false, Phase::Undone)] {
+                assert_eq!(step(doubt, Event::Found(is_new)).0.phase, phase);
+            }
+        }
+        // What cannot come of a state changes nothing.
+        assert_eq!(step(end, Event::Failed), (end, &[][..]));
+        assert_eq!(step(state, Event::Copied(3)), (state, &[][..]));
+    }
+}
