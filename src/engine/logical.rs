@@ -294,6 +294,7 @@ impl LogicalPartitions {
     pub(crate) async fn admit(self: &Arc<Self>, weights: &[Weight], now_seconds: i64) -> Result<Admitted, Error> {
         let mut admitted = Admitted::default();
         for weight in weights {
+            weight.partition.heat.note_written(weight.row_bytes);
             if self.gauges.note(weight.table.storage_id, weight.spread, weight.bytes()) {
                 Box::pin(self.count_named(weight)).await;
             }

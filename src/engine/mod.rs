@@ -48,6 +48,7 @@ mod survey;
 mod sweep;
 pub(crate) mod value;
 pub(crate) mod write;
+mod written;
 
 pub use backup::{BackedUp, BackupError, Restored, Salvaged, What, salvage};
 pub use catalog::SchemaListener;
@@ -71,3 +72,4 @@ pub use request::{Request, Terms};
 pub use service::{Checked, ClockRules, Engine, LiveSource, Options, Paging, ReadPage};
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};
 pub use write::condition::{Decision, Written};
+pub use written::MeasuredPartitions;

@@ -11,6 +11,8 @@
 //! checks one after the other, as long as the table has more partitions than its options gave it. A split leaves more than a quarter of it, so
 //! that a table must shrink, and stay so, before a split is taken back: it does not go to and fro.
 //!
+//! A partition that is filled fast is not left until then: a look each second goes by the bytes written (written.rs).
+//!
 //! What is asked of a partition splits it elsewhere (heat.rs).
 
 use std::collections::HashMap;
@@ -74,8 +76,8 @@ pub(super) struct Resizer<'a> {
 }
 
 impl Resizer<'_> {
-    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
-    /// and one merge of each table. Counts first what a view was asked to show. Requests do not wait for it; it may stop anywhere.
+    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one merge
+    /// of each table. Counts first what a view was asked to show. Requests do not wait for it; it may stop anywhere.
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.
@@ -192,7 +194,12 @@ fn carried_out<T>(table: StorageId, changed: Result<T, Error>) -> Result<Option<
 
 /// The places that divide a partition into as many parts of about equal size as make each smaller than the limit. A logical partition is
 /// never cut, so a part may be larger; none where one key has all of it.
-async fn cuts(partition: &Hosted, table: StorageId, bytes: u64, bytes_max: u64) -> Result<Vec<KeyBound>, Error> {
+pub(super) async fn cuts(
+    partition: &Hosted,
+    table: StorageId,
+    bytes: u64,
+    bytes_max: u64,
+) -> Result<Vec<KeyBound>, Error> {
     let mut cutting = Cutting::new(bytes, bytes_max);
     let mut failed = Ok(());
     walk(partition, table, |row| match cutting.pass(row) {

@@ -44,6 +44,8 @@ pub struct Heat {
     /// It used more than an eighth of what it may, at the last look.
     is_busy: AtomicBool,
     last_look: Mutex<Option<Look>>,
+    /// Bytes of keys and values that were written to it since it came to be.
+    written_bytes: AtomicU64,
 }
 
 /// The partition keys that were asked for, as [`Heat::samples`] has tokens.
@@ -86,6 +88,18 @@ impl Default for HeatLimits {
 }
 
 impl Heat {
+    /// Adds bytes of keys and values that are written.
+    pub fn note_written(&self, bytes: u64) {
+        self.written_bytes.fetch_add(bytes, Ordering::Relaxed);
+    }
+
+    /// Bytes of keys and values that were written since the partition came to be, also to rows that were there: it has grown by at most
+    /// so much.
+    #[must_use]
+    pub fn written_bytes(&self) -> u64 {
+        self.written_bytes.load(Ordering::Relaxed)
+    }
+
     /// Adds what a statement that asked for this token was charged.
     pub fn note(&self, token: i64, units: RequestUnits) {
         self.note_all(&[token], units);

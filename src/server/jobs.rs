@@ -10,11 +10,15 @@ use tokio::sync::Mutex;
 use super::{Certificates, Looked, memory};
 use crate::config::Config;
 use crate::cql::Database;
-use crate::engine::{PartitionLimits, PartitionSizes, Repartitioned};
+use crate::engine::{Error, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 use crate::partition::HeatLimits;
 
 /// Time between looks for tables that are due to get more physical partitions.
 const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Time between looks at the bytes written to physical partitions, where their sizes are looked at: at 1 GB/s one grows by a thirtieth of its
+/// limit meanwhile.
+const WRITTEN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
 /// Starts the jobs that the settings ask for; an interval of zero switches a job off.
 pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
@@ -29,10 +33,17 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
     }
     if let Some(interval) = every(config.partition_check_interval) {
         let (database, limits) = (Arc::clone(database), config.partitions);
+        let written_database = Arc::clone(&database);
         let sizes = Arc::new(Mutex::new(PartitionSizes::default()));
         tasks.every("size check", interval, move || {
             check_sizes(Arc::clone(&database), limits, Arc::clone(&sizes))
         });
+        let (database, measured) = (written_database, Arc::new(Mutex::new(MeasuredPartitions::default())));
+        tasks.every(
+            "check of written bytes",
+            WRITTEN_CHECK_INTERVAL.min(interval),
+            move || check_written(Arc::clone(&database), limits, Arc::clone(&measured)),
+        );
     }
     if every(config.throughput.split_delay).is_some() {
         let database = Arc::clone(database);
@@ -70,7 +81,18 @@ async fn sweep(database: Arc<Database>) {
 
 /// Splits physical partitions that have grown too large.
 async fn check_sizes(database: Arc<Database>, limits: PartitionLimits, sizes: Arc<Mutex<PartitionSizes>>) {
-    match database.repartition(limits, &mut *sizes.lock().await).await {
+    let checked = database.repartition(limits, &mut *sizes.lock().await).await;
+    log_check(checked);
+}
+
+/// Splits physical partitions that were filled fast.
+async fn check_written(database: Arc<Database>, limits: PartitionLimits, measured: Arc<Mutex<MeasuredPartitions>>) {
+    let checked = database.split_written(limits, &mut *measured.lock().await).await;
+    log_check(checked);
+}
+
+fn log_check(checked: Result<Repartitioned, Error>) {
+    match checked {
         Ok(done) if done == Repartitioned::default() => {}
         Ok(done) => tracing::info!(
             splits = done.splits,

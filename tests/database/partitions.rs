@@ -14,7 +14,7 @@ use std::time::Duration;
 use crate::support::parts::Part;
 use crate::support::{Client, printed};
 use helenus::cql::{AnswerKind, QueryParams};
-use helenus::engine::{PartitionLimits, PartitionSizes, Repartitioned};
+use helenus::engine::{MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 
 impl Client {
     async fn split(&self, table: &str, at: i64) {
@@ -430,6 +430,57 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     }
     assert_eq!(client.parts("t").await.len(), 1);
     assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+}
+
+/// A loader that writes twice the limit between two checks: no partition passes the limit by more than that and an eighth.
+#[tokio::test]
+async fn partitions_split_by_what_is_written_to_them() {
+    const LIMIT: u64 = 100_000;
+    let client = Client::with_keyspace("memory:").await;
+    client.ok("CREATE TABLE t (k int PRIMARY KEY, v text)").await;
+    let text = "x".repeat(1000);
+    let limits = PartitionLimits {
+        bytes_max: LIMIT,
+        merges: false,
+    };
+    let (mut measured, nothing) = (MeasuredPartitions::default(), Repartitioned::default());
+    for round in 0..5_u32 {
+        for k in round * 200..(round + 1) * 200 {
+            client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, '{text}')")).await;
+        }
+        while client.database.split_written(limits, &mut measured).await.unwrap() != nothing {}
+        client.database.count_partitions().await;
+        let parts = client
+            .database
+            .partitions()
+            .into_iter()
+            .filter(|part| part.table == "t");
+        let bytes: Vec<u64> = parts.map(|part| part.bytes).collect();
+        assert!(bytes.iter().all(|bytes| *bytes <= LIMIT * 9 / 8), "{round}: {bytes:?}");
+        assert!(bytes.iter().sum::<u64>() > 200_000 * u64::from(round + 1), "{bytes:?}");
+    }
+    // The same rows again: they are measured, and there is nothing to split.
+    let before = client.parts("t").await.len();
+    for k in 0..1000 {
+        client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, '{text}')")).await;
+    }
+    while client.database.split_written(limits, &mut measured).await.unwrap() != nothing {}
+    assert!(client.parts("t").await.len() <= before + 2);
+
+    // One key that fills a partition alone is not cut.
+    client
+        .ok("CREATE TABLE one (k int, c int, v text, PRIMARY KEY (k, c))")
+        .await;
+    for c in 0..300 {
+        client
+            .ok(&format!("INSERT INTO one (k, c, v) VALUES (7, {c}, '{text}')"))
+            .await;
+    }
+    assert_eq!(
+        client.database.split_written(limits, &mut measured).await.unwrap(),
+        nothing
+    );
+    assert_eq!(client.parts("one").await.len(), 1);
 }
 
 #[tokio::test]

@@ -7,14 +7,15 @@ use super::super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, R
 use super::super::probe::Probe;
 use super::super::survey::{TableSurvey, survey};
 use super::super::sweep::Sweeper;
+use super::super::written::MeasuredPartitions;
 use super::Engine;
 use crate::partition::HeatLimits;
 use crate::partition::store::Swept;
 
 /// Upkeep: what the server runs beside requests. Requests do not wait for it, and it may stop anywhere.
 impl Engine {
-    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one split of each partition
-    /// and one merge of each table. Counts larger tables that were shown before.
+    /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one merge
+    /// of each table. Counts larger tables that were shown before.
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.
@@ -28,6 +29,23 @@ impl Engine {
             counts: &self.counts,
         };
         resizer.repartition(limits, sizes).await
+    }
+
+    /// Splits physical partitions that were written to fast and hold too much: costs little where none was, so that it can be called each
+    /// second.
+    ///
+    /// # Errors
+    /// When the medium fails; what was changed before stays so.
+    pub async fn split_written(
+        &self,
+        limits: PartitionLimits,
+        measured: &mut MeasuredPartitions,
+    ) -> Result<Repartitioned, Error> {
+        let resizer = Resizer {
+            catalog: &self.catalog,
+            counts: &self.counts,
+        };
+        resizer.split_written(limits, measured).await
     }
 
     /// Splits physical partitions that have stayed hot since the last call.
