@@ -50,16 +50,16 @@ impl From<crate::planner::rules::Refusal> for Error {
 
 impl From<crate::planner::ddl::DdlError> for Error {
     fn from(error: crate::planner::ddl::DdlError) -> Self {
-        use crate::planner::ddl::DdlError;
+        use crate::planner::ddl::Code;
         let message = error.to_string();
-        match error {
-            DdlError::Syntax(text) => Self::Syntax(text),
-            DdlError::Unauthorized(text) => Self::Unauthorized(text),
-            DdlError::Invalid(text) => Self::Invalid(text),
-            DdlError::Configuration(text) => Self::Config(text),
-            DdlError::AlreadyExists { keyspace, table } => Self::AlreadyExists {
-                keyspace,
-                table,
+        match error.code() {
+            Code::Syntax => Self::Syntax(message),
+            Code::Unauthorized => Self::Unauthorized(message),
+            Code::Invalid => Self::Invalid(message),
+            Code::Configuration => Self::Config(message),
+            Code::AlreadyExists { keyspace, table } => Self::AlreadyExists {
+                keyspace: keyspace.to_owned(),
+                table: table.to_owned(),
                 message,
             },
         }

@@ -27,7 +27,6 @@ use grammar::ast::{
     Type,
 };
 
-use super::ddl::DdlError;
 use super::{Planned, batch};
 use crate::command::BatchKind;
 use crate::profile::{Rules, Strict};
@@ -303,16 +302,28 @@ fn index_class(create: &CreateIndex) -> Result<(), Refusal> {
     )))
 }
 
+/// A column that has no index in Cosmos.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("Secondary indexes are not supported on {what} in the profile cosmos ({column})")]
+pub struct IndexTargetRefusal {
+    /// What the column is one of.
+    pub what: &'static str,
+    /// The column.
+    pub column: String,
+}
+
 /// Judges a column that is to be indexed by what Cosmos indexes.
 ///
 /// # Errors
 /// It has no index of this.
-pub(super) fn index_target(kind: IndexTargetKind, column: &Column, class: Option<&str>) -> Result<(), DdlError> {
-    let refused = |what: &str| {
-        DdlError::Invalid(format!(
-            "Secondary indexes are not supported on {what} in the profile cosmos ({})",
-            column.name
-        ))
+pub(super) fn index_target(
+    kind: IndexTargetKind,
+    column: &Column,
+    class: Option<&str>,
+) -> Result<(), IndexTargetRefusal> {
+    let refused = |what: &'static str| IndexTargetRefusal {
+        what,
+        column: column.name.clone(),
     };
     match column.kind {
         ColumnKind::Static => return Err(refused("static columns")),

@@ -78,6 +78,11 @@ pub(crate) fn qualified(name: &QualifiedName) -> String {
     }
 }
 
+/// The names as data of a refusal.
+pub(crate) fn owned(names: Vec<&str>) -> Vec<String> {
+    names.into_iter().map(str::to_owned).collect()
+}
+
 /// A column's name as CQL writes it: quoted where it must be.
 pub(crate) fn quoted(name: &str) -> String {
     let plain = name.starts_with(|c: char| c.is_ascii_lowercase())

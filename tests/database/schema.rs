@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use bytes::Bytes;
 use grammar::ast::Statement;
 use helenus::command::{ChangeKind, ChangeTarget, SchemaContext, SchemaOutcome};
-use helenus::planner::ddl::{self, DdlError};
+use helenus::planner::ddl::{self, Code, DdlError};
 use helenus::planner::{self, Plan};
 use helenus::schema::describe::{DescribeError, Description, describe};
 use helenus::schema::node::NodeInfo;
@@ -164,12 +164,12 @@ fn ddl_answer(answer: Result<SchemaOutcome, DdlError>) -> Value {
     let outcome = match answer {
         Ok(outcome) => outcome,
         Err(error) => {
-            let code = match &error {
-                DdlError::Syntax(_) => "0x2000",
-                DdlError::Unauthorized(_) => "0x2100",
-                DdlError::Invalid(_) => "0x2200",
-                DdlError::Configuration(_) => "0x2300",
-                DdlError::AlreadyExists { .. } => "0x2400",
+            let code = match error.code() {
+                Code::Syntax => "0x2000",
+                Code::Unauthorized => "0x2100",
+                Code::Invalid => "0x2200",
+                Code::Configuration => "0x2300",
+                Code::AlreadyExists { .. } => "0x2400",
             };
             let mut answer = json!({"code": code, "message": error.to_string()});
             if let DdlError::AlreadyExists { keyspace, table } = error {

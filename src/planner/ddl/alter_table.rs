@@ -5,20 +5,22 @@ use std::sync::Arc;
 
 use grammar::ast::{AlterTable, AlterTableAction, ColumnDefinition, Mask, Name, Term};
 
-use super::error::{DdlError, configuration, invalid, syntax};
+use super::error::DdlError;
 use super::index_options;
+use super::refusal::{AlterTableRefusal, NameRefusal, TableRefusal};
 use super::table::{add_column, check_name, sort_columns};
 use super::{Ddl, Right, SchemaOutcome, column_type, cosmos, options};
 use crate::command::{ChangeKind, ChangeTarget};
+use crate::planner::text::owned;
 use crate::schema::names::statement_order;
 use crate::schema::{Column, ColumnKind, DroppedColumn, Keyspace, Table, View, typename};
-use crate::types::{CqlType, Native, quoted};
+use crate::types::{CqlType, Native};
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
     Ddl::authorize(keyspace_name, Right::Alter, &format!("table {keyspace_name}.{name}"))?;
     if let AlterTableAction::AlterType { .. } = statement.action {
-        return Err(invalid!("Altering column types is no longer supported"));
+        return Err(AlterTableRefusal::ColumnType.into());
     }
     let partition_change = match &statement.action {
         AlterTableAction::Options(written) => cosmos::partition_change(&written.properties)?,
@@ -40,13 +42,14 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterTable) -> Result<SchemaOutco
     let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.table_or_view(name)) else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Table '{keyspace_name}.{name}' doesn't exist"),
+            NameRefusal::TableMissing {
+                keyspace: keyspace_name.to_owned(),
+                table: name.to_owned(),
+            },
         );
     };
     if keyspace.views.contains_key(name) {
-        return Err(invalid!(
-            "Cannot use ALTER TABLE on a materialized view; use ALTER MATERIALIZED VIEW instead"
-        ));
+        return Err(AlterTableRefusal::View.into());
     }
     if let Some(change) = partition_change {
         return Ok(cosmos::outcome(ddl.schema, table, change));
@@ -107,7 +110,7 @@ impl Alteration<'_> {
                     .into_iter()
                     .try_for_each(|(from, to)| self.rename(from.as_str(), to.as_str()))
             }
-            AlterTableAction::AlterType { .. } => Err(invalid!("Altering column types is no longer supported")),
+            AlterTableAction::AlterType { .. } => Err(AlterTableRefusal::ColumnType.into()),
             AlterTableAction::AlterMask {
                 if_exists,
                 column,
@@ -133,19 +136,20 @@ impl Alteration<'_> {
             return if if_not_exists {
                 Ok(())
             } else {
-                Err(invalid!("Column with name '{name}' already exists"))
+                Err(AlterTableRefusal::ColumnExists(name.to_owned()).into())
             };
         }
         column_type::check_length("Column", name)?;
         if self.table.compact_storage {
-            return Err(invalid!("Cannot add new column to a COMPACT STORAGE table"));
+            return Err(AlterTableRefusal::AddToCompact.into());
         }
         if written.is_static && self.table.clustering_count == 0 {
-            return Err(invalid!(
-                "Static columns are only useful (and thus allowed) if the table has at least one clustering column"
-            ));
+            return Err(TableRefusal::StaticWithoutClustering.into());
         }
-        column_type::check_nested(&ty).map_err(|error| invalid!("{error} for column {name}"))?;
+        column_type::check_nested(&ty).map_err(|error| AlterTableRefusal::NestedInColumn {
+            cause: error,
+            column: name.to_owned(),
+        })?;
         let kind = if written.is_static {
             ColumnKind::Static
         } else {
@@ -181,16 +185,16 @@ impl Alteration<'_> {
             .find(|column| typename::is_counter(&column.ty) != counts)
         {
             None => Ok(()),
-            Some(column) if counts => Err(configuration!(
-                "{}: Cannot have a non counter column (\"{}\") in a counter table",
-                self.full_name(),
-                column.name
-            )),
-            Some(column) => Err(configuration!(
-                "{}: Cannot have a counter column (\"{}\") in a non counter table",
-                self.full_name(),
-                column.name
-            )),
+            Some(column) if counts => Err(AlterTableRefusal::ValueInCounterTable {
+                table: self.full_name(),
+                column: column.name.clone(),
+            }
+            .into()),
+            Some(column) => Err(AlterTableRefusal::CounterInValueTable {
+                table: self.full_name(),
+                column: column.name.clone(),
+            }
+            .into()),
         }
     }
 
@@ -200,11 +204,12 @@ impl Alteration<'_> {
             return Ok(());
         };
         if !reads_as(&dropped.ty, &typename::without_users(ty)) {
-            return Err(invalid!(
-                "Cannot add a column '{name}' of type {}, incompatible with previously dropped column '{name}' of type {}",
-                ty.cql_name(),
-                dropped.ty.cql_name()
-            ));
+            return Err(AlterTableRefusal::DroppedType {
+                column: name.to_owned(),
+                new: ty.clone(),
+                old: dropped.ty.clone(),
+            }
+            .into());
         }
         if kind != dropped.kind {
             let word = |kind: ColumnKind| {
@@ -214,21 +219,25 @@ impl Alteration<'_> {
                     "REGULAR"
                 }
             };
-            return Err(invalid!(
-                "Cannot re-add previously dropped column '{name}' of kind {}, incompatible with previous kind {}",
-                word(kind),
-                word(dropped.kind)
-            ));
+            return Err(AlterTableRefusal::DroppedKind {
+                column: name.to_owned(),
+                new: word(kind),
+                old: word(dropped.kind),
+            }
+            .into());
         }
         if self.table.is_counter {
-            return Err(invalid!("Cannot re-add previously dropped counter column {name}"));
+            return Err(AlterTableRefusal::DroppedCounter(name.to_owned()).into());
         }
         Ok(())
     }
 
     fn drop(&mut self, columns: &[Name], if_exists: bool, timestamp: Option<&str>) -> Result<(), DdlError> {
         let given = timestamp
-            .map(|text| text.parse::<i64>().map_err(|_| syntax!("Invalid timestamp {text}")))
+            .map(|text| {
+                text.parse::<i64>()
+                    .map_err(|_| AlterTableRefusal::Timestamp(text.to_owned()))
+            })
             .transpose()?;
         // One for all: those after it are not reserved, and may be given to writes of a column that is added again.
         let at = given.unwrap_or(self.now_micros);
@@ -246,31 +255,38 @@ impl Alteration<'_> {
             return if if_exists {
                 Ok(())
             } else {
-                Err(invalid!("Column {name} was not found in table '{}'", self.full_name()))
+                Err(AlterTableRefusal::ColumnMissing {
+                    column: name.to_owned(),
+                    table: self.full_name(),
+                }
+                .into())
             };
         };
         let mut column = Column::clone(column);
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-            return Err(invalid!("Cannot drop PRIMARY KEY column {name}"));
+            return Err(AlterTableRefusal::DropOfKey(name.to_owned()).into());
         }
         if let CqlType::User(user) = &column.ty {
-            return Err(invalid!(
-                "Cannot drop non-frozen column {name} of user type {}",
-                user.name
-            ));
+            return Err(AlterTableRefusal::DropOfUserType {
+                column: name.to_owned(),
+                user_type: user.name.clone(),
+            }
+            .into());
         }
         let indexes = self.dependent_indexes(name);
         if !indexes.is_empty() {
-            return Err(invalid!(
-                "Cannot drop column {name} because it has dependent secondary indexes ({})",
-                indexes.join(", ")
-            ));
+            return Err(AlterTableRefusal::DropOfIndexed {
+                column: name.to_owned(),
+                indexes: owned(indexes),
+            }
+            .into());
         }
         if !self.views().is_empty() {
-            return Err(invalid!(
-                "Cannot drop column {name} on base table {} with materialized views",
-                self.table.name
-            ));
+            return Err(AlterTableRefusal::DropUnderViews {
+                column: name.to_owned(),
+                table: self.table.name.clone(),
+            }
+            .into());
         }
         self.table.columns.remove(at);
         // The column outlives the user-defined types that it is made of.
@@ -294,29 +310,32 @@ impl Alteration<'_> {
         // All renames of a statement are of names from before it. Cassandra says that there is none even IF EXISTS.
         let before = self.before.tables.get(&self.table.name);
         let Some((at, column)) = before.and_then(|before| before.column(from)) else {
-            return Err(invalid!(
-                "Undefined column name {} in table {}",
-                quoted(from),
-                self.full_name()
-            ));
+            return Err(AlterTableRefusal::RenameOfMissing {
+                column: from.to_owned(),
+                table: self.full_name(),
+            }
+            .into());
         };
         let mut renamed = Column::clone(column);
         if !matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-            return Err(invalid!("Cannot rename non PRIMARY KEY column {from}"));
+            return Err(AlterTableRefusal::RenameOfOther(from.to_owned()).into());
         }
         column_type::check_length("Column", to)?;
         if before.is_some_and(|before| before.column(to).is_some()) || self.table.column(to).is_some() {
-            return Err(invalid!(
-                "Cannot rename column {from} to {to} in table '{}'; another column with that name already exists",
-                self.full_name()
-            ));
+            return Err(AlterTableRefusal::RenameToExisting {
+                from: from.to_owned(),
+                to: to.to_owned(),
+                table: self.full_name(),
+            }
+            .into());
         }
         let indexes = self.dependent_indexes(from);
         if !indexes.is_empty() {
-            return Err(invalid!(
-                "Can't rename column {from} because it has dependent secondary indexes ({})",
-                indexes.join(", ")
-            ));
+            return Err(AlterTableRefusal::RenameOfIndexed {
+                column: from.to_owned(),
+                indexes: owned(indexes),
+            }
+            .into());
         }
         renamed.name = to.to_owned();
         if let Some(slot) = self.table.columns.get_mut(at) {
@@ -345,20 +364,18 @@ impl Alteration<'_> {
 
     fn mask(&mut self, name: &str, if_exists: bool, mask: Option<&Mask>) -> Result<(), DdlError> {
         if mask.is_some() {
-            return Err(invalid!(
-                "Cannot mask columns because dynamic data masking is not enabled. \
-                 You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml"
-            ));
+            return Err(TableRefusal::Mask.into());
         }
         match self.table.columns.iter_mut().find(|column| column.name == name) {
             Some(column) if column.mask.is_some() => Arc::make_mut(column).mask = None,
             Some(_) => {}
             None if if_exists => {}
             None => {
-                return Err(invalid!(
-                    "Column with name '{name}' doesn't exist on table '{}'",
-                    self.table.name
-                ));
+                return Err(AlterTableRefusal::MaskOfMissing {
+                    column: name.to_owned(),
+                    table: self.table.name.clone(),
+                }
+                .into());
             }
         }
         Ok(())
@@ -368,13 +385,10 @@ impl Alteration<'_> {
     /// would show none are let through.
     fn drop_compact_storage(&mut self) -> Result<(), DdlError> {
         if !self.table.compact_storage {
-            return Err(invalid!("Cannot DROP COMPACT STORAGE on table without COMPACT STORAGE"));
+            return Err(AlterTableRefusal::NotCompact.into());
         }
         if self.table.clustering_count == 0 || self.table.others().is_empty() {
-            return Err(invalid!(
-                "Cannot DROP COMPACT STORAGE on table {}: its hidden columns are not kept",
-                self.full_name()
-            ));
+            return Err(AlterTableRefusal::HiddenColumns(self.full_name()).into());
         }
         self.table.compact_storage = false;
         Ok(())
@@ -384,17 +398,13 @@ impl Alteration<'_> {
         let given = options::read(written, Some(&self.table.options))?;
         given.check_names()?;
         if given.id.is_some() {
-            return Err(configuration!("Cannot alter table id."));
+            return Err(AlterTableRefusal::Id.into());
         }
         if self.table.is_counter && given.options.default_time_to_live > 0 {
-            return Err(invalid!("Cannot set default_time_to_live on a table with counters"));
+            return Err(TableRefusal::CounterTimeToLive.into());
         }
         if given.options.gc_grace_seconds == 0 && !self.views().is_empty() {
-            return Err(invalid!(
-                "Cannot alter gc_grace_seconds of the base table of a materialized view to 0, since this value is used to TTL \
-                 undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before being \
-                 replayed."
-            ));
+            return Err(AlterTableRefusal::GraceUnderViews.into());
         }
         self.table.options = given.validate()?;
         Ok(())

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use grammar::ast::{Name, QualifiedName, Type};
 
-use super::error::{DdlError, invalid};
+use super::refusal::ColumnTypeRefusal;
 use crate::schema::Keyspace;
 use crate::types::{CqlType, Native, TypeError, UserType};
 
@@ -13,21 +13,21 @@ use crate::types::{CqlType, Native, TypeError, UserType};
 const NAME_BYTES_MAX: usize = 65_000;
 
 /// The type, its user-defined types looked up in the keyspace.
-pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, DdlError> {
+pub(super) fn resolve(written: &Type, keyspace: &Keyspace) -> Result<CqlType, ColumnTypeRefusal> {
     foreign(written, keyspace)?;
     let user = |name: &QualifiedName| -> Option<Arc<UserType>> { keyspace.types.get(name.name.as_str()).cloned() };
-    CqlType::from_ast(written, &user).map_err(|error| match error {
+    let named = |error| match error {
         TypeError::Unknown(mut name) => {
             name.keyspace.get_or_insert_with(|| Name(keyspace.name.clone()));
-            invalid!("{}", TypeError::Unknown(name))
+            TypeError::Unknown(name)
         }
-        error if error.is_syntax() => DdlError::Syntax(error.to_string()),
-        error => DdlError::Invalid(error.to_string()),
-    })
+        error => error,
+    };
+    CqlType::from_ast(written, &user).map_err(|error| ColumnTypeRefusal::Type(named(error)))
 }
 
 /// What the parser refuses in Cassandra, before anything else is looked at: `frozen<int>`, classes that there are not.
-pub(super) fn check_syntax(written: &Type) -> Result<(), DdlError> {
+pub(super) fn check_syntax(written: &Type) -> Result<(), ColumnTypeRefusal> {
     let inside: Vec<&Type> = match written {
         Type::Named(_) | Type::Custom(_) => Vec::new(),
         Type::List(inner) | Type::Set(inner) | Type::Vector(inner, _) | Type::Frozen(inner) => vec![inner],
@@ -46,13 +46,13 @@ pub(super) fn check_syntax(written: &Type) -> Result<(), DdlError> {
         }))
     };
     match CqlType::from_ast(written, &any) {
-        Err(error) if error.is_syntax() => Err(DdlError::Syntax(error.to_string())),
+        Err(error) if error.is_syntax() => Err(ColumnTypeRefusal::Type(error)),
         _ => Ok(()),
     }
 }
 
 /// As [`resolve`], of one cell: what functions take and give.
-pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, DdlError> {
+pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlType, ColumnTypeRefusal> {
     let frozen = match written {
         Type::List(_) | Type::Set(_) | Type::Map(..) => Type::Frozen(Box::new(written.clone())),
         Type::Named(_) if is_user(written) => Type::Frozen(Box::new(written.clone())),
@@ -62,13 +62,12 @@ pub(super) fn resolve_frozen(written: &Type, keyspace: &Keyspace) -> Result<CqlT
 }
 
 /// Types of other keyspaces cannot be used.
-fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), DdlError> {
+fn foreign(written: &Type, keyspace: &Keyspace) -> Result<(), ColumnTypeRefusal> {
     match crate::planner::value::foreign_keyspace(written, &keyspace.name) {
-        Some(other) => Err(invalid!(
-            "Statement on keyspace {} cannot refer to a user type in keyspace {other}; \
-             user types can only be used in the keyspace they are defined in",
-            keyspace.name
-        )),
+        Some(other) => Err(ColumnTypeRefusal::Foreign {
+            keyspace: keyspace.name.clone(),
+            other: other.to_owned(),
+        }),
         None => Ok(()),
     }
 }
@@ -94,11 +93,11 @@ pub(super) fn is_user(written: &Type) -> bool {
 }
 
 /// A user-defined type stored field by field may hold nothing that is itself stored cell by cell.
-pub(super) fn check_nested(ty: &CqlType) -> Result<(), DdlError> {
+pub(super) fn check_nested(ty: &CqlType) -> Result<(), ColumnTypeRefusal> {
     match ty {
-        CqlType::User(user) if user.fields.iter().any(|(_, field)| field.is_multi_cell()) => Err(invalid!(
-            "Non-frozen UDTs with nested non-frozen collections are not supported"
-        )),
+        CqlType::User(user) if user.fields.iter().any(|(_, field)| field.is_multi_cell()) => {
+            Err(ColumnTypeRefusal::Nested)
+        }
         _ => Ok(()),
     }
 }
@@ -106,12 +105,13 @@ pub(super) fn check_nested(ty: &CqlType) -> Result<(), DdlError> {
 /// Refuses the name of a column, field or type that no message can carry.
 ///
 /// Differs: Cassandra takes it, and sends it cut to its length modulo 65536.
-pub(super) fn check_length(what: &str, name: &str) -> Result<(), DdlError> {
+pub(super) fn check_length(what: &'static str, name: &str) -> Result<(), ColumnTypeRefusal> {
     if name.len() > NAME_BYTES_MAX {
-        return Err(invalid!(
-            "{what} name must not be more than {NAME_BYTES_MAX} bytes long (got {} bytes)",
-            name.len()
-        ));
+        return Err(ColumnTypeRefusal::NameLength {
+            what,
+            bytes: name.len(),
+            bytes_max: NAME_BYTES_MAX,
+        });
     }
     Ok(())
 }

@@ -2,9 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{DdlError, configuration};
+use super::refusal::CompactionRefusal;
+use crate::planner::text::owned;
 use crate::schema::COMPACTION_PACKAGE;
-use crate::types::java_f64;
 
 type Options = BTreeMap<String, String>;
 
@@ -52,9 +52,9 @@ pub(super) fn is_levelled(options: &Options) -> bool {
 }
 
 /// The options with the class's full name and the thresholds that the strategy has.
-pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
+pub(super) fn read(mut options: Options) -> Result<Options, CompactionRefusal> {
     let Some(class) = options.get("class") else {
-        return Err(configuration!("Missing sub-option 'class' for the 'compaction' option"));
+        return Err(CompactionRefusal::ClassMissing);
     };
     let full = if class.contains('.') {
         class.clone()
@@ -71,14 +71,14 @@ pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
                 .or_insert_with(|| "32".to_owned());
         }
         Some("UnifiedCompactionStrategy") => {}
-        _ => return Err(configuration!("Unable to find compaction strategy class '{full}'")),
+        _ => return Err(CompactionRefusal::UnknownClass(full)),
     }
     options.insert("class".to_owned(), full);
     Ok(options)
 }
 
 /// Judges the options of the strategy they name.
-pub(super) fn validate(options: &Options) -> Result<(), DdlError> {
+pub(super) fn validate(options: &Options) -> Result<(), CompactionRefusal> {
     let strategy = strategy(options);
     let own: &[&[&str]] = match strategy {
         "SizeTieredCompactionStrategy" => &[THRESHOLDS, SIZE_TIERED],
@@ -105,26 +105,21 @@ pub(super) fn validate(options: &Options) -> Result<(), DdlError> {
         .filter(|name| !COMMON.contains(name) && !own.iter().any(|names| names.contains(name)))
         .collect();
     if !unknown.is_empty() {
-        return Err(configuration!(
-            "Properties specified [{}] are not understood by {strategy}",
-            unknown.join(", ")
-        ));
+        return Err(CompactionRefusal::NotUnderstood {
+            options: owned(unknown),
+            strategy: strategy.to_owned(),
+        });
     }
     if strategy != "UnifiedCompactionStrategy" {
         thresholds(options)?;
     }
     if let Some(value) = options.get("enabled").filter(|value| !is_boolean(value)) {
-        return Err(configuration!(
-            "enabled should either be 'true' or 'false', not {value}"
-        ));
+        return Err(CompactionRefusal::Enabled(value.clone()));
     }
     if let Some(value) = options.get("provide_overlapping_tombstones") {
         let upper = value.to_uppercase();
         if !matches!(upper.as_str(), "NONE" | "ROW" | "CELL") {
-            return Err(configuration!(
-                "Invalid value {upper} for 'provide_overlapping_tombstones' compaction sub-option - \
-                 must be one of the following [NONE, ROW, CELL]."
-            ));
+            return Err(CompactionRefusal::OverlappingTombstones(upper));
         }
     }
     Ok(())
@@ -134,44 +129,44 @@ fn is_boolean(value: &str) -> bool {
     value.eq_ignore_ascii_case("true") || value.eq_ignore_ascii_case("false")
 }
 
-fn integer(options: &Options, name: &str) -> Result<Option<i64>, DdlError> {
+fn integer(options: &Options, name: &'static str) -> Result<Option<i64>, CompactionRefusal> {
     let Some(value) = options.get(name) else {
         return Ok(None);
     };
     match value.parse() {
         Ok(number) => Ok(Some(number)),
-        Err(_) => Err(configuration!("{value} is not a parsable int (base10) for {name}")),
+        Err(_) => Err(CompactionRefusal::NotInteger {
+            value: value.clone(),
+            option: name,
+        }),
     }
 }
 
-fn positive(options: &Options, name: &str) -> Result<(), DdlError> {
+fn positive(options: &Options, name: &'static str) -> Result<(), CompactionRefusal> {
     match integer(options, name)? {
-        Some(number) if number < 1 => Err(configuration!("{name} must be larger than 0, but was {number}")),
+        Some(number) if number < 1 => Err(CompactionRefusal::NotPositive { option: name, number }),
         _ => Ok(()),
     }
 }
 
-fn float(options: &Options, name: &str, default: f64) -> Result<f64, DdlError> {
+fn float(options: &Options, name: &'static str, default: f64) -> Result<f64, CompactionRefusal> {
     let Some(value) = options.get(name) else {
         return Ok(default);
     };
-    value
-        .parse()
-        .map_err(|_| configuration!("{value} is not a parsable float for {name}"))
+    value.parse().map_err(|_| CompactionRefusal::NotFloat {
+        value: value.clone(),
+        option: name,
+    })
 }
 
-fn common(options: &Options) -> Result<(), DdlError> {
+fn common(options: &Options) -> Result<(), CompactionRefusal> {
     if let Some(value) = options.get("tombstone_threshold") {
         match value.parse::<f32>() {
             Err(_) => {
-                return Err(configuration!(
-                    "{value} is not a parsable int (base10) for tombstone_threshold"
-                ));
+                return Err(CompactionRefusal::TombstoneThresholdText(value.clone()));
             }
             Ok(number) if number < 0.0 => {
-                return Err(configuration!(
-                    "tombstone_threshold must be greater than 0, but was {number:.6}"
-                ));
+                return Err(CompactionRefusal::TombstoneThreshold(number));
             }
             Ok(_) => {}
         }
@@ -179,88 +174,72 @@ fn common(options: &Options) -> Result<(), DdlError> {
     if let Some(number) = integer(options, "tombstone_compaction_interval")?
         && number < 0
     {
-        return Err(configuration!(
-            "tombstone_compaction_interval must be greater than 0, but was {number}"
-        ));
+        return Err(CompactionRefusal::TombstoneInterval(number));
     }
     if let Some(value) = options
         .get("unchecked_tombstone_compaction")
         .filter(|value| !is_boolean(value))
     {
-        return Err(configuration!(
-            "'unchecked_tombstone_compaction' should be either 'true' or 'false', not '{value}'"
-        ));
+        return Err(CompactionRefusal::UncheckedTombstones(value.clone()));
     }
     if let Some(value) = options.get("log_all").filter(|value| !is_boolean(value)) {
-        return Err(configuration!(
-            "'log_all' should either be 'true' or 'false', not {value}"
-        ));
+        return Err(CompactionRefusal::LogAll(value.clone()));
     }
     Ok(())
 }
 
-fn size_tiered(options: &Options) -> Result<(), DdlError> {
+fn size_tiered(options: &Options) -> Result<(), CompactionRefusal> {
     if let Some(number) = integer(options, "min_sstable_size")?
         && number < 0
     {
-        return Err(configuration!("min_sstable_size must be non negative: {number}"));
+        return Err(CompactionRefusal::MinTableSize(number));
     }
     let low = float(options, "bucket_low", 0.5)?;
     let high = float(options, "bucket_high", 1.5)?;
     if high <= low {
-        return Err(configuration!(
-            "bucket_high value ({}) is less than or equal to the bucket_low value ({})",
-            java_f64(high),
-            java_f64(low)
-        ));
+        return Err(CompactionRefusal::Buckets { high, low });
     }
     Ok(())
 }
 
-fn time_window(options: &Options) -> Result<(), DdlError> {
+fn time_window(options: &Options) -> Result<(), CompactionRefusal> {
     if let Some(value) = options.get("timestamp_resolution")
         && !matches!(
             value.as_str(),
             "NANOSECONDS" | "MICROSECONDS" | "MILLISECONDS" | "SECONDS" | "MINUTES" | "HOURS" | "DAYS"
         )
     {
-        return Err(configuration!("{value} is not valid for timestamp_resolution"));
+        return Err(CompactionRefusal::Resolution(value.clone()));
     }
     if let Some(value) = options.get("compaction_window_unit")
         && !matches!(value.as_str(), "MINUTES" | "HOURS" | "DAYS")
     {
-        return Err(configuration!("{value} is not valid for compaction_window_unit"));
+        return Err(CompactionRefusal::WindowUnit(value.clone()));
     }
     if let Some(number) = integer(options, "compaction_window_size")?
         && number < 1
     {
-        return Err(configuration!(
-            "{number} must be greater than 1 for compaction_window_size"
-        ));
+        return Err(CompactionRefusal::WindowSize(number));
     }
     expiry(options)
 }
 
-fn expiry(options: &Options) -> Result<(), DdlError> {
+fn expiry(options: &Options) -> Result<(), CompactionRefusal> {
     if let Some(number) = integer(options, "expired_sstable_check_frequency_seconds")?
         && number < 0
     {
-        return Err(configuration!(
-            "expired_sstable_check_frequency_seconds must not be negative, but was {number}"
-        ));
+        return Err(CompactionRefusal::ExpiryCheck(number));
     }
     match options
         .get("unsafe_aggressive_sstable_expiration")
         .filter(|value| !is_boolean(value))
     {
-        Some(value) => Err(configuration!(
-            "unsafe_aggressive_sstable_expiration is not 'true' or 'false' ({value})"
-        )),
+        Some(value) => Err(CompactionRefusal::AggressiveExpiry(value.clone())),
         None => Ok(()),
     }
 }
 
-fn unified(options: &Options) -> Result<(), DdlError> {
+fn unified(options: &Options) -> Result<(), CompactionRefusal> {
     if let Some(value) = options.get("scaling_parameters") {
         for part in value.split(',').map(str::trim) {
             let digits = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_digit());
@@ -268,55 +247,46 @@ fn unified(options: &Options) -> Result<(), DdlError> {
                 || part.strip_prefix(['L', 'T']).is_some_and(digits)
                 || digits(part.strip_prefix(['+', '-']).unwrap_or(part));
             if !valid {
-                return Err(configuration!(
-                    "Scaling parameter {part} must match N|L[0-9]+|T[0-9]+|[+-]?[0-9]+"
-                ));
+                return Err(CompactionRefusal::ScalingParameter(part.to_owned()));
             }
         }
     }
     if let Some(value) = options.get("target_sstable_size")
         && !value.ends_with('B')
     {
-        return Err(configuration!(
-            "target_sstable_size {value} is not a valid size in bytes: {value} does not end in unit B"
-        ));
+        return Err(CompactionRefusal::TargetSize(value.clone()));
     }
     if let Some(number) = integer(options, "base_shard_count")?
         && number < 1
     {
-        return Err(configuration!(
-            "Invalid configuration, base_shard_count should be positive: {number}"
-        ));
+        return Err(CompactionRefusal::ShardCount(number));
     }
     expiry(options)
 }
 
-fn thresholds(options: &Options) -> Result<(), DdlError> {
-    let threshold = |name: &str, default: i64| -> Result<i64, DdlError> {
+fn thresholds(options: &Options) -> Result<(), CompactionRefusal> {
+    let threshold = |name: &'static str, default: i64| -> Result<i64, CompactionRefusal> {
         let Some(value) = options.get(name) else {
             return Ok(default);
         };
-        value.parse::<i32>().map(i64::from).map_err(|_| {
-            configuration!("Invalid value {value} for '{name}' compaction sub-option - must be an integer")
-        })
+        value
+            .parse::<i32>()
+            .map(i64::from)
+            .map_err(|_| CompactionRefusal::ThresholdText {
+                value: value.clone(),
+                option: name,
+            })
     };
     let min = threshold("min_threshold", 4)?;
     let max = threshold("max_threshold", 32)?;
     if min <= 0 || max <= 0 {
-        return Err(configuration!(
-            "Disabling compaction by setting compaction thresholds to 0 has been removed, \
-             set the compaction option 'enabled' to false instead."
-        ));
+        return Err(CompactionRefusal::NoThreshold);
     }
     if min <= 1 {
-        return Err(configuration!(
-            "Min compaction threshold cannot be less than 2 (got {min})"
-        ));
+        return Err(CompactionRefusal::MinThreshold(min));
     }
     if min > max {
-        return Err(configuration!(
-            "Min compaction threshold (got {min}) cannot be greater than max compaction threshold (got {max})"
-        ));
+        return Err(CompactionRefusal::ThresholdOrder { min, max });
     }
     Ok(())
 }

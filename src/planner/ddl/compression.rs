@@ -2,7 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use super::error::{DdlError, configuration};
+use super::refusal::CompressionRefusal;
+use crate::planner::text::owned;
 use crate::schema::COMPRESSION_PACKAGE;
 use crate::types::java_f64;
 
@@ -12,7 +13,7 @@ type Options = BTreeMap<String, String>;
 const ZSTD_LEVELS: std::ops::RangeInclusive<i32> = -131_072..=22;
 
 /// The options with the class's full name and the chunk length that there is without one.
-pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
+pub(super) fn read(mut options: Options) -> Result<Options, CompressionRefusal> {
     let off = Options::from([("enabled".to_owned(), "false".to_owned())]);
     if options.is_empty() {
         return Ok(off);
@@ -23,20 +24,14 @@ pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
         return if options.is_empty() {
             Ok(off)
         } else {
-            Err(configuration!(
-                "If the 'enabled' option is set to false no other options must be specified"
-            ))
+            Err(CompressionRefusal::OffWithOptions)
         };
     }
     let Some(class) = options.remove("class") else {
-        return Err(configuration!(
-            "Missing sub-option 'class' for the 'compression' option."
-        ));
+        return Err(CompressionRefusal::ClassMissing);
     };
     if class.is_empty() {
-        return Err(configuration!(
-            "The 'class' option must not be empty. To disable compression use 'enabled' : false"
-        ));
+        return Err(CompressionRefusal::ClassEmpty);
     }
     let full = if class.contains('.') {
         class
@@ -47,7 +42,7 @@ pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
         Some("LZ4Compressor") => &["lz4_compressor_type", "lz4_high_compressor_level"],
         Some("ZstdCompressor") => &["compression_level"],
         Some("SnappyCompressor" | "DeflateCompressor" | "NoopCompressor") => &[],
-        _ => return Err(configuration!("Could not create Compression for type {full}")),
+        _ => return Err(CompressionRefusal::UnknownClass(full)),
     };
     let length = options.remove("chunk_length_in_kb");
     let ratio = options.remove("min_compress_ratio");
@@ -57,7 +52,7 @@ pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
         .filter(|name| !own.contains(name))
         .collect();
     if !unknown.is_empty() {
-        return Err(configuration!("Unknown compression options {}", unknown.join(", ")));
+        return Err(CompressionRefusal::Unknown(owned(unknown)));
     }
     of_compressor(&options)?;
     options.insert("chunk_length_in_kb".to_owned(), chunk_length(length)?);
@@ -68,44 +63,37 @@ pub(super) fn read(mut options: Options) -> Result<Options, DdlError> {
     Ok(options)
 }
 
-fn of_compressor(options: &Options) -> Result<(), DdlError> {
+fn of_compressor(options: &Options) -> Result<(), CompressionRefusal> {
     if let Some(kind) = options.get("lz4_compressor_type")
         && !matches!(kind.as_str(), "fast" | "high")
     {
-        return Err(configuration!(
-            "Invalid compressor type '{kind}' specified for LZ4 parameter 'lz4_compressor_type'. \
-             Valid options are [high, fast]."
-        ));
+        return Err(CompressionRefusal::Lz4Kind(kind.clone()));
     }
     if let Some(level) = options.get("compression_level")
         && !level.parse::<i32>().is_ok_and(|level| ZSTD_LEVELS.contains(&level))
     {
-        return Err(configuration!(
-            "ZstdCompressor.create() threw an error: java.lang.IllegalArgumentException compression_level={level} is invalid"
-        ));
+        return Err(CompressionRefusal::ZstdLevel(level.clone()));
     }
     Ok(())
 }
 
-fn chunk_length(given: Option<String>) -> Result<String, DdlError> {
+fn chunk_length(given: Option<String>) -> Result<String, CompressionRefusal> {
     let Some(given) = given else { return Ok("16".to_owned()) };
     match given.parse::<i32>() {
-        Err(_) => Err(configuration!("Invalid value for chunk_length_in_kb")),
-        Ok(length) if length <= 0 => Err(configuration!("Invalid negative or null chunk_length_in_kb")),
-        Ok(length) if length.count_ones() != 1 => Err(configuration!("chunk_length_in_kb must be a power of 2")),
+        Err(_) => Err(CompressionRefusal::ChunkLengthText),
+        Ok(length) if length <= 0 => Err(CompressionRefusal::ChunkLengthSign),
+        Ok(length) if length.count_ones() != 1 => Err(CompressionRefusal::ChunkLengthPower),
         Ok(length) => Ok(length.to_string()),
     }
 }
 
 /// `None`: no ratio, which is 0.
-fn min_ratio(given: Option<String>) -> Result<Option<String>, DdlError> {
+fn min_ratio(given: Option<String>) -> Result<Option<String>, CompressionRefusal> {
     let Some(given) = given else { return Ok(None) };
     match given.parse::<f64>() {
-        Err(_) => Err(configuration!("Invalid value for min_compress_ratio")),
+        Err(_) => Err(CompressionRefusal::RatioText),
         Ok(0.0) => Ok(None),
-        Ok(ratio) if ratio < 1.0 => Err(configuration!(
-            "min_compress_ratio can either be 0 or greater than or equal to 1"
-        )),
+        Ok(ratio) if ratio < 1.0 => Err(CompressionRefusal::Ratio),
         Ok(ratio) => Ok(Some(java_f64(ratio))),
     }
 }

@@ -16,8 +16,9 @@
 use bytes::Bytes;
 use grammar::ast::{AlterTable, AlterTableAction, Literal, Name, Property, PropertyValue, Statement};
 
-use super::error::{DdlError, invalid, syntax};
+use super::error::DdlError;
 use super::property::Properties;
+use super::refusal::CosmosRefusal;
 use crate::command::{PartitionChange, PartitionChangeOf, SchemaOutcome};
 use crate::schema::{Keyspace, Schema, Table, TableOptions, Throughput};
 
@@ -39,9 +40,7 @@ const PARTITIONS_MAX: u16 = 1024;
 pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionChange>, DdlError> {
     let properties = Properties::new(written)?;
     let change = if let Some(text) = properties.text(SPLIT_AT)? {
-        let at = text
-            .parse()
-            .map_err(|_| syntax!("Invalid token {text} for '{SPLIT_AT}'"))?;
+        let at = text.parse().map_err(|_| CosmosRefusal::Token(text.to_owned()))?;
         PartitionChange::Split {
             at,
             partition_key: Bytes::new(),
@@ -49,9 +48,7 @@ pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionC
     } else if let Some(map) = properties.map(MERGE)? {
         let id = |name: &str| map.get(name).and_then(|text| text.parse().ok());
         let (Some(left), Some(right), 2) = (id("left"), id("right"), map.len()) else {
-            return Err(syntax!(
-                "Invalid value for '{MERGE}': it is a map of 'left' and 'right' to the ids of two physical partitions"
-            ));
+            return Err(CosmosRefusal::Merge.into());
         };
         PartitionChange::Merge { left, right }
     } else if let Some(id) = id_of(&properties, LIFT)? {
@@ -62,21 +59,19 @@ pub(super) fn partition_change(written: &[Property]) -> Result<Option<PartitionC
         return Ok(None);
     };
     if written.len() > 1 {
-        return Err(invalid!(
-            "'{SPLIT_AT}', '{MERGE}', '{LIFT}' and '{LOWER}' cannot stand beside other options"
-        ));
+        return Err(CosmosRefusal::NotAlone.into());
     }
     Ok(Some(change))
 }
 
 /// The id of a physical partition that an option is.
-fn id_of(properties: &Properties<'_>, name: &str) -> Result<Option<u64>, DdlError> {
+fn id_of(properties: &Properties<'_>, name: &'static str) -> Result<Option<u64>, DdlError> {
     let Some(text) = properties.text(name)? else {
         return Ok(None);
     };
     let id = text
         .parse()
-        .map_err(|_| syntax!("Invalid value {text} for '{name}': it is the id of a physical partition"))?;
+        .map_err(|_| CosmosRefusal::PartitionId { text, option: name })?;
     Ok(Some(id))
 }
 
@@ -135,15 +130,15 @@ pub(super) fn table(
     before: Option<&TableOptions>,
     options: &mut TableOptions,
 ) -> Result<(), DdlError> {
-    let only_at_first = |name: &str| match before {
-        Some(_) => Err(invalid!("{name} can only be set when a table is created")),
+    let only_at_first = |name: &'static str| match before {
+        Some(_) => Err(CosmosRefusal::OnlyAtFirst(name)),
         None => Ok(()),
     };
     if let Some(count) = properties.int(PARTITIONS)? {
         let count = u16::try_from(count)
             .ok()
             .filter(|count| (1..=PARTITIONS_MAX).contains(count));
-        let count = count.ok_or_else(|| invalid!("{PARTITIONS} must be between 1 and {PARTITIONS_MAX}"))?;
+        let count = count.ok_or(CosmosRefusal::Partitions(PARTITIONS_MAX))?;
         only_at_first(PARTITIONS)?;
         options.partitions = Some(count);
     }
@@ -170,12 +165,9 @@ pub(super) fn throughput(
 ) -> Result<Option<Throughput>, DdlError> {
     match (properties.int(PROVISIONED)?, properties.int(AUTOSCALE)?) {
         (None, None) => Ok(before),
-        (Some(_), Some(_)) => Err(invalid!("{PROVISIONED} and {AUTOSCALE} cannot be given together")),
+        (Some(_), Some(_)) => Err(CosmosRefusal::BothThroughputs.into()),
         (Some(units), None) => Ok(Some(Throughput::Manual(offer(units, 400, 100)?))),
-        (None, Some(_)) if matches!(before, Some(Throughput::Manual(_))) => Err(invalid!(
-            "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for \
-             migration from manual throughput to autoscale."
-        )),
+        (None, Some(_)) if matches!(before, Some(Throughput::Manual(_))) => Err(CosmosRefusal::Migration.into()),
         // The least was 4000 when the text was reported, it is 1000 now.
         (None, Some(units)) => Ok(Some(Throughput::Autoscale(offer(units, 1000, 1000)?))),
     }
@@ -189,23 +181,20 @@ pub(super) fn highest(before: u32, throughput: Option<Throughput>) -> u32 {
 /// Most request units a second without asking Cosmos's people.
 const UNITS_MAX: u32 = 1_000_000;
 
-fn offer(units: i32, least: u32, step: u32) -> Result<u32, DdlError> {
+fn offer(units: i32, least: u32, step: u32) -> Result<u32, CosmosRefusal> {
     let valid = u32::try_from(units).ok();
     let valid = valid.filter(|units| (least..=UNITS_MAX).contains(units) && units % step == 0);
-    valid.ok_or_else(|| {
-        invalid!(
-            "{{\"Errors\":[\"The offer should have valid throughput values between {least} and {UNITS_MAX} inclusive in \
-             increments of {step}.\"]}}"
-        )
+    valid.ok_or(CosmosRefusal::Throughput {
+        least,
+        step,
+        most: UNITS_MAX,
     })
 }
 
 /// Reads the throughput of ALTER KEYSPACE.
 pub(super) fn alter_keyspace(properties: &Properties<'_>, keyspace: &mut Keyspace) -> Result<(), DdlError> {
     if keyspace.throughput.is_none() && (properties.has(PROVISIONED) || properties.has(AUTOSCALE)) {
-        return Err(invalid!(
-            "Cannot set provisioned throughput for database that is not configured for shared throughput"
-        ));
+        return Err(CosmosRefusal::NotShared.into());
     }
     keyspace.throughput = throughput(properties, keyspace.throughput)?;
     keyspace.throughput_highest = highest(keyspace.throughput_highest, keyspace.throughput);

@@ -1,22 +1,18 @@
-//! Why a DDL statement is refused. A variant for each code of the protocol, since that is what a client can tell apart; the
-//! sentences are Cassandra's and stand where the rule that they are about is checked.
+//! Why a DDL statement is refused.
+
+use thiserror::Error;
+
+use super::refusal::{
+    AlterTableRefusal, Code, ColumnTypeRefusal, CompactionRefusal, CompressionRefusal, CosmosRefusal, FunctionRefusal,
+    IndexOptionRefusal, IndexRefusal, KeyspaceRefusal, NameRefusal, OptionRefusal, PropertyRefusal, TableRefusal,
+    UserTypeRefusal, ViewRefusal,
+};
+use crate::planner::rules::IndexTargetRefusal;
 
 /// A DDL statement was refused; nothing has changed.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[derive(Clone, Debug, PartialEq, Error)]
 pub enum DdlError {
-    /// Syntax_error 0x2000: properties that the grammar cannot judge.
-    #[error("{0}")]
-    Syntax(String),
-    /// Unauthorized 0x2100: system keyspaces.
-    #[error("{0}")]
-    Unauthorized(String),
-    /// Invalid 0x2200.
-    #[error("{0}")]
-    Invalid(String),
-    /// Config_error 0x2300.
-    #[error("{0}")]
-    Configuration(String),
-    /// Already_exists 0x2400. `table` is empty for a keyspace.
+    /// CREATE of what exists. `table` is empty for a keyspace.
     #[error("{}", already_exists(.keyspace, .table))]
     AlreadyExists {
         /// The keyspace.
@@ -24,6 +20,79 @@ pub enum DdlError {
         /// The table or view, empty if it is about the keyspace.
         table: String,
     },
+    /// ALTER TABLE.
+    #[error("{0}")]
+    AlterTable(Box<AlterTableRefusal>),
+    /// The type of a column, a field or an argument.
+    #[error("{0}")]
+    ColumnType(Box<ColumnTypeRefusal>),
+    /// The options of compaction.
+    #[error("{0}")]
+    Compaction(Box<CompactionRefusal>),
+    /// The options of compression.
+    #[error("{0}")]
+    Compression(Box<CompressionRefusal>),
+    /// An option of Cosmos, or one of ours.
+    #[error("{0}")]
+    Cosmos(Box<CosmosRefusal>),
+    /// A function or an aggregate.
+    #[error("{0}")]
+    Function(Box<FunctionRefusal>),
+    /// An index or a trigger.
+    #[error("{0}")]
+    Index(Box<IndexRefusal>),
+    /// The options of a CUSTOM index.
+    #[error("{0}")]
+    IndexOption(Box<IndexOptionRefusal>),
+    /// A keyspace.
+    #[error("{0}")]
+    Keyspace(Box<KeyspaceRefusal>),
+    /// What the statement names.
+    #[error("{0}")]
+    Name(Box<NameRefusal>),
+    /// A table's option.
+    #[error("{0}")]
+    Option(Box<OptionRefusal>),
+    /// A property, whatever it means.
+    #[error("{0}")]
+    Property(Box<PropertyRefusal>),
+    /// CREATE TABLE and DROP TABLE.
+    #[error("{0}")]
+    Table(Box<TableRefusal>),
+    /// A user-defined type.
+    #[error("{0}")]
+    UserType(Box<UserTypeRefusal>),
+    /// A materialized view.
+    #[error("{0}")]
+    View(Box<ViewRefusal>),
+    /// An index that the profile of Cosmos does not know.
+    #[error("{0}")]
+    IndexTarget(Box<IndexTargetRefusal>),
+}
+
+impl DdlError {
+    /// Its code in the protocol.
+    #[must_use]
+    pub fn code(&self) -> Code<'_> {
+        match self {
+            Self::AlreadyExists { keyspace, table } => Code::AlreadyExists { keyspace, table },
+            Self::AlterTable(refusal) => refusal.code(),
+            Self::ColumnType(refusal) => refusal.code(),
+            Self::Cosmos(refusal) => refusal.code(),
+            Self::Function(refusal) => refusal.code(),
+            Self::Index(refusal) => refusal.code(),
+            Self::IndexOption(refusal) => refusal.code(),
+            Self::Keyspace(refusal) => refusal.code(),
+            Self::Name(refusal) => refusal.code(),
+            Self::Option(refusal) => refusal.code(),
+            Self::Table(refusal) => refusal.code(),
+            Self::UserType(refusal) => refusal.code(),
+            Self::View(refusal) => refusal.code(),
+            Self::Compaction(_) | Self::Compression(_) => Code::Configuration,
+            Self::Property(_) => Code::Syntax,
+            Self::IndexTarget(_) => Code::Invalid,
+        }
+    }
 }
 
 fn already_exists(keyspace: &str, table: &str) -> String {
@@ -34,19 +103,32 @@ fn already_exists(keyspace: &str, table: &str) -> String {
     }
 }
 
-/// `Invalid` with a formatted sentence.
-macro_rules! invalid {
-    ($($text:tt)*) => { $crate::planner::ddl::DdlError::Invalid(format!($($text)*)) };
+/// A refusal of a part of DDL is one of DDL: boxed, so that a result stays small.
+macro_rules! from_refusals {
+    ($($variant:ident: $refusal:ty),+ $(,)?) => {
+        $(impl From<$refusal> for DdlError {
+            fn from(refusal: $refusal) -> Self {
+                Self::$variant(Box::new(refusal))
+            }
+        })+
+    };
 }
 
-/// `Configuration` with a formatted sentence.
-macro_rules! configuration {
-    ($($text:tt)*) => { $crate::planner::ddl::DdlError::Configuration(format!($($text)*)) };
+from_refusals! {
+    AlterTable: AlterTableRefusal,
+    ColumnType: ColumnTypeRefusal,
+    Compaction: CompactionRefusal,
+    Compression: CompressionRefusal,
+    Cosmos: CosmosRefusal,
+    Function: FunctionRefusal,
+    Index: IndexRefusal,
+    IndexOption: IndexOptionRefusal,
+    Keyspace: KeyspaceRefusal,
+    Name: NameRefusal,
+    Option: OptionRefusal,
+    Property: PropertyRefusal,
+    Table: TableRefusal,
+    UserType: UserTypeRefusal,
+    View: ViewRefusal,
+    IndexTarget: IndexTargetRefusal,
 }
-
-/// `Syntax` with a formatted sentence.
-macro_rules! syntax {
-    ($($text:tt)*) => { $crate::planner::ddl::DdlError::Syntax(format!($($text)*)) };
-}
-
-pub(super) use {configuration, invalid, syntax};

@@ -5,14 +5,13 @@ use std::sync::Arc;
 
 use grammar::ast::{CreateAggregate, CreateFunction, DropFunction, Term, Type};
 
-use super::error::{DdlError, configuration, invalid};
+use super::error::DdlError;
+use super::refusal::FunctionRefusal;
 use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
+use crate::planner::text::owned;
 use crate::schema::{Keyspace, UserAggregate, UserFunction, record, typename};
 use crate::types::{CqlType, LiteralError};
-
-const NOT_JAVA: &str = "Currently only Java UDFs are available in Cassandra. \
-                        For more information - CASSANDRA-18252 and CASSANDRA-17281";
 
 fn type_names<'a>(types: impl IntoIterator<Item = &'a CqlType>) -> Vec<String> {
     types.into_iter().map(typename::unfrozen_name).collect()
@@ -38,11 +37,13 @@ fn created(ddl: &Ddl<'_>, mut keyspace: Keyspace, replaces: bool, target: Change
 }
 
 /// `frozen<…>` is understood around arguments, so it must not be written.
-fn check_frozen(what: &str, written: &Type) -> Result<(), DdlError> {
+fn check_frozen(what: &'static str, written: &Type) -> Result<(), DdlError> {
     match written {
-        Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(invalid!(
-            "{what} '{written}' cannot be frozen; remove frozen<> modifier from '{written}'"
-        )),
+        Type::Frozen(inner) if !matches!(**inner, Type::Tuple(_)) => Err(FunctionRefusal::Frozen {
+            what,
+            ty: written.to_string(),
+        }
+        .into()),
         _ => Ok(()),
     }
 }
@@ -55,17 +56,18 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
         &format!("all functions in {keyspace_name}"),
     )?;
     if statement.if_not_exists && statement.or_replace {
-        return Err(invalid!("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives"));
+        return Err(FunctionRefusal::ReplaceIfNotExists.into());
     }
     if statement.language.as_str() != "java" {
-        return Err(invalid!("{NOT_JAVA}"));
+        return Err(FunctionRefusal::NotJava.into());
     }
     let names: Vec<&str> = statement.arguments.iter().map(|(name, _)| name.as_str()).collect();
     if names.iter().collect::<BTreeSet<_>>().len() != names.len() {
-        return Err(invalid!(
-            "Duplicate argument names for given function {name} with argument names [{}]",
-            names.join(", ")
-        ));
+        return Err(FunctionRefusal::DuplicateArguments {
+            name: name.to_owned(),
+            arguments: owned(names),
+        }
+        .into());
     }
     statement
         .arguments
@@ -100,15 +102,15 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateFunction) -> Result<Schema
             return Ok(SchemaOutcome::unchanged(ddl.schema));
         }
         if !statement.or_replace {
-            return Err(invalid!("Function '{name}' already exists"));
+            return Err(FunctionRefusal::FunctionExists(name.to_owned()).into());
         }
         if existing.returns != function.returns {
-            return Err(invalid!(
-                "Cannot replace function '{name}', the new return type {} is not compatible with the return type {} \
-                 of existing function",
-                typename::unfrozen_name(&function.returns),
-                typename::unfrozen_name(&existing.returns)
-            ));
+            return Err(FunctionRefusal::ReturnType {
+                name: name.to_owned(),
+                new: typename::unfrozen_name(&function.returns),
+                old: typename::unfrozen_name(&existing.returns),
+            }
+            .into());
         }
         *existing = Arc::new(function);
     } else {
@@ -133,7 +135,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
         &format!("all functions in {keyspace_name}"),
     )?;
     if statement.if_not_exists && statement.or_replace {
-        return Err(invalid!("Cannot use both 'OR REPLACE' and 'IF NOT EXISTS' directives"));
+        return Err(FunctionRefusal::ReplaceIfNotExists.into());
     }
     statement
         .arguments
@@ -143,7 +145,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     let keyspace = ddl
         .schema
         .keyspace(keyspace_name)
-        .ok_or_else(|| configuration!("Keyspace {keyspace_name} doesn't exist"))?;
+        .ok_or_else(|| FunctionRefusal::KeyspaceMissing(keyspace_name.to_owned()))?;
     let mut arguments = Vec::with_capacity(statement.arguments.len());
     for written in &statement.arguments {
         arguments.push(column_type::resolve_frozen(written, keyspace)?);
@@ -155,25 +157,31 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
     let state_function = statement.state_function.as_str();
     let taken: Vec<String> = std::iter::once(state.clone()).chain(wanted.iter().cloned()).collect();
     let Some(of_state) = find(keyspace, state_function, &taken) else {
-        return Err(invalid!(
-            "State function {keyspace_name}.{state_function}({}) doesn't exist",
-            taken.join(", ")
-        ));
+        return Err(FunctionRefusal::StateMissing {
+            keyspace: keyspace_name.to_owned(),
+            function: state_function.to_owned(),
+            arguments: taken,
+        }
+        .into());
     };
     if typename::unfrozen_name(&of_state.returns) != state {
-        return Err(invalid!(
-            "State function {keyspace_name}.{state_function}({}) return type must be the same as the first argument type - \
-             check STYPE, argument and return types",
-            taken.join(", ")
-        ));
+        return Err(FunctionRefusal::StateType {
+            keyspace: keyspace_name.to_owned(),
+            function: state_function.to_owned(),
+            arguments: taken,
+        }
+        .into());
     }
     let mut returns = state_type.clone();
     let final_function = statement.final_function.as_ref().map(|name| name.as_str());
     if let Some(function) = final_function {
         let Some(of_final) = find(keyspace, function, std::slice::from_ref(&state)) else {
-            return Err(invalid!(
-                "Final function {keyspace_name}.{function}({state}) doesn't exist"
-            ));
+            return Err(FunctionRefusal::FinalMissing {
+                keyspace: keyspace_name.to_owned(),
+                function: function.to_owned(),
+                ty: state,
+            }
+            .into());
         };
         returns = of_final.returns.clone();
     }
@@ -202,7 +210,7 @@ pub(super) fn create_aggregate(ddl: &Ddl<'_>, statement: &CreateAggregate) -> Re
             return Ok(SchemaOutcome::unchanged(ddl.schema));
         }
         if !statement.or_replace {
-            return Err(invalid!("Aggregate '{name}' already exists"));
+            return Err(FunctionRefusal::AggregateExists(name.to_owned()).into());
         }
         *existing = Arc::new(aggregate);
     } else {
@@ -223,11 +231,13 @@ fn initial_condition(term: &Term, state_type: &CqlType) -> Result<Option<String>
             kind,
             text,
             receiver_type,
-        }) => Err(invalid!(
-            "Invalid {} constant ({text}) for \"(dummy)\" of type {receiver_type}",
-            kind.name()
-        )),
-        Err(error) => Err(DdlError::Invalid(error.to_string())),
+        }) => Err(FunctionRefusal::Constant {
+            kind: kind.name(),
+            text,
+            ty: receiver_type,
+        }
+        .into()),
+        Err(error) => Err(FunctionRefusal::Value(error).into()),
     }
 }
 
@@ -276,16 +286,21 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
     let (Some(keyspace), Some(types)) = (keyspace, candidates.first()) else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("{kind} '{keyspace_name}.{name}{shown}' doesn't exist"),
+            FunctionRefusal::Missing {
+                kind,
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+            },
         );
     };
     if candidates.len() > 1 {
         let upper = kind.to_uppercase();
-        return Err(invalid!(
-            "'DROP {upper} {name}' matches multiple function definitions; specify the argument types by issuing a statement \
-             like 'DROP {upper} {name} (type, type, ...)'. You can use cqlsh 'DESCRIBE {upper} {name}' command to find all \
-             overloads"
-        ));
+        return Err(FunctionRefusal::SeveralMatch {
+            kind: upper,
+            name: name.to_owned(),
+        }
+        .into());
     }
     let mut next = Keyspace::clone(keyspace);
     if statement.aggregate {
@@ -305,10 +320,13 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropFunction) -> Result<SchemaOutc
             .map(|aggregate| format!("{keyspace_name}.{}", aggregate.name))
             .collect();
         if !users.is_empty() {
-            return Err(invalid!(
-                "Function '{keyspace_name}.{name}{shown}' is still referenced by aggregates {}",
-                users.join(", ")
-            ));
+            return Err(FunctionRefusal::Used {
+                keyspace: keyspace_name.to_owned(),
+                name: name.to_owned(),
+                arguments: shown,
+                aggregates: users,
+            }
+            .into());
         }
         next.functions
             .retain(|other| other.name != name || type_names(other.arguments.iter().map(|(_, ty)| ty)) != *types);

@@ -5,9 +5,10 @@ use std::sync::Arc;
 
 use grammar::ast::{CreateIndex, CreateTrigger, Drop, DropTrigger, IndexTargetKind};
 
-use super::error::{DdlError, configuration, invalid};
+use super::error::DdlError;
 use super::index_options;
 use super::property::Properties;
+use super::refusal::{IndexRefusal, NameRefusal};
 use super::{Ddl, Right, SchemaOutcome};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
@@ -44,18 +45,14 @@ fn kind_name(kind: IndexTargetKind) -> &'static str {
 
 fn keyspace_name<'a>(ddl: &Ddl<'a>, statement: &'a CreateIndex) -> Result<&'a str, DdlError> {
     let of_index = statement.name.as_ref().and_then(|name| name.keyspace.as_ref());
-    if let (Some(index), Some(table)) = (of_index, &statement.table.keyspace)
-        && index != table
+    if let (Some(name), Some(table)) = (&statement.name, &statement.table.keyspace)
+        && of_index.is_some_and(|keyspace| keyspace != table)
     {
-        return Err(invalid!(
-            "Keyspace name '{}' doesn't match index name '{}'",
-            table.as_str(),
-            statement
-                .name
-                .as_ref()
-                .map(|name| name.name.as_str())
-                .unwrap_or_default()
-        ));
+        let refusal = IndexRefusal::OtherKeyspace {
+            keyspace: table.as_str().to_owned(),
+            index: name.name.as_str().to_owned(),
+        };
+        return Err(refusal.into());
     }
     match of_index {
         Some(keyspace) if statement.table.keyspace.is_none() => Ok(keyspace.as_str()),
@@ -82,12 +79,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
         (None, false) => None,
     };
     if class.is_none() && !given.is_empty() {
-        return Err(invalid!("Cannot specify options for a non-CUSTOM index"));
+        return Err(IndexRefusal::OptionsWithoutClass.into());
     }
     index_options::reserved(&given)?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(table) = keyspace.table_or_view(table_name) else {
-        return Err(invalid!("Table '{table_name}' doesn't exist"));
+        return Err(IndexRefusal::TableMissing(table_name.to_owned()).into());
     };
     let unchanged = || Ok(SchemaOutcome::unchanged(ddl.schema));
     let own_name = statement.name.as_ref().map(|name| name.name.as_str());
@@ -95,14 +92,14 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
         return if statement.if_not_exists {
             unchanged()
         } else {
-            Err(invalid!("Index '{name}' already exists"))
+            Err(IndexRefusal::Exists(name.to_owned()).into())
         };
     }
     if table.is_counter {
-        return Err(invalid!("Secondary indexes on counter tables aren't supported"));
+        return Err(IndexRefusal::OnCounters.into());
     }
     if keyspace.views.contains_key(table_name) {
-        return Err(invalid!("Secondary indexes on materialized views aren't supported"));
+        return Err(IndexRefusal::OnView.into());
     }
     let targets = targets(table, statement, class)?;
     let is_cosmos = ddl.context.profile.is_cosmos();
@@ -120,17 +117,22 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateIndex) -> Result<SchemaOut
         return if statement.if_not_exists {
             unchanged()
         } else {
-            Err(invalid!("Index {name} is a duplicate of existing index {}", same.name))
+            Err(IndexRefusal::Duplicate {
+                index: name,
+                other: same.name.clone(),
+            }
+            .into())
         };
     }
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(configuration!("Illegal index name {name}"));
+        return Err(IndexRefusal::NameCharacters(name).into());
     }
     if name.len() > NAME_BYTES_MAX {
-        return Err(invalid!(
-            "Index name must not be more than {NAME_BYTES_MAX} bytes long (got {} bytes)",
-            name.len()
-        ));
+        return Err(IndexRefusal::NameLength {
+            bytes: name.len(),
+            bytes_max: NAME_BYTES_MAX,
+        }
+        .into());
     }
     if let Some(class) = class.filter(|class| !(is_cosmos && is_cosmos_class(class))) {
         index_options::judge(class, &in_order, table, &targets)?;
@@ -166,28 +168,26 @@ fn targets<'a>(table: &'a Table, statement: &CreateIndex, class: Option<&str>) -
     for (kind, name) in &statement.targets {
         let name = name.as_str();
         let Some((_, column)) = table.column(name) else {
-            return Err(invalid!(
-                "Undefined column name {} in table {}.{}",
-                quoted(name),
-                table.keyspace,
-                table.name
-            ));
+            return Err(NameRefusal::UndefinedColumn {
+                column: name.to_owned(),
+                keyspace: table.keyspace.clone(),
+                table: table.name.clone(),
+            }
+            .into());
         };
         let of_values = *kind == IndexTargetKind::Simple && typename::is_collection(&column.ty);
         targets.push((if of_values { IndexTargetKind::Values } else { *kind }, column));
     }
     if targets.is_empty() && !custom {
-        return Err(invalid!(
-            "Only CUSTOM indexes can be created without specifying a target column"
-        ));
+        return Err(IndexRefusal::NoTarget.into());
     }
     if targets.len() > 1 {
         if !custom {
-            return Err(invalid!("Only CUSTOM indexes support multiple columns"));
+            return Err(IndexRefusal::SeveralTargets.into());
         }
         let mut seen = BTreeSet::new();
         if let Some((_, column)) = targets.iter().find(|(_, column)| !seen.insert(&column.name)) {
-            return Err(invalid!("Duplicate column '{}' in index target list", column.name));
+            return Err(IndexRefusal::DuplicateTarget(column.name.clone()).into());
         }
     }
     targets.iter().try_for_each(|target| {
@@ -203,10 +203,7 @@ fn check_file_name(class: Option<&str>, (_, column): &Target<'_>) -> Result<(), 
         class.is_some_and(|class| class.eq_ignore_ascii_case("sai") || class.ends_with("StorageAttachedIndex"));
     let plain = |c: char| c.is_ascii_alphanumeric() || c == '_';
     if is_attached && (column.name.is_empty() || !column.name.chars().all(plain)) {
-        return Err(invalid!(
-            "Column '{}' contains non-alphanumeric-underscore characters",
-            column.name
-        ));
+        return Err(IndexRefusal::ColumnCharacters(column.name.clone()).into());
     }
     Ok(())
 }
@@ -220,46 +217,44 @@ fn check_target(table: &Table, (kind, column): &Target<'_>, is_sasi: bool) -> Re
             CqlType::User(_) => "UDTs containing durations",
             _ => "duration columns",
         };
-        return Err(invalid!("Secondary indexes are not supported on {what}"));
+        return Err(IndexRefusal::Durations(what).into());
     }
     if table.compact_storage && matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-        return Err(invalid!(
-            "Secondary indexes are not supported on PRIMARY KEY columns in COMPACT STORAGE tables"
-        ));
+        return Err(IndexRefusal::KeyOfCompact.into());
     }
     // Differs: Cassandra refuses the index of a whole partition key, for which Cosmos's applications ask. It finds nothing that the
     // key does not, so nothing is kept for it.
     if column.kind == ColumnKind::PartitionKey && table.partition_key_count == 1 && is_sasi {
-        return Err(invalid!(
-            "Cannot create secondary index on the only partition key column {name}"
-        ));
+        return Err(IndexRefusal::OnlyKeyColumn(name.clone()).into());
     }
     let collection = typename::is_collection(ty);
     let frozen_collection = collection && !ty.is_multi_cell();
     if frozen_collection && *kind != IndexTargetKind::Full {
-        return Err(invalid!(
-            "Cannot create {}() index on frozen column {name}. Frozen collections are immutable and must be fully indexed \
-             by using the 'full({name})' modifier",
-            kind_name(*kind)
-        ));
+        return Err(IndexRefusal::FrozenCollection {
+            part: kind_name(*kind),
+            column: name.clone(),
+        }
+        .into());
     }
     if !frozen_collection && *kind == IndexTargetKind::Full {
-        return Err(invalid!("full() indexes can only be created on frozen collections"));
+        return Err(IndexRefusal::FullOfOther.into());
     }
     if !collection && *kind != IndexTargetKind::Simple {
-        return Err(invalid!(
-            "Cannot create {}() index on {name}. Non-collection columns only support simple indexes",
-            kind_name(*kind)
-        ));
+        return Err(IndexRefusal::PartOfOther {
+            part: kind_name(*kind),
+            column: name.clone(),
+        }
+        .into());
     }
     if !matches!(ty, CqlType::Map(..)) && matches!(kind, IndexTargetKind::Keys | IndexTargetKind::Entries) {
-        return Err(invalid!(
-            "Cannot create index on {} of column {name} with non-map type",
-            kind_name(*kind)
-        ));
+        return Err(IndexRefusal::PartOfNonMap {
+            part: kind_name(*kind),
+            column: name.clone(),
+        }
+        .into());
     }
     if matches!(ty, CqlType::User(_)) {
-        return Err(invalid!("Cannot create index on non-frozen UDT column {name}"));
+        return Err(IndexRefusal::MultiCellUserType(name.clone()).into());
     }
     Ok(())
 }
@@ -317,7 +312,10 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, Ddl
         // The last quote stands there in Cassandra too.
         return ddl.absent(
             statement.if_exists,
-            invalid!("Index '{keyspace_name}.{name}' doesn't exist'"),
+            IndexRefusal::Missing {
+                keyspace: keyspace_name.to_owned(),
+                index: name.to_owned(),
+            },
         );
     };
     Ddl::authorize(
@@ -341,21 +339,25 @@ pub(super) fn create_trigger(ddl: &Ddl<'_>, statement: &CreateTrigger) -> Result
     )?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(table) = keyspace.table_or_view(table_name) else {
-        return Err(invalid!("Table '{keyspace_name}.{table_name}' doesn't exist"));
+        return Err(NameRefusal::TableMissing {
+            keyspace: keyspace_name.to_owned(),
+            table: table_name.to_owned(),
+        }
+        .into());
     };
     if keyspace.views.contains_key(table_name) {
-        return Err(invalid!("Cannot CREATE TRIGGER for a materialized view"));
+        return Err(IndexRefusal::TriggerOnView.into());
     }
     let name = statement.name.as_str();
     if table.triggers.contains_key(name) {
         return if statement.if_not_exists {
             Ok(SchemaOutcome::unchanged(ddl.schema))
         } else {
-            Err(invalid!("Trigger '{name}' already exists"))
+            Err(IndexRefusal::TriggerExists(name.to_owned()).into())
         };
     }
     // There is no class of a user's in this server, so none can be loaded.
-    Err(invalid!("Trigger class '{}' couldn't be loaded", statement.class))
+    Err(IndexRefusal::TriggerClass(statement.class.clone()).into())
 }
 
 pub(super) fn drop_trigger(ddl: &Ddl<'_>, statement: &DropTrigger) -> Result<SchemaOutcome, DdlError> {
@@ -372,7 +374,11 @@ pub(super) fn drop_trigger(ddl: &Ddl<'_>, statement: &DropTrigger) -> Result<Sch
     let Some((keyspace, table)) = found else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Trigger '{name}' on '{keyspace_name}.{table_name}' doesn't exist"),
+            IndexRefusal::TriggerMissing {
+                trigger: name.to_owned(),
+                keyspace: keyspace_name.to_owned(),
+                table: table_name.to_owned(),
+            },
         );
     };
     let mut changed = Table::clone(table);

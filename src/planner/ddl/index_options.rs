@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use grammar::ast::IndexTargetKind;
 
-use super::error::{DdlError, configuration, invalid};
 use super::index::part_of;
+use super::refusal::IndexOptionRefusal;
+use crate::planner::text::owned;
 use crate::schema::index::{SASI_CLASS, is_sai_class};
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Native};
@@ -26,10 +27,10 @@ const ANALYZERS: &str = "org.apache.cassandra.index.sasi.analyzer.";
 const VECTOR_WARNING: &str = "SAI ANN indexes on vector columns are experimental and are not recommended for production use.\nThey don't yet support SELECT queries with:\n * Consistency level higher than ONE/LOCAL_ONE.\n * Paging.\n * No LIMIT clauses.\n * PER PARTITION LIMIT clauses.\n * GROUP BY clauses.\n * Aggregation functions.\n * Filters on columns without a SAI index.";
 
 /// Refuses options that the user may not write at all.
-pub(super) fn reserved(given: &BTreeMap<String, String>) -> Result<(), DdlError> {
+pub(super) fn reserved(given: &BTreeMap<String, String>) -> Result<(), IndexOptionRefusal> {
     for option in ["class_name", "target"] {
         if given.contains_key(option) {
-            return Err(invalid!("Cannot specify {option} as a CUSTOM option"));
+            return Err(IndexOptionRefusal::Reserved(option));
         }
     }
     Ok(())
@@ -41,13 +42,13 @@ pub(super) fn judge(
     given: &[(String, String)],
     table: &Table,
     targets: &[(IndexTargetKind, &Column)],
-) -> Result<(), DdlError> {
+) -> Result<(), IndexOptionRefusal> {
     if is_sai_class(class) {
         attached(given, table, targets)
     } else if class == SASI_CLASS {
         sasi(given, targets)
     } else {
-        Err(configuration!("Unable to find custom indexer class '{class}'"))
+        Err(IndexOptionRefusal::UnknownClass(class.to_owned()))
     }
 }
 
@@ -67,12 +68,12 @@ pub(super) fn of_vectors(table: &Table) -> Vec<String> {
 }
 
 /// The names of several columns, or the one that there is.
-fn single<'c>(targets: &[(IndexTargetKind, &'c Column)]) -> Result<(IndexTargetKind, &'c Column), String> {
+fn single<'c>(targets: &[(IndexTargetKind, &'c Column)]) -> Result<(IndexTargetKind, &'c Column), Vec<String>> {
     match targets {
         [(kind, column)] => Ok((*kind, column)),
         _ => {
             let names: Vec<&str> = targets.iter().map(|(_, column)| column.name.as_str()).collect();
-            Err(names.join(", "))
+            Err(owned(names))
         }
     }
 }
@@ -102,25 +103,24 @@ fn entries_class(ty: &CqlType) -> String {
     }
 }
 
-fn attached(given: &[(String, String)], table: &Table, targets: &[(IndexTargetKind, &Column)]) -> Result<(), DdlError> {
+fn attached(
+    given: &[(String, String)],
+    table: &Table,
+    targets: &[(IndexTargetKind, &Column)],
+) -> Result<(), IndexOptionRefusal> {
     let unknown: Vec<&str> = given
         .iter()
         .map(|(option, _)| option.as_str())
         .filter(|option| !ANALYSIS_OPTIONS.contains(option) && !VECTOR_OPTIONS.contains(option))
         .collect();
     if !unknown.is_empty() {
-        return Err(configuration!(
-            "Properties specified [{}] are not understood by StorageAttachedIndex",
-            unknown.join(", ")
-        ));
+        return Err(IndexOptionRefusal::NotUnderstood(owned(unknown)));
     }
     let (kind, column) = match single(targets) {
         Ok(target) => target,
-        Err(names) if names.is_empty() => return Err(invalid!("Failed to retrieve target column for: ")),
+        Err(names) if names.is_empty() => return Err(IndexOptionRefusal::NoTarget),
         Err(names) => {
-            return Err(invalid!(
-                "A storage-attached index cannot be created over multiple columns: {names}"
-            ));
+            return Err(IndexOptionRefusal::SeveralTargets(names));
         }
     };
     let taken = table.indexes.values().any(|other| {
@@ -130,10 +130,7 @@ fn attached(given: &[(String, String)], table: &Table, targets: &[(IndexTargetKi
                 .is_some_and(|(part, name)| name == column.name && super::index::part_of(kind) == part)
     });
     if taken {
-        return Err(invalid!(
-            "Cannot create more than one storage-attached index on the same column: {}",
-            column.name
-        ));
+        return Err(IndexOptionRefusal::Taken(column.name.clone()));
     }
     let is = |options: &'static [&'static str]| {
         let mut found: Vec<&(String, String)> = given
@@ -149,23 +146,25 @@ fn attached(given: &[(String, String)], table: &Table, targets: &[(IndexTargetKi
             .iter()
             .map(|(option, value)| format!("'{option}': '{value}'"))
             .collect();
-        return Err(invalid!(
-            "Analysis options are not supported on primary key columns, but found {{{}}}",
-            texts.join(", ")
-        ));
+        return Err(IndexOptionRefusal::AnalysisOfKey(texts));
     }
     let ty = kept(kind, &column.ty);
     if !analysis.is_empty() && !ty.is_some_and(is_text) {
         return match ty {
-            Some(ty) => Err(invalid!("CQL type {} cannot be analyzed.", ty.cql_name())),
-            None => Err(invalid!("CQL type '{}' cannot be analyzed.", entries_class(&column.ty))),
+            Some(ty) => Err(IndexOptionRefusal::AnalysisOfType(ty.clone())),
+            None => Err(IndexOptionRefusal::AnalysisOfEntries(entries_class(&column.ty))),
         };
     }
     for (option, value) in analysis {
         match value.to_lowercase().as_str() {
-            "" => return Err(invalid!("Empty value for boolean option '{option}'")),
+            "" => return Err(IndexOptionRefusal::EmptyBoolean(option.clone())),
             "true" | "false" => {}
-            _ => return Err(invalid!("Illegal value for boolean option '{option}': {value}")),
+            _ => {
+                return Err(IndexOptionRefusal::IllegalBoolean {
+                    option: option.clone(),
+                    value: value.clone(),
+                });
+            }
         }
     }
     let Some(ty) = ty else {
@@ -179,68 +178,58 @@ fn attached(given: &[(String, String)], table: &Table, targets: &[(IndexTargetKi
         return vector(element, *dimension, given);
     }
     if !is(VECTOR_OPTIONS).is_empty() {
-        return Err(invalid!("CQL type {} cannot have vector options", ty.cql_name()));
+        return Err(IndexOptionRefusal::VectorOptions(ty.clone()));
     }
     can_be_kept(ty)
 }
 
-fn can_be_kept(ty: &CqlType) -> Result<(), DdlError> {
+fn can_be_kept(ty: &CqlType) -> Result<(), IndexOptionRefusal> {
     match ty {
-        CqlType::Native(Native::Blob | Native::Duration | Native::Counter) => {
-            Err(invalid!("Unsupported type: {}", ty.cql_name()))
-        }
+        CqlType::Native(Native::Blob | Native::Duration | Native::Counter) => Err(IndexOptionRefusal::Type(ty.clone())),
         _ => Ok(()),
     }
 }
 
-fn vector(element: &CqlType, dimension: u32, given: &[(String, String)]) -> Result<(), DdlError> {
+fn vector(element: &CqlType, dimension: u32, given: &[(String, String)]) -> Result<(), IndexOptionRefusal> {
     let option = |name: &str| given.iter().find(|(option, _)| option == name).map(|(_, value)| value);
     if !matches!(element, CqlType::Native(Native::Float)) {
-        return Err(invalid!(
-            "SAI ANN indexes are only allowed on vector columns with float elements"
-        ));
+        return Err(IndexOptionRefusal::VectorElement);
     }
-    let whole = |name: &str, what: &str, max: i32| match option(name) {
+    let whole = |name: &str, what: &'static str, max: i32| match option(name) {
         None => Ok(()),
         Some(text) => match text.parse::<i32>() {
             Ok(number) if (1..=max).contains(&number) => Ok(()),
-            Ok(number) => Err(invalid!(
-                "{what} for index null cannot be <= 0 or > {max}, was {number}"
-            )),
-            Err(_) => Err(invalid!("{what} {text} is not a valid integer for index null")),
+            Ok(number) => Err(IndexOptionRefusal::NumberRange { what, max, number }),
+            Err(_) => Err(IndexOptionRefusal::NumberText {
+                what,
+                text: text.clone(),
+            }),
         },
     };
     whole("maximum_node_connections", "Maximum number of connections", 512)?;
     whole("construction_beam_width", "Construction beam width", 3200)?;
     let similarity = option("similarity_function").map_or_else(|| "COSINE".to_owned(), |name| name.to_uppercase());
     if !["EUCLIDEAN", "DOT_PRODUCT", "COSINE"].contains(&similarity.as_str()) {
-        return Err(invalid!(
-            "Similarity function {similarity} was not recognized for index null. Valid values are: EUCLIDEAN, DOT_PRODUCT, COSINE"
-        ));
+        return Err(IndexOptionRefusal::Similarity(similarity));
     }
     if let Some(optimize) = option("optimize_for").map(|name| name.to_uppercase())
         && !["LATENCY", "RECALL"].contains(&optimize.as_str())
     {
-        return Err(invalid!(
-            "optimize_for '{optimize}' was not recognized for index null. Valid values are: LATENCY, RECALL"
-        ));
+        return Err(IndexOptionRefusal::Optimize(optimize));
     }
     if dimension == 1 && similarity == "COSINE" {
-        return Err(invalid!(
-            "Cosine similarity is not supported for single-dimension vectors"
-        ));
+        return Err(IndexOptionRefusal::CosineOfOne);
     }
     Ok(())
 }
 
-fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> Result<(), DdlError> {
-    let (_, column) =
-        single(targets).map_err(|names| configuration!("failed to retrieve target column for: {names}"))?;
+fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> Result<(), IndexOptionRefusal> {
+    let (_, column) = single(targets).map_err(IndexOptionRefusal::SasiTargets)?;
     if column.ty.is_multi_cell() {
-        return Err(configuration!("complex columns are not yet supported by SASI"));
+        return Err(IndexOptionRefusal::SasiMultiCell);
     }
     if column.kind == ColumnKind::PartitionKey {
-        return Err(configuration!("partition key columns are not yet supported by SASI"));
+        return Err(IndexOptionRefusal::SasiPartitionKey);
     }
     let option = |name: &str| given.iter().find(|(option, _)| option == name).map(|(_, value)| value);
     if let Some(class) = option("analyzer_class") {
@@ -254,29 +243,27 @@ fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> R
             ]
             .contains(name)
         }) else {
-            return Err(configuration!("Unable to find analyzer class '{class}'"));
+            return Err(IndexOptionRefusal::Analyzer(class.clone()));
         };
         if !is_text(&column.ty) && name != "NoOpAnalyzer" {
-            return Err(configuration!("{name} does not support type {}", column.ty.cql_name()));
+            return Err(IndexOptionRefusal::AnalyzerType {
+                analyzer: name.to_owned(),
+                ty: column.ty.clone(),
+            });
         }
         if name == "NonTokenizingAnalyzer" {
             let (lower, upper) = (option("normalize_lowercase"), option("normalize_uppercase"));
             if option("case_sensitive").is_some() && (lower.is_some() || upper.is_some()) {
-                return Err(configuration!(
-                    "case_sensitive option cannot be specified together with either normalize_lowercase or normalize_uppercase"
-                ));
+                return Err(IndexOptionRefusal::CaseTwice);
             }
             // Differs: Cassandra notices too late, and leaves the index behind.
             if lower.is_some() && upper.is_some() {
-                return Err(configuration!(
-                    "normalize_lowercase and normalize_uppercase cannot be specified together"
-                ));
+                return Err(IndexOptionRefusal::BothCases);
             }
         }
         if name == "DelimiterAnalyzer" && option("delimiter").is_some_and(|text| text.chars().count() != 1) {
-            return Err(configuration!(
-                "Only single character delimiters supported, was {}",
-                option("delimiter").map(String::as_str).unwrap_or_default()
+            return Err(IndexOptionRefusal::Delimiter(
+                option("delimiter").cloned().unwrap_or_default(),
             ));
         }
     }
@@ -284,10 +271,10 @@ fn sasi(given: &[(String, String)], targets: &[(IndexTargetKind, &Column)]) -> R
         match mode.to_lowercase().as_str() {
             "prefix" | "contains" => {}
             "sparse" if is_text(&column.ty) => {
-                return Err(configuration!("SPARSE mode is only supported on non-literal columns."));
+                return Err(IndexOptionRefusal::SparseText);
             }
             "sparse" => {}
-            _ => return Err(configuration!("Incorrect index mode: {mode}")),
+            _ => return Err(IndexOptionRefusal::Mode(mode.clone())),
         }
     }
     Ok(())

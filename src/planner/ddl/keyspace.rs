@@ -4,8 +4,9 @@ use std::collections::BTreeMap;
 
 use grammar::ast::{AlterKeyspace, CreateKeyspace, DropKeyspace};
 
-use super::error::{DdlError, configuration, invalid};
+use super::error::DdlError;
 use super::property::Properties;
+use super::refusal::{KeyspaceRefusal, NameRefusal};
 use super::{Ddl, Right, SchemaOutcome, cosmos};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Keyspace, LOCATOR_PACKAGE, system};
@@ -24,12 +25,12 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<Schema
     let name = statement.name.as_str();
     let properties = Properties::new(&statement.properties)?;
     if system::is_local(name) {
-        return Err(invalid!("System keyspace '{name}' is not user-modifiable"));
+        return Err(KeyspaceRefusal::System(name.to_owned()).into());
     }
     check_name(name)?;
     properties.only(PROPERTIES)?;
     if !properties.has("replication") {
-        return Err(invalid!("Missing mandatory option 'replication'"));
+        return Err(KeyspaceRefusal::ReplicationMissing.into());
     }
     let replication = properties.map("replication")?.unwrap_or_default();
     let durable_writes = properties.boolean("durable_writes")?.unwrap_or(true);
@@ -63,15 +64,16 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<Schema
 
 fn check_name(name: &str) -> Result<(), DdlError> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(invalid!(
-            "Keyspace name must not be empty and must contain alphanumeric or underscore characters only (got \"{name}\")"
-        ));
+        return Err(KeyspaceRefusal::NameCharacters(name.to_owned()).into());
     }
     let count = name.chars().count();
     if count > NAME_CHARACTERS_MAX {
-        return Err(invalid!(
-            "Keyspace name must not be more than {NAME_CHARACTERS_MAX} characters long (got {count} characters for \"{name}\")"
-        ));
+        return Err(KeyspaceRefusal::NameLength {
+            count,
+            name: name.to_owned(),
+            characters_max: NAME_CHARACTERS_MAX,
+        }
+        .into());
     }
     Ok(())
 }
@@ -84,7 +86,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterKeyspace) -> Result<SchemaOu
     let replication = properties.map("replication")?;
     let durable_writes = properties.boolean("durable_writes")?;
     let Some(before) = ddl.schema.keyspace(name) else {
-        return ddl.absent(statement.if_exists, invalid!("Keyspace '{name}' doesn't exist"));
+        return ddl.absent(statement.if_exists, NameRefusal::KeyspaceMissing(name.to_owned()));
     };
     let mut next = Keyspace::clone(before);
     let mut warnings = Vec::new();
@@ -116,7 +118,7 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &DropKeyspace) -> Result<SchemaOutc
     let name = statement.name.as_str();
     Ddl::authorize(name, Right::Drop, &format!("keyspace {name}"))?;
     let Some(keyspace) = ddl.schema.keyspace(name) else {
-        return ddl.absent(statement.if_exists, invalid!("Keyspace '{name}' doesn't exist"));
+        return ddl.absent(statement.if_exists, NameRefusal::KeyspaceMissing(name.to_owned()));
     };
     let schema = ddl.schema.without_keyspace(name);
     let mut outcome = SchemaOutcome::changed(
@@ -140,7 +142,7 @@ fn strategy(
 ) -> Result<BTreeMap<String, String>, DdlError> {
     let Some(class) = options.remove("class") else {
         // Differs: Cassandra answers an empty map with a null pointer exception, 0x0000.
-        return Err(configuration!("Missing replication strategy class"));
+        return Err(KeyspaceRefusal::ClassMissing.into());
     };
     let full = if class.contains('.') {
         class
@@ -151,11 +153,9 @@ fn strategy(
         Some("SimpleStrategy") => simple(keyspace, options, before)?,
         Some("NetworkTopologyStrategy") => by_data_center(ddl, keyspace, options, before)?,
         Some("LocalStrategy") => {
-            return Err(invalid!(
-                "Unable to use given strategy class: LocalStrategy is reserved for internal use."
-            ));
+            return Err(KeyspaceRefusal::LocalStrategy.into());
         }
-        _ => return Err(configuration!("Unable to find replication strategy class '{full}'")),
+        _ => return Err(KeyspaceRefusal::UnknownClass(full).into()),
     };
     let mut replication = kept;
     replication.insert("class".to_owned(), full);
@@ -171,9 +171,11 @@ fn simple(
     let factor = options.entry(FACTOR.to_owned()).or_insert(default);
     check_factor(factor)?;
     match options.keys().find(|name| *name != FACTOR) {
-        Some(name) => Err(configuration!(
-            "Unrecognized strategy option {{{name}}} passed to SimpleStrategy for keyspace {keyspace}"
-        )),
+        Some(name) => Err(KeyspaceRefusal::SimpleOption {
+            option: name.clone(),
+            keyspace: keyspace.to_owned(),
+        }
+        .into()),
         None => Ok(options),
     }
 }
@@ -201,17 +203,17 @@ fn by_data_center(
     }
     options.retain(|_, factor| factor != "0");
     if options.is_empty() {
-        return Err(configuration!(
-            "Configuration for at least one datacenter must be present"
-        ));
+        return Err(KeyspaceRefusal::NoDataCenter.into());
     }
     if let Some(name) = options
         .keys()
         .find(|name| !ddl.context.data_centers.iter().any(|(known, _)| known == *name))
     {
-        return Err(configuration!(
-            "Unrecognized strategy option {{{name}}} passed to NetworkTopologyStrategy for keyspace {keyspace}"
-        ));
+        return Err(KeyspaceRefusal::DataCenter {
+            option: name.clone(),
+            keyspace: keyspace.to_owned(),
+        }
+        .into());
     }
     for factor in options.values() {
         check_factor(factor)?;
@@ -224,11 +226,11 @@ fn check_factor(factor: &str) -> Result<(), DdlError> {
         && all.parse::<i32>().is_ok()
         && transient.parse::<i32>().is_ok()
     {
-        return Err(configuration!("Transient replication is not enabled on this node"));
+        return Err(KeyspaceRefusal::Transient.into());
     }
     match factor.parse::<i32>() {
-        Err(_) => Err(configuration!("For input string: \"{factor}\"")),
-        Ok(count) if count < 0 => Err(configuration!("Replication factor must be non-negative, found {count}")),
+        Err(_) => Err(KeyspaceRefusal::FactorText(factor.to_owned()).into()),
+        Ok(count) if count < 0 => Err(KeyspaceRefusal::FactorSign(count).into()),
         Ok(_) => Ok(()),
     }
 }

@@ -25,6 +25,7 @@ mod index_options;
 mod keyspace;
 mod options;
 mod property;
+pub mod refusal;
 mod table;
 mod user_type;
 mod view;
@@ -36,6 +37,8 @@ use grammar::ast::{QualifiedName, Statement};
 pub use self::cosmos::with_payload;
 pub use self::error::DdlError;
 pub use self::gate::{Unsupported, not_executed};
+pub use self::refusal::Code;
+use self::refusal::NameRefusal;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::schema::{Keyspace, Schema, system};
 
@@ -124,19 +127,14 @@ impl<'a> Ddl<'a> {
             .as_ref()
             .map(|keyspace| keyspace.as_str())
             .or(self.session_keyspace)
-            .ok_or_else(|| {
-                DdlError::Invalid(
-                    "No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename"
-                        .to_owned(),
-                )
-            })
+            .ok_or_else(|| NameRefusal::NoKeyspace.into())
     }
 
     fn keyspace(&self, name: &str) -> Result<&'a Keyspace, DdlError> {
         self.schema
             .keyspace(name)
             .map(AsRef::as_ref)
-            .ok_or_else(|| error::invalid!("Keyspace '{name}' doesn't exist"))
+            .ok_or_else(|| NameRefusal::KeyspaceMissing(name.to_owned()).into())
     }
 
     /// What a statement names, with its keyspace; `None` where either is missing.
@@ -146,11 +144,11 @@ impl<'a> Ddl<'a> {
     }
 
     /// What an ALTER or DROP comes to where there is nothing of that name.
-    fn absent(&self, if_exists: bool, complaint: DdlError) -> Result<SchemaOutcome, DdlError> {
+    fn absent(&self, if_exists: bool, complaint: impl Into<DdlError>) -> Result<SchemaOutcome, DdlError> {
         if if_exists {
             Ok(SchemaOutcome::unchanged(self.schema))
         } else {
-            Err(complaint)
+            Err(complaint.into())
         }
     }
 
@@ -169,16 +167,18 @@ impl<'a> Ddl<'a> {
     /// Refuses changes of system keyspaces. `resource` is what permissions are about, e.g. `table system_auth.roles`.
     fn authorize(keyspace: &str, right: Right, resource: &str) -> Result<(), DdlError> {
         if system::is_local(keyspace) {
-            return Err(DdlError::Unauthorized(format!(
-                "{keyspace} keyspace is not user-modifiable."
-            )));
+            return Err(NameRefusal::NotModifiable(keyspace.to_owned()).into());
         }
         if system::is_name(keyspace) {
             // How a shared system keyspace is replicated is for its users to say.
             if right == Right::Alter && resource.starts_with("keyspace ") {
                 return Ok(());
             }
-            return Err(DdlError::Unauthorized(format!("Cannot {} <{resource}>", right.word())));
+            return Err(NameRefusal::Forbidden {
+                right: right.word(),
+                resource: resource.to_owned(),
+            }
+            .into());
         }
         Ok(())
     }

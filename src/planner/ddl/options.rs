@@ -5,11 +5,12 @@ use std::collections::BTreeMap;
 
 use grammar::ast;
 
-use super::error::{DdlError, configuration, syntax};
+use super::error::DdlError;
 use super::property::Properties;
+use super::refusal::{OptionRefusal, PropertyRefusal};
 use super::{compaction, compression, cosmos};
+use crate::planner::text::owned;
 use crate::schema::TableOptions;
-use crate::types::java_f64;
 
 const NAMES: &[&str] = &[
     "additional_write_policy",
@@ -54,7 +55,7 @@ pub(super) struct Given {
     pub(super) id: Option<String>,
     compaction_given: bool,
     /// A property of a name that there is not.
-    unknown: Option<DdlError>,
+    unknown: Option<PropertyRefusal>,
 }
 
 /// Reads the options over those there are, `None` for a new table: everything that is wrong in itself is refused here, before
@@ -86,7 +87,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
     }
     if let Some(name) = properties.text("memtable")? {
         if name != "default" {
-            return Err(configuration!("Memtable configuration \"{name}\" not found."));
+            return Err(OptionRefusal::Memtable(name).into());
         }
         o.memtable = name;
     }
@@ -111,9 +112,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
         let upper = text.to_uppercase();
         if upper != "BLOCKING" && upper != "NONE" {
             // Differs: Cassandra lets an exception of Java out here, as a server error.
-            return Err(syntax!(
-                "Invalid value {text} for 'read_repair': only BLOCKING and NONE are allowed"
-            ));
+            return Err(OptionRefusal::ReadRepair(text).into());
         }
         o.read_repair = upper;
     }
@@ -186,7 +185,7 @@ fn set<T>(slot: &mut T, value: Option<T>) {
 impl Given {
     /// Refuses properties of names that there are not, which Cassandra does only once it has found what the statement is about.
     pub(super) fn check_names(&self) -> Result<(), DdlError> {
-        self.unknown.clone().map_or(Ok(()), Err)
+        self.unknown.clone().map_or(Ok(()), |refusal| Err(refusal.into()))
     }
 
     /// Judges the options: ranges, and those of the compaction strategy.
@@ -197,42 +196,42 @@ impl Given {
         }
         let chance = o.bloom_filter_fp_chance;
         if !(chance > FALSE_POSITIVES_MIN && chance <= 1.0) {
-            return Err(configuration!(
-                "bloom_filter_fp_chance must be larger than {} and less than or equal to 1.0 (got {})",
-                java_f64(FALSE_POSITIVES_MIN),
-                java_f64(chance)
-            ));
+            return Err(OptionRefusal::BloomFilter {
+                min: FALSE_POSITIVES_MIN,
+                number: chance,
+            }
+            .into());
         }
         if !(0.0..=1.0).contains(&o.crc_check_chance) {
-            return Err(configuration!(
-                "crc_check_chance must be larger than or equal to 0 and smaller than or equal to 1.0 (got {})",
-                java_f64(o.crc_check_chance)
-            ));
+            return Err(OptionRefusal::CrcCheck(o.crc_check_chance).into());
         }
-        let least = |name: &str, value: i32, least: i32| {
+        let least = |name: &'static str, value: i32, least: i32| {
             if value < least {
-                Err(configuration!(
-                    "{name} must be greater than or equal to {least} (got {value})"
-                ))
+                Err(OptionRefusal::TooSmall {
+                    option: name,
+                    least,
+                    value,
+                })
             } else {
                 Ok(())
             }
         };
         least("default_time_to_live", o.default_time_to_live, 0)?;
         if o.default_time_to_live > TIME_TO_LIVE_SECONDS_MAX {
-            return Err(configuration!(
-                "default_time_to_live must be less than or equal to {TIME_TO_LIVE_SECONDS_MAX} (got {})",
-                o.default_time_to_live
-            ));
+            return Err(OptionRefusal::TimeToLive {
+                seconds: o.default_time_to_live,
+                seconds_max: TIME_TO_LIVE_SECONDS_MAX,
+            }
+            .into());
         }
         least("gc_grace_seconds", o.gc_grace_seconds, 0)?;
         least("min_index_interval", o.min_index_interval, 1)?;
         if o.max_index_interval < o.min_index_interval {
-            return Err(configuration!(
-                "max_index_interval must be greater than or equal to min_index_interval ({}) (got {})",
-                o.min_index_interval,
-                o.max_index_interval
-            ));
+            return Err(OptionRefusal::IndexIntervals {
+                min: o.min_index_interval,
+                max: o.max_index_interval,
+            }
+            .into());
         }
         least("memtable_flush_period_in_ms", o.memtable_flush_period_in_ms, 0)?;
         Ok(o)
@@ -247,10 +246,7 @@ fn caching(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, D
         .filter(|key| !matches!(*key, "keys" | "rows_per_partition"))
         .collect();
     if !others.is_empty() {
-        return Err(configuration!(
-            "Invalid caching sub-options [{}]: only 'keys' and 'rows_per_partition' are allowed",
-            others.join(", ")
-        ));
+        return Err(OptionRefusal::Caching(owned(others)).into());
     }
     let none = "NONE".to_owned();
     let keys = map.get("keys").unwrap_or(&none);
@@ -258,9 +254,7 @@ fn caching(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, D
         "ALL" => "ALL",
         "NONE" => "NONE",
         _ => {
-            return Err(configuration!(
-                "Invalid value '{keys}' for caching sub-option 'keys': only 'ALL' and 'NONE' are allowed"
-            ));
+            return Err(OptionRefusal::CachingKeys(keys.clone()).into());
         }
     };
     let rows = map.get("rows_per_partition").unwrap_or(&none);
@@ -271,10 +265,7 @@ fn caching(map: &BTreeMap<String, String>) -> Result<BTreeMap<String, String>, D
             Ok(0) => none,
             Ok(count) if i32::try_from(count).is_ok() && !rows.starts_with('+') => count.to_string(),
             _ => {
-                return Err(configuration!(
-                    "Invalid value '{rows}' for caching sub-option 'rows_per_partition': \
-                     only 'ALL', 'NONE', and integer values are allowed"
-                ));
+                return Err(OptionRefusal::CachingRows(rows.clone()).into());
             }
         },
     };
@@ -293,7 +284,7 @@ enum Threshold {
 /// The policy as it is kept: `99p`, `10ms`, `ALWAYS`, `NEVER`, `MIN(99p,10ms)`.
 fn speculative_retry(text: &str) -> Result<String, DdlError> {
     // Cassandra names this option whichever of the two it is.
-    let wrong = || configuration!("Invalid value {text} for option 'speculative_retry'");
+    let wrong = || OptionRefusal::Retry(text.to_owned());
     let upper = text.trim().to_uppercase();
     match upper.as_str() {
         "ALWAYS" => return Ok(upper),
@@ -302,7 +293,7 @@ fn speculative_retry(text: &str) -> Result<String, DdlError> {
     }
     let (function, inside) = match upper.strip_suffix(')').and_then(|rest| rest.split_once('(')) {
         Some((function @ ("MIN" | "MAX"), inside)) => (function, inside),
-        Some(_) => return Err(wrong()),
+        Some(_) => return Err(wrong().into()),
         None => {
             return match threshold(&upper, text)?.ok_or_else(wrong)? {
                 Threshold::Percentile(text) | Threshold::Millis(text) => Ok(text),
@@ -323,10 +314,11 @@ fn speculative_retry(text: &str) -> Result<String, DdlError> {
             } else {
                 "FIXED"
             };
-            Err(configuration!(
-                "Invalid value {text} for option 'speculative_retry': MIN()/MAX() arguments should be of different types, \
-                 but both are of type {kind}"
-            ))
+            Err(OptionRefusal::RetryKinds {
+                text: text.to_owned(),
+                kind,
+            }
+            .into())
         }
     }
 }
@@ -345,9 +337,7 @@ fn threshold(part: &str, text: &str) -> Result<Option<Threshold>, DdlError> {
         return Ok(None);
     };
     if !(value > 0.0 && value < 100.0) {
-        return Err(configuration!(
-            "Invalid value {text} for PERCENTILE option 'speculative_retry': must be between (0.0 and 100.0)"
-        ));
+        return Err(OptionRefusal::RetryPercentile(text.to_owned()).into());
     }
     Ok(Some(Threshold::Percentile(format!("{value}p"))))
 }

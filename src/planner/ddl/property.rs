@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use grammar::ast::{Literal, Property, PropertyValue};
 
-use super::error::{DdlError, syntax};
+use super::refusal::PropertyRefusal;
 
 /// The properties of a statement, each named once, all of names that are known.
 pub(super) struct Properties<'a>(BTreeMap<&'a str, &'a PropertyValue>);
@@ -25,18 +25,18 @@ fn literal_text(literal: &Literal) -> Option<String> {
 
 impl<'a> Properties<'a> {
     /// What the parser checks in Cassandra: nothing twice, no null in a map.
-    pub(super) fn new(properties: &'a [Property]) -> Result<Self, DdlError> {
+    pub(super) fn new(properties: &'a [Property]) -> Result<Self, PropertyRefusal> {
         let mut known = BTreeMap::new();
         for property in properties {
             let name = property.name.as_str();
             if known.insert(name, &property.value).is_some() {
-                return Err(syntax!("Multiple definitions for property '{name}'"));
+                return Err(PropertyRefusal::Duplicate(name.to_owned()));
             }
             if let PropertyValue::Map(entries) = &property.value {
                 for (key, value) in entries {
                     let key = literal_text(key).unwrap_or_default();
                     if literal_text(value).is_none() {
-                        return Err(syntax!("Invalid property value: NULL for property: '{key}'"));
+                        return Err(PropertyRefusal::Null(key));
                     }
                 }
             }
@@ -45,9 +45,9 @@ impl<'a> Properties<'a> {
     }
 
     /// Refuses names that are not among these.
-    pub(super) fn only(&self, names: &[&str]) -> Result<(), DdlError> {
+    pub(super) fn only(&self, names: &[&str]) -> Result<(), PropertyRefusal> {
         match self.0.keys().find(|name| !names.contains(name)) {
-            Some(name) => Err(syntax!("Unknown property '{name}'")),
+            Some(name) => Err(PropertyRefusal::Unknown((*name).to_owned())),
             None => Ok(()),
         }
     }
@@ -57,16 +57,16 @@ impl<'a> Properties<'a> {
     }
 
     /// A constant's text.
-    pub(super) fn text(&self, name: &str) -> Result<Option<String>, DdlError> {
+    pub(super) fn text(&self, name: &str) -> Result<Option<String>, PropertyRefusal> {
         match self.0.get(name) {
             None => Ok(None),
             Some(PropertyValue::Literal(literal)) => Ok(literal_text(literal)),
-            Some(_) => Err(syntax!("Invalid value for property '{name}'. It should be a string")),
+            Some(_) => Err(PropertyRefusal::NotText(name.to_owned())),
         }
     }
 
     /// A map's entries; a later key wins.
-    pub(super) fn map(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, DdlError> {
+    pub(super) fn map(&self, name: &str) -> Result<Option<BTreeMap<String, String>>, PropertyRefusal> {
         match self.0.get(name) {
             None => Ok(None),
             Some(PropertyValue::Map(entries)) => Ok(Some(
@@ -75,7 +75,7 @@ impl<'a> Properties<'a> {
                     .filter_map(|(key, value)| Some((literal_text(key)?, literal_text(value)?)))
                     .collect(),
             )),
-            Some(_) => Err(syntax!("Invalid value for property '{name}'. It should be a map.")),
+            Some(_) => Err(PropertyRefusal::NotMap(name.to_owned())),
         }
     }
 
@@ -90,31 +90,37 @@ impl<'a> Properties<'a> {
         }
     }
 
-    pub(super) fn boolean(&self, name: &str) -> Result<Option<bool>, DdlError> {
+    pub(super) fn boolean(&self, name: &str) -> Result<Option<bool>, PropertyRefusal> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         match text.to_lowercase().as_str() {
             "1" | "true" | "yes" => Ok(Some(true)),
             "0" | "false" | "no" => Ok(Some(false)),
-            _ => Err(syntax!(
-                "Invalid boolean value {text} for '{name}'. Positive values can be '1', 'true' or 'yes'. \
-                 Negative values can be '0', 'false' or 'no'."
-            )),
+            _ => Err(PropertyRefusal::Boolean {
+                text,
+                option: name.to_owned(),
+            }),
         }
     }
 
-    pub(super) fn int(&self, name: &str) -> Result<Option<i32>, DdlError> {
+    pub(super) fn int(&self, name: &str) -> Result<Option<i32>, PropertyRefusal> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         match text.parse() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(syntax!("Invalid integer value {text} for '{name}'")),
+            Err(_) => Err(PropertyRefusal::Integer {
+                text,
+                option: name.to_owned(),
+            }),
         }
     }
 
-    pub(super) fn double(&self, name: &str) -> Result<Option<f64>, DdlError> {
+    pub(super) fn double(&self, name: &str) -> Result<Option<f64>, PropertyRefusal> {
         let Some(text) = self.text(name)? else { return Ok(None) };
         match text.trim().parse() {
             Ok(value) => Ok(Some(value)),
-            Err(_) => Err(syntax!("Invalid double value {text} for '{name}'")),
+            Err(_) => Err(PropertyRefusal::Double {
+                text,
+                option: name.to_owned(),
+            }),
         }
     }
 }

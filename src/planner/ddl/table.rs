@@ -6,10 +6,12 @@ use std::sync::Arc;
 use grammar::ast::{self, CreateTable, Drop, DropKind};
 use uuid::Uuid;
 
-use super::error::{DdlError, configuration, invalid};
+use super::error::DdlError;
+use super::refusal::{NameRefusal, TableRefusal};
 use super::{Ddl, Right, SchemaOutcome, column_type, index, options, user_type, view};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
+use crate::planner::text::owned;
 use crate::schema::names::{compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, TableOptions, typename};
 use crate::types::{CqlType, Native};
@@ -27,10 +29,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
     Ddl::authorize(keyspace_name, Right::Create, &format!("all tables in {keyspace_name}"))?;
     let given = options::read(&statement.options, None)?;
     if statement.columns.iter().any(|column| column.mask.is_some()) {
-        return Err(invalid!(
-            "Cannot mask columns because dynamic data masking is not enabled. \
-             You can enable it with the dynamic_data_masking_enabled property on cassandra.yaml"
-        ));
+        return Err(TableRefusal::Mask.into());
     }
     let keyspace = ddl.keyspace(keyspace_name)?;
     if keyspace.table_or_view(name).is_some() {
@@ -126,7 +125,11 @@ fn primary_key<'a>(statement: &'a CreateTable, name: &str) -> Result<Key<'a>, Dd
     for column in &statement.columns {
         let column = column.name.as_str();
         if !seen.insert(column) {
-            return Err(invalid!("Duplicate column '{column}' declaration for table '{name}'"));
+            return Err(TableRefusal::DuplicateColumn {
+                column: column.to_owned(),
+                table: name.to_owned(),
+            }
+            .into());
         }
     }
     let own = statement.columns.iter().filter(|column| column.is_primary_key);
@@ -135,13 +138,9 @@ fn primary_key<'a>(statement: &'a CreateTable, name: &str) -> Result<Key<'a>, Dd
         clustering: Vec::new(),
     });
     let mut keys = own.chain(statement.primary_keys.iter().map(Key::of));
-    let key = keys
-        .next()
-        .ok_or_else(|| invalid!("No PRIMARY KEY specifed for table '{name}' (exactly one required)"))?;
+    let key = keys.next().ok_or_else(|| TableRefusal::NoKey(name.to_owned()))?;
     match keys.next() {
-        Some(_) => Err(invalid!(
-            "Multiple PRIMARY KEY specified for table '{name}' (exactly one required)"
-        )),
+        Some(_) => Err(TableRefusal::SeveralKeys(name.to_owned()).into()),
         None => Ok(key),
     }
 }
@@ -154,43 +153,44 @@ fn check_key(
 ) -> Result<(), DdlError> {
     let mut seen = BTreeSet::new();
     for name in key.names() {
-        let ty = types
-            .get(name)
-            .ok_or_else(|| invalid!("Unknown column '{name}' referenced in PRIMARY KEY for table '{table}'"))?;
+        let ty = types.get(name).ok_or_else(|| TableRefusal::UnknownKeyColumn {
+            column: name.to_owned(),
+            table: table.to_owned(),
+        })?;
         if !seen.insert(name) {
-            return Err(invalid!(
-                "Duplicate column '{name}' in PRIMARY KEY clause for table '{table}'"
-            ));
+            return Err(TableRefusal::DuplicateKeyColumn {
+                column: name.to_owned(),
+                table: table.to_owned(),
+            }
+            .into());
         }
         if let CqlType::User(user) = ty {
-            return Err(invalid!(
-                "Invalid non-frozen user-defined type \"{}.{}\" for PRIMARY KEY column '{name}'",
-                user.keyspace,
-                user.name
-            ));
+            return Err(TableRefusal::UserTypeInKey {
+                keyspace: user.keyspace.clone(),
+                user_type: user.name.clone(),
+                column: name.to_owned(),
+            }
+            .into());
         }
         if ty.is_multi_cell() {
-            return Err(invalid!(
-                "Invalid non-frozen collection type {} for PRIMARY KEY column '{name}'",
-                ty.cql_name()
-            ));
+            return Err(TableRefusal::CollectionInKey {
+                ty: ty.clone(),
+                column: name.to_owned(),
+            }
+            .into());
         }
         if typename::is_counter(ty) {
-            return Err(invalid!(
-                "counter type is not supported for PRIMARY KEY column '{name}'"
-            ));
+            return Err(TableRefusal::CounterInKey(name.to_owned()).into());
         }
         if ty.contains_duration() {
-            return Err(invalid!(
-                "duration type is not supported for PRIMARY KEY column '{name}'"
-            ));
+            return Err(TableRefusal::DurationInKey(name.to_owned()).into());
         }
         if statement
             .columns
             .iter()
             .any(|column| column.is_static && column.name.as_str() == name)
         {
-            return Err(invalid!("Static column '{name}' cannot be part of the PRIMARY KEY"));
+            return Err(TableRefusal::StaticInKey(name.to_owned()).into());
         }
     }
     Ok(())
@@ -206,9 +206,11 @@ pub(super) fn clustering_order<'a>(
     for (name, direction) in &written.clustering_order {
         let name = name.as_str();
         if order.iter().any(|(known, _)| *known == name) {
-            return Err(invalid!(
-                "Duplicate column '{name}' in CLUSTERING ORDER BY clause for table '{table}'"
-            ));
+            return Err(TableRefusal::DuplicateOrder {
+                column: name.to_owned(),
+                table: table.to_owned(),
+            }
+            .into());
         }
         order.push((name, *direction));
     }
@@ -218,22 +220,20 @@ pub(super) fn clustering_order<'a>(
         .filter(|name| !clustering.contains(name))
         .collect();
     if !others.is_empty() {
-        return Err(invalid!(
-            "Only clustering key columns can be defined in CLUSTERING ORDER directive: [{}] are not clustering columns",
-            others.join(", ")
-        ));
+        return Err(TableRefusal::OrderOfOthers(owned(others)).into());
     }
     for ((name, _), column) in order.iter().zip(clustering) {
         if name == column {
             continue;
         }
         return Err(if order.iter().any(|(known, _)| known == column) {
-            invalid!(
-                "The order of columns in the CLUSTERING ORDER directive must match that of the clustering columns \
-                 ({column} must appear before {name})"
-            )
+            TableRefusal::OrderOfOrder {
+                column: (*column).to_owned(),
+                other: (*name).to_owned(),
+            }
+            .into()
         } else {
-            invalid!("Missing CLUSTERING ORDER for column {column}")
+            TableRefusal::OrderMissing((*column).to_owned()).into()
         });
     }
     Ok(order
@@ -247,19 +247,15 @@ fn check_shape(statement: &CreateTable, key: &Key<'_>, types: &BTreeMap<&str, Cq
     let has_static = statement.columns.iter().any(|column| column.is_static);
     if !statement.options.compact_storage {
         if has_static && key.clustering.is_empty() {
-            return Err(invalid!(
-                "Static columns are only useful (and thus allowed) if the table has at least one clustering column"
-            ));
+            return Err(TableRefusal::StaticWithoutClustering.into());
         }
         return Ok(());
     }
     if types.values().any(CqlType::is_multi_cell) {
-        return Err(invalid!(
-            "Non-frozen collections and UDTs are not supported with COMPACT STORAGE"
-        ));
+        return Err(TableRefusal::MultiCellInCompact.into());
     }
     if has_static {
-        return Err(invalid!("Static columns are not supported in COMPACT STORAGE tables"));
+        return Err(TableRefusal::StaticInCompact.into());
     }
     let others: Vec<&str> = types
         .keys()
@@ -267,13 +263,10 @@ fn check_shape(statement: &CreateTable, key: &Key<'_>, types: &BTreeMap<&str, Cq
         .filter(|name| !key.names().any(|part| part == *name))
         .collect();
     if key.clustering.is_empty() && others.is_empty() {
-        return Err(invalid!("No definition found that is not part of the PRIMARY KEY"));
+        return Err(TableRefusal::NothingInCompact.into());
     }
     if !key.clustering.is_empty() && others.len() > 1 {
-        return Err(invalid!(
-            "COMPACT STORAGE with composite PRIMARY KEY allows no more than one column not part of the PRIMARY KEY (got: {})",
-            others.join(", ")
-        ));
+        return Err(TableRefusal::SeveralInCompact(owned(others)).into());
     }
     Ok(())
 }
@@ -283,10 +276,10 @@ fn check_counters(key: &Key<'_>, types: &BTreeMap<&str, CqlType>, default_time_t
         .iter()
         .any(|(name, ty)| !typename::is_counter(ty) && !key.names().any(|part| part == *name));
     if mixed {
-        return Err(invalid!("Cannot mix counter and non counter columns in the same table"));
+        return Err(TableRefusal::Mixed.into());
     }
     if default_time_to_live > 0 {
-        return Err(invalid!("Cannot set default_time_to_live on a table with counters"));
+        return Err(TableRefusal::CounterTimeToLive.into());
     }
     Ok(())
 }
@@ -296,7 +289,7 @@ pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlEr
     let Some(text) = given else {
         return Ok(ddl.context.new_id);
     };
-    let id = Uuid::try_parse(text).map_err(|_| configuration!("Invalid table id"))?;
+    let id = Uuid::try_parse(text).map_err(|_| TableRefusal::Id)?;
     // Differs: Cassandra lets an exception of Java out here, as a server error.
     match ddl
         .schema
@@ -305,28 +298,32 @@ pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlEr
         .flat_map(|keyspace| keyspace.all_tables())
         .find(|table| table.id == id)
     {
-        Some(table) => Err(configuration!(
-            "Table id {id} is in use by {}.{}",
-            table.keyspace,
-            table.name
-        )),
+        Some(table) => Err(TableRefusal::IdTaken {
+            id,
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+        }
+        .into()),
         None => Ok(id),
     }
 }
 
 pub(super) fn check_name(keyspace: &str, name: &str) -> Result<(), DdlError> {
     if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
-        return Err(configuration!(
-            "{keyspace}.{name}: Table name must not be empty or not contain non-alphanumeric-underscore characters \
-             (got \"{name}\")"
-        ));
+        return Err(TableRefusal::NameCharacters {
+            keyspace: keyspace.to_owned(),
+            table: name.to_owned(),
+        }
+        .into());
     }
     if name.len() > NAME_CHARACTERS_MAX {
-        return Err(configuration!(
-            "{keyspace}.{name}: Table name must not be more than {NAME_CHARACTERS_MAX} characters long \
-             (got {} characters for \"{name}\")",
-            name.len()
-        ));
+        return Err(TableRefusal::NameLength {
+            keyspace: keyspace.to_owned(),
+            table: name.to_owned(),
+            length: name.len(),
+            characters_max: NAME_CHARACTERS_MAX,
+        }
+        .into());
     }
     Ok(())
 }
@@ -404,13 +401,14 @@ fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError
     let Some((keyspace, table)) = ddl.find(keyspace_name, |keyspace| keyspace.table_or_view(name)) else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Table '{keyspace_name}.{name}' doesn't exist"),
+            NameRefusal::TableMissing {
+                keyspace: keyspace_name.to_owned(),
+                table: name.to_owned(),
+            },
         );
     };
     if keyspace.views.contains_key(name) {
-        return Err(invalid!(
-            "Cannot use DROP TABLE on a materialized view. Please use DROP MATERIALIZED VIEW instead."
-        ));
+        return Err(TableRefusal::DropOfView.into());
     }
     // Cassandra lists the keyspace of each view, not the view.
     let views: Vec<&str> = keyspace
@@ -418,10 +416,7 @@ fn drop_table(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, DdlError
         .map(|view| view.table.keyspace.as_str())
         .collect();
     if !views.is_empty() {
-        return Err(invalid!(
-            "Cannot drop a table when materialized views still depend on it ({})",
-            views.join(", ")
-        ));
+        return Err(TableRefusal::ViewsDepend(owned(views)).into());
     }
     let mut next = Keyspace::clone(keyspace);
     next.tables.remove(name);

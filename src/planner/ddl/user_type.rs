@@ -7,7 +7,8 @@ use std::sync::Arc;
 
 use grammar::ast::{AlterType, AlterTypeAction, CreateType, Drop, Name, Type};
 
-use super::error::{DdlError, invalid, syntax};
+use super::error::DdlError;
+use super::refusal::UserTypeRefusal;
 use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Column, Keyspace, Table, in_dependency_order, typename};
@@ -18,10 +19,10 @@ const RESERVED: &[&str] = &["bitstring", "byte", "complex", "enum", "interval", 
 
 fn check_field(written: &Type) -> Result<(), DdlError> {
     if column_type::is_counter(written) {
-        return Err(invalid!("A user type cannot contain counters"));
+        return Err(UserTypeRefusal::Counter.into());
     }
     if column_type::is_user(written) {
-        return Err(invalid!("A user type cannot contain non-frozen UDTs"));
+        return Err(UserTypeRefusal::MultiCell.into());
     }
     Ok(())
 }
@@ -29,7 +30,7 @@ fn check_field(written: &Type) -> Result<(), DdlError> {
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     if RESERVED.contains(&name) {
-        return Err(syntax!("Invalid (reserved) user type name {name}"));
+        return Err(UserTypeRefusal::Reserved(name.to_owned()).into());
     }
     statement
         .fields
@@ -41,7 +42,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<SchemaOutc
         return if statement.if_not_exists {
             Ok(SchemaOutcome::unchanged(ddl.schema))
         } else {
-            Err(invalid!("A user type with name '{name}' already exists"))
+            Err(UserTypeRefusal::Exists(name.to_owned()).into())
         };
     }
     column_type::check_length("Type", name)?;
@@ -49,7 +50,11 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<SchemaOutc
     for (field, _) in &statement.fields {
         column_type::check_length("Field", field.as_str())?;
         if !seen.insert(field) {
-            return Err(invalid!("Duplicate field name '{}' in type '{name}'", field.as_str()));
+            return Err(UserTypeRefusal::DuplicateField {
+                field: field.as_str().to_owned(),
+                user_type: name.to_owned(),
+            }
+            .into());
         }
     }
     statement
@@ -86,7 +91,10 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcom
     let Some((keyspace, before)) = ddl.find(keyspace_name, |keyspace| keyspace.types.get(name)) else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Type {keyspace_name}.{name} doesn't exist"),
+            UserTypeRefusal::AlterOfMissing {
+                keyspace: keyspace_name.to_owned(),
+                user_type: name.to_owned(),
+            },
         );
     };
     let mut next = UserType::clone(before);
@@ -101,7 +109,7 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcom
             }
         }
         AlterTypeAction::Rename { if_exists, renames } => rename_fields(before, &mut next, renames, *if_exists)?,
-        AlterTypeAction::AlterField { .. } => return Err(invalid!("Altering field types is no longer supported")),
+        AlterTypeAction::AlterField { .. } => return Err(UserTypeRefusal::FieldType.into()),
     }
     let schema = ddl.with(with_type(keyspace, next));
     Ok(SchemaOutcome::changed(
@@ -128,18 +136,23 @@ fn add_field(
         return if if_not_exists {
             Ok(false)
         } else {
-            Err(invalid!(
-                "Cannot add field {field} to type {full_name}: a field with name {field} already exists"
-            ))
+            Err(UserTypeRefusal::FieldExists {
+                field: field.to_owned(),
+                user_type: full_name,
+            }
+            .into())
         };
     }
     column_type::check_length("Field", field)?;
     let field_type = column_type::resolve(written, keyspace)?;
     let shown = typename::with_keyspace(&field_type);
     if field_type.references_user_type(&ty.keyspace, &ty.name) {
-        return Err(invalid!(
-            "Cannot add new field {field} of type {shown} to user type {full_name} as it would create a circular reference"
-        ));
+        return Err(UserTypeRefusal::Circular {
+            field: field.to_owned(),
+            ty: shown,
+            user_type: full_name,
+        }
+        .into());
     }
     // Rows are found by the bytes of their partition key, so those must not change.
     let tables: Vec<String> = keyspace
@@ -153,11 +166,13 @@ fn add_field(
         .map(|table| format!("{}.{}", table.keyspace, table.name))
         .collect();
     if !tables.is_empty() {
-        return Err(invalid!(
-            "Cannot add new field {field} of type {shown} to user type {full_name} as the type is being used in partition key \
-             by the following tables: {}",
-            tables.join(", ")
-        ));
+        return Err(UserTypeRefusal::InPartitionKey {
+            field: field.to_owned(),
+            ty: shown,
+            user_type: full_name,
+            tables,
+        }
+        .into());
     }
     ty.fields.push((field.to_owned(), field_type));
     Ok(true)
@@ -176,12 +191,12 @@ fn rename_fields(
             Some((name, _)) => to.as_str().clone_into(name),
             None if if_exists => {}
             None => {
-                return Err(invalid!(
-                    "Unkown field {} in user type {}.{}",
-                    from.as_str(),
-                    ty.keyspace,
-                    ty.name
-                ));
+                return Err(UserTypeRefusal::FieldMissing {
+                    field: from.as_str().to_owned(),
+                    keyspace: ty.keyspace.clone(),
+                    user_type: ty.name.clone(),
+                }
+                .into());
             }
         }
     }
@@ -190,7 +205,11 @@ fn rename_fields(
         column_type::check_length("Field", name)?;
         if !seen.insert(name) {
             // Cassandra names the keyspace here.
-            return Err(invalid!("Duplicate field name {name} in type {}", ty.keyspace));
+            return Err(UserTypeRefusal::DuplicateRename {
+                field: name.clone(),
+                keyspace: ty.keyspace.clone(),
+            }
+            .into());
         }
     }
     Ok(())
@@ -291,18 +310,23 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, Ddl
     let Some(keyspace) = found else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Type '{keyspace_name}.{name}' doesn't exist"),
+            UserTypeRefusal::DropOfMissing {
+                keyspace: keyspace_name.to_owned(),
+                user_type: name.to_owned(),
+            },
         );
     };
     let uses = |ty: &CqlType| ty.references_user_type(keyspace_name, name);
-    let used_by = |kind: &str, names: Vec<String>| {
+    let used_by = |kind: &'static str, names: Vec<String>| {
         if names.is_empty() {
             return Ok(());
         }
-        Err(invalid!(
-            "Cannot drop user type '{keyspace_name}.{name}' as it is still used by {kind} {}",
-            names.join(", ")
-        ))
+        Err(UserTypeRefusal::Used {
+            keyspace: keyspace_name.to_owned(),
+            user_type: name.to_owned(),
+            kind,
+            names,
+        })
     };
     let functions = keyspace
         .functions

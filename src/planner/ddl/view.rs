@@ -8,24 +8,21 @@ use grammar::ast::{
     Statement, Term,
 };
 
-use super::error::{DdlError, configuration, invalid, syntax};
+use super::error::DdlError;
+use super::refusal::{AlterTableRefusal, NameRefusal, ViewRefusal};
 use super::table::{Key, add_column, check_name, clustering_order, table_id};
 use super::{Ddl, Right, SchemaOutcome, options};
 use crate::command::{ChangeKind, ChangeTarget};
+use crate::planner::text::owned;
 use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
-use crate::types::quoted;
 
 const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
-const NO_TIME_TO_LIVE: &str = "Cannot set default_time_to_live for a materialized view. Data in a materialized view always \
-                               expire at the same time than the corresponding data in the parent table.";
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let base_name = statement.base_table.name.as_str();
     if statement.options.compact_storage {
-        return Err(syntax!(
-            "COMPACT STORAGE tables are not allowed starting with version 4.0"
-        ));
+        return Err(ViewRefusal::Compact.into());
     }
     let base_keyspace = ddl.keyspace_name(&statement.base_table)?;
     Ddl::authorize(
@@ -35,41 +32,37 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     )?;
     let given = options::read(&statement.options, None)?;
     if base_keyspace != keyspace_name {
-        return Err(invalid!(
-            "Cannot create a materialized view on a table in a different keyspace"
-        ));
+        return Err(ViewRefusal::OtherKeyspace.into());
     }
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(base) = keyspace.tables.get(base_name) else {
-        return Err(invalid!("Base table '{base_name}' doesn't exist"));
+        return Err(ViewRefusal::BaseMissing(base_name.to_owned()).into());
     };
     if keyspace.table_or_view(name).is_some() {
         return ddl.table_exists(statement.if_not_exists, keyspace_name, name);
     }
     given.check_names()?;
     if base.is_counter {
-        return Err(invalid!("Materialized views are not supported on counter tables"));
+        return Err(ViewRefusal::OnCounters.into());
     }
     if base.options.gc_grace_seconds == 0 {
-        return Err(invalid!(
-            "Cannot create materialized view '{name}' for base table '{base_name}' with gc_grace_seconds of 0, since this value is \
-             used to TTL undelivered updates. Setting gc_grace_seconds too low might cause undelivered updates to expire before \
-             being replayed."
-        ));
+        return Err(ViewRefusal::Grace {
+            view: name.to_owned(),
+            base: base_name.to_owned(),
+        }
+        .into());
     }
     let selected = selected(statement, base, name)?;
     let key = Key::of(&statement.primary_key);
     check_key(&key, base, &selected, name)?;
     check_relations(statement, &key, base)?;
     if given.options.default_time_to_live > 0 {
-        return Err(invalid!("{NO_TIME_TO_LIVE}"));
+        return Err(ViewRefusal::TimeToLive.into());
     }
     if !statement.options.clustering_order.is_empty()
         && statement.options.clustering_order.len() != key.clustering.len()
     {
-        return Err(invalid!(
-            "Clustering key columns must exactly match columns in CLUSTERING ORDER BY directive"
-        ));
+        return Err(ViewRefusal::Order.into());
     }
     let descending = clustering_order(&statement.options, &key.clustering, name)?;
     let id = table_id(ddl, given.id.as_deref())?;
@@ -148,14 +141,10 @@ fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Resul
         Selection::Selectors(selectors) => {
             for selector in selectors {
                 if selector.alias.is_some() {
-                    return Err(invalid!(
-                        "Cannot use aliases when defining a materialized view (got {selector})"
-                    ));
+                    return Err(ViewRefusal::Alias(selector.to_string()).into());
                 }
                 let Selector::Column(column) = &selector.selector else {
-                    return Err(invalid!(
-                        "Can only select columns by name when defining a materialized view (got {selector})"
-                    ));
+                    return Err(ViewRefusal::Selector(selector.to_string()).into());
                 };
                 if base.column(column.as_str()).is_none() {
                     return Err(undefined(column.as_str(), base));
@@ -166,21 +155,22 @@ fn selected<'a>(statement: &'a CreateView, base: &'a Table, name: &str) -> Resul
     }
     let statics = base.columns.iter().filter(|column| column.kind == ColumnKind::Static);
     if let Some(column) = statics.into_iter().find(|column| names.contains(column.name.as_str())) {
-        return Err(invalid!(
-            "Cannot include static column '{}' in materialized view '{name}'",
-            column.name
-        ));
+        return Err(ViewRefusal::Static {
+            column: column.name.clone(),
+            view: name.to_owned(),
+        }
+        .into());
     }
     Ok(names)
 }
 
 fn undefined(column: &str, base: &Table) -> DdlError {
-    invalid!(
-        "Undefined column name {} in table {}.{}",
-        quoted(column),
-        base.keyspace,
-        base.name
-    )
+    NameRefusal::UndefinedColumn {
+        column: column.to_owned(),
+        keyspace: base.keyspace.clone(),
+        table: base.name.clone(),
+    }
+    .into()
 }
 
 fn is_key(column: &Column) -> bool {
@@ -192,25 +182,30 @@ fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str)
     let mut others = Vec::new();
     for name in key.names() {
         let Some((_, column)) = base.column(name).filter(|_| selected.contains(name)) else {
-            return Err(invalid!(
-                "Unknown column '{name}' referenced in PRIMARY KEY for materialized view '{view}'"
-            ));
+            return Err(ViewRefusal::UnknownKeyColumn {
+                column: name.to_owned(),
+                view: view.to_owned(),
+            }
+            .into());
         };
         if !seen.insert(name) {
-            return Err(invalid!(
-                "Duplicate column '{name}' in PRIMARY KEY clause for materialized view '{view}'"
-            ));
+            return Err(ViewRefusal::DuplicateKeyColumn {
+                column: name.to_owned(),
+                view: view.to_owned(),
+            }
+            .into());
         }
         if column.ty.is_multi_cell() {
-            return Err(invalid!(
-                "Invalid non-frozen {} type '{}' for PRIMARY KEY column '{name}'",
-                if matches!(column.ty, crate::types::CqlType::User(_)) {
+            return Err(ViewRefusal::MultiCellInKey {
+                kind: if matches!(column.ty, crate::types::CqlType::User(_)) {
                     "user-defined"
                 } else {
                     "collection"
                 },
-                column.ty.marshal_name()
-            ));
+                class_name: column.ty.marshal_name(),
+                column: name.to_owned(),
+            }
+            .into());
         }
         if !is_key(column) {
             others.push(name);
@@ -223,17 +218,15 @@ fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str)
         .map(|column| column.name.as_str())
         .collect();
     if !missing.is_empty() {
-        return Err(invalid!(
-            "Cannot create materialized view '{view}' without primary key columns {} from base table '{}'",
-            missing.join(", "),
-            base.name
-        ));
+        return Err(ViewRefusal::KeyColumnsMissing {
+            view: view.to_owned(),
+            columns: owned(missing),
+            base: base.name.clone(),
+        }
+        .into());
     }
     if others.len() > 1 {
-        return Err(invalid!(
-            "Cannot include more than one non-primary key column in materialized view primary key (got {})",
-            others.join(", ")
-        ));
+        return Err(ViewRefusal::SeveralOthers(owned(others)).into());
     }
     Ok(())
 }
@@ -254,16 +247,14 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
         RelationValue::None => false,
     });
     if marked {
-        return Err(invalid!(
-            "Bind variables are not allowed in CREATE MATERIALIZED VIEW statements"
-        ));
+        return Err(ViewRefusal::Markers.into());
     }
     let mut restricted: BTreeSet<&str> = BTreeSet::new();
     let mut otherwise: Vec<&str> = Vec::new();
     for relation in &statement.relations {
         let names: Vec<&Name> = match &relation.target {
             RelationTarget::Token(_) => {
-                return Err(invalid!("Cannot use token relation when defining a materialized view"));
+                return Err(ViewRefusal::Token.into());
             }
             RelationTarget::Column(name) | RelationTarget::Element(name, _) | RelationTarget::Index(name) => vec![name],
             RelationTarget::Tuple(names) => names.iter().collect(),
@@ -279,17 +270,11 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
         }
     }
     if !otherwise.is_empty() {
-        return Err(invalid!(
-            "Non-primary key columns can only be restricted with 'IS NOT NULL' (got: {} restricted illegally)",
-            otherwise.join(",")
-        ));
+        return Err(ViewRefusal::RestrictedOthers(owned(otherwise)).into());
     }
     let free: Vec<&str> = key.names().filter(|name| !restricted.contains(name)).collect();
     if !free.is_empty() {
-        return Err(invalid!(
-            "Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise",
-            free.join(", ")
-        ));
+        return Err(ViewRefusal::KeyNotRestricted(owned(free)).into());
     }
     Ok(())
 }
@@ -299,7 +284,10 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcom
     let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"),
+            ViewRefusal::Missing {
+                keyspace: keyspace_name.to_owned(),
+                view: name.to_owned(),
+            },
         );
     };
     Ddl::authorize(
@@ -310,19 +298,13 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcom
     let given = options::read(&statement.options, Some(&view.table.options))?;
     given.check_names()?;
     if given.id.is_some() {
-        return Err(configuration!("Cannot alter table id."));
+        return Err(AlterTableRefusal::Id.into());
     }
     if given.options.gc_grace_seconds == 0 {
-        return Err(invalid!(
-            "Cannot alter gc_grace_seconds of a materialized view to 0, since this value is used to TTL undelivered updates. \
-             Setting gc_grace_seconds too low might cause undelivered updates to expire before being replayed."
-        ));
+        return Err(ViewRefusal::AlterGrace.into());
     }
     if given.options.default_time_to_live > 0 {
-        return Err(invalid!(
-            "Forbidden default_time_to_live detected for a materialized view. {}",
-            NO_TIME_TO_LIVE.split_once(". ").map_or(NO_TIME_TO_LIVE, |(_, why)| why)
-        ));
+        return Err(ViewRefusal::AlterTimeToLive.into());
     }
     let mut changed = View::clone(view);
     Arc::make_mut(&mut changed.table).options = given.validate()?;
@@ -343,7 +325,10 @@ pub(super) fn drop(ddl: &Ddl<'_>, statement: &Drop) -> Result<SchemaOutcome, Ddl
     let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
         return ddl.absent(
             statement.if_exists,
-            invalid!("Materialized view '{keyspace_name}.{name}' doesn't exist"),
+            ViewRefusal::Missing {
+                keyspace: keyspace_name.to_owned(),
+                view: name.to_owned(),
+            },
         );
     };
     let storage_id = view.table.storage_id;

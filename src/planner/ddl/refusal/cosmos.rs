@@ -1,0 +1,75 @@
+//! Why an option of Cosmos, or one of ours, is refused.
+
+use thiserror::Error;
+
+use super::code::Code;
+
+/// Why an option of Cosmos, or one of ours, is refused.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum CosmosRefusal {
+    /// `helenus_split_at` is no token.
+    #[error("Invalid token {0} for 'helenus_split_at'")]
+    Token(String),
+    /// `helenus_merge` is of another form.
+    #[error(
+        "Invalid value for 'helenus_merge': it is a map of 'left' and 'right' to the ids of two physical partitions"
+    )]
+    Merge,
+    /// A change of a physical partition beside other options.
+    #[error(
+        "'helenus_split_at', 'helenus_merge', 'helenus_lift' and 'helenus_lower' cannot stand beside other options"
+    )]
+    NotAlone,
+    /// An option that is no id of a physical partition.
+    #[error("Invalid value {text} for '{option}': it is the id of a physical partition")]
+    PartitionId {
+        /// As written.
+        text: String,
+        /// The option.
+        option: &'static str,
+    },
+    /// An option that only CREATE TABLE takes.
+    #[error("{0} can only be set when a table is created")]
+    OnlyAtFirst(&'static str),
+    /// `helenus_partitions` is out of range.
+    #[error("helenus_partitions must be between 1 and {0}")]
+    Partitions(u16),
+    /// Manual throughput beside autoscale.
+    #[error("cosmosdb_provisioned_throughput and cosmosdb_autoscale_max_throughput cannot be given together")]
+    BothThroughputs,
+    /// Autoscale for a table with manual throughput.
+    #[error(
+        "x-ms-cosmos-migrate-offer-to-autopilot must be supplied and offercontent must not contain autopilotSettings for migration from manual throughput to autoscale."
+    )]
+    Migration,
+    /// Throughput out of range.
+    #[error(
+        "{{\"Errors\":[\"The offer should have valid throughput values between {least} and {most} inclusive in increments of {step}.\"]}}"
+    )]
+    Throughput {
+        /// The least.
+        least: u32,
+        /// Each is a multiple of this.
+        step: u32,
+        /// The most.
+        most: u32,
+    },
+    /// Throughput for a keyspace that shares none.
+    #[error("Cannot set provisioned throughput for database that is not configured for shared throughput")]
+    NotShared,
+}
+
+impl CosmosRefusal {
+    pub(in crate::planner::ddl) const fn code(&self) -> Code<'static> {
+        match self {
+            Self::Token(_) | Self::Merge | Self::PartitionId { .. } => Code::Syntax,
+            Self::NotAlone
+            | Self::OnlyAtFirst(_)
+            | Self::Partitions(_)
+            | Self::BothThroughputs
+            | Self::Migration
+            | Self::Throughput { .. }
+            | Self::NotShared => Code::Invalid,
+        }
+    }
+}
