@@ -7,8 +7,7 @@ impl From<crate::planner::Error> for Error {
         use crate::planner::Error as Planner;
         match error {
             Planner::Invalid(text) => Self::Invalid(text.into_owned()),
-            Planner::Syntax(text) => Self::Syntax(text.into_owned()),
-            Planner::Unauthorized(text) => Self::Unauthorized(text.into_owned()),
+            Planner::Incompatible(_) => Self::Syntax(error.to_string()),
             Planner::Function {
                 keyspace,
                 name,
@@ -31,6 +30,13 @@ impl From<crate::planner::Error> for Error {
             | Planner::Nearest(_)
             | Planner::Condition(_)
             | Planner::Batch(_)
+            | Planner::Modify(_)
+            | Planner::Operation(_)
+            | Planner::Select(_)
+            | Planner::Selection(_)
+            | Planner::Term(_)
+            | Planner::Value(_)
+            | Planner::Name(_)
             | Planner::Unsupported(_) => Self::Invalid(error.to_string()),
         }
     }
@@ -38,12 +44,13 @@ impl From<crate::planner::Error> for Error {
 
 impl From<crate::planner::rules::Refusal> for Error {
     fn from(refusal: crate::planner::rules::Refusal) -> Self {
-        use crate::planner::rules::Refusal;
-        match refusal {
-            Refusal::Syntax(text) => Self::Syntax(text),
-            Refusal::Server(text) => Self::NotOffered(text.into_owned()),
-            Refusal::Invalid(text) => Self::Invalid(text.into_owned()),
-            Refusal::Configuration(text) => Self::Config(text),
+        use crate::planner::rules::Code;
+        let message = refusal.to_string();
+        match refusal.code() {
+            Code::Syntax => Self::Syntax(message),
+            Code::Server => Self::NotOffered(message),
+            Code::Invalid => Self::Invalid(message),
+            Code::Configuration => Self::Config(message),
         }
     }
 }

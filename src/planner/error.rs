@@ -4,7 +4,10 @@ use std::borrow::Cow;
 
 use thiserror::Error;
 
-use super::refusal::{BatchRefusal, BoundRefusal, ConditionRefusal, NearestRefusal, RestrictionRefusal};
+use super::refusal::{
+    BatchRefusal, BoundRefusal, ConditionRefusal, ModifyRefusal, NameRefusal, NearestRefusal, OperationRefusal,
+    RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, ValueRefusal,
+};
 use super::text::quoted;
 use crate::functions;
 
@@ -71,12 +74,30 @@ pub enum Error {
     /// Only ALLOW FILTERING permits this read (code 0x2200).
     #[error("{}", crate::command::NeedsFiltering)]
     NeedsFiltering,
-    /// Cassandra calls it a syntax error, although it parsed (code 0x2000).
+    /// INSERT, UPDATE or DELETE as a whole, its USING or its IF (code 0x2200).
     #[error("{0}")]
-    Syntax(Cow<'static, str>),
-    /// Not permitted to any role (code 0x2100).
+    Modify(Box<ModifyRefusal>),
+    /// An assignment, or the deletion of a column (code 0x2200).
     #[error("{0}")]
-    Unauthorized(Cow<'static, str>),
+    Operation(Box<OperationRefusal>),
+    /// LIMIT, DISTINCT, ORDER BY or GROUP BY (code 0x2200).
+    #[error("{0}")]
+    Select(Box<SelectRefusal>),
+    /// A selector (code 0x2200).
+    #[error("{0}")]
+    Selection(Box<SelectionRefusal>),
+    /// A term (code 0x2200).
+    #[error("{0}")]
+    Term(Box<TermRefusal>),
+    /// A value (code 0x2200).
+    #[error("{0}")]
+    Value(Box<ValueRefusal>),
+    /// A keyspace, a table or a type (code 0x2200).
+    #[error("{0}")]
+    Name(Box<NameRefusal>),
+    /// Two assignments of this column that cannot both be. Cassandra calls it a syntax error, although it parsed (code 0x2000).
+    #[error("Multiple incompatible setting of column {}", quoted(.0))]
+    Incompatible(String),
     /// A function failed (code 0x1400).
     #[error("{message}")]
     Function {
@@ -114,8 +135,15 @@ impl Error {
             | Self::Nearest(_)
             | Self::Condition(_)
             | Self::Batch(_)
+            | Self::Modify(_)
+            | Self::Operation(_)
+            | Self::Select(_)
+            | Self::Selection(_)
+            | Self::Term(_)
+            | Self::Value(_)
+            | Self::Name(_)
             | Self::NeedsFiltering => true,
-            Self::Syntax(_) | Self::Unauthorized(_) | Self::Function { .. } | Self::Unsupported(_) => false,
+            Self::Incompatible(_) | Self::Function { .. } | Self::Unsupported(_) => false,
         }
     }
 
@@ -132,8 +160,14 @@ impl Error {
             | Self::Condition(_)
             | Self::Batch(_)
             | Self::NeedsFiltering
-            | Self::Syntax(_)
-            | Self::Unauthorized(_)
+            | Self::Modify(_)
+            | Self::Operation(_)
+            | Self::Select(_)
+            | Self::Selection(_)
+            | Self::Term(_)
+            | Self::Value(_)
+            | Self::Name(_)
+            | Self::Incompatible(_)
             | Self::Function { .. }
             | Self::Unsupported(_) => false,
         }
@@ -167,6 +201,48 @@ impl From<NearestRefusal> for Error {
 impl From<ConditionRefusal> for Error {
     fn from(refusal: ConditionRefusal) -> Self {
         Self::Condition(Box::new(refusal))
+    }
+}
+
+impl From<ModifyRefusal> for Error {
+    fn from(refusal: ModifyRefusal) -> Self {
+        Self::Modify(Box::new(refusal))
+    }
+}
+
+impl From<OperationRefusal> for Error {
+    fn from(refusal: OperationRefusal) -> Self {
+        Self::Operation(Box::new(refusal))
+    }
+}
+
+impl From<SelectRefusal> for Error {
+    fn from(refusal: SelectRefusal) -> Self {
+        Self::Select(Box::new(refusal))
+    }
+}
+
+impl From<SelectionRefusal> for Error {
+    fn from(refusal: SelectionRefusal) -> Self {
+        Self::Selection(Box::new(refusal))
+    }
+}
+
+impl From<TermRefusal> for Error {
+    fn from(refusal: TermRefusal) -> Self {
+        Self::Term(Box::new(refusal))
+    }
+}
+
+impl From<ValueRefusal> for Error {
+    fn from(refusal: ValueRefusal) -> Self {
+        Self::Value(Box::new(refusal))
+    }
+}
+
+impl From<NameRefusal> for Error {
+    fn from(refusal: NameRefusal) -> Self {
+        Self::Name(Box::new(refusal))
     }
 }
 

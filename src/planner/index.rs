@@ -11,11 +11,11 @@
 //!
 //! Differs: the index of a whole partition key, which Cassandra does not have, answers nothing that the key itself does not.
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::range;
+use super::refusal::ValueRefusal;
 use super::restriction::{Operand, Restriction, Restrictions, SliceBound, Test};
 use super::term::{Binding, Typed};
-use super::text::quoted;
 use crate::command::{ClusteringRange, Comparison, IndexProbe, Like, Value};
 use crate::schema::analysis::{Analysis, Tokens};
 use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
@@ -246,12 +246,12 @@ pub(crate) fn like(table: &Table, place: usize, kind: Like, text: &[u8]) -> Resu
     let found = indexes.find(|index| answers(index, table, place, Asked::Like) && has_like(index, &column.ty, kind));
     match found {
         Some(index) => Ok(analysis_of(index, &column.ty)),
-        None => invalid!(
-            "{} LIKE '{}' {} is only supported on properly indexed columns",
-            quoted(&column.name),
-            kind.shape(),
-            String::from_utf8_lossy(text)
-        ),
+        None => Err(ValueRefusal::Like {
+            column: column.name.clone(),
+            shape: kind.shape(),
+            text: String::from_utf8_lossy(text).into_owned(),
+        }
+        .into()),
     }
 }
 

@@ -2,7 +2,8 @@
 
 use grammar::ast::Term;
 
-use super::error::{Error, invalid};
+use super::error::Error;
+use super::refusal::ValueRefusal;
 use super::term::{Binding, Receiver, Typed, Typer};
 use crate::command::Value;
 use crate::schema::Table;
@@ -36,9 +37,9 @@ impl JsonPlan {
             Value::Bytes(bytes) => String::from_utf8(bytes.into()).unwrap_or_default(),
             // Cassandra takes unset for no bytes at all.
             Value::Unset => String::new(),
-            Value::Null => return Err(Error::invalid("Got null for INSERT JSON values")),
+            Value::Null => return Err(ValueRefusal::NullJson.into()),
         };
-        let members = Json::parse_object(&text).map_err(|error| Error::invalid(error.to_string()))?;
+        let members = Json::parse_object(&text).map_err(ValueRefusal::Marshal)?;
         let mut members: Vec<(String, Json)> = members
             .into_iter()
             .map(|(name, value)| (folded(&name), value))
@@ -59,13 +60,19 @@ impl JsonPlan {
                 Ok(None) => values.push(Value::Null),
                 // Cassandra hands this one on as it is.
                 Err(error) if column.ty == CqlType::Native(Native::Duration) && matches!(json, Json::String(_)) => {
-                    return Err(Error::invalid(error.to_string()));
+                    return Err(ValueRefusal::Marshal(error).into());
                 }
-                Err(error) => return invalid!("Error decoding JSON value for {}: {error}", column.name),
+                Err(error) => {
+                    return Err(ValueRefusal::JsonMember {
+                        column: column.name.clone(),
+                        error,
+                    }
+                    .into());
+                }
             }
         }
         match members.first() {
-            Some((name, _)) => invalid!("JSON values map contains unrecognized column: {name}"),
+            Some((name, _)) => Err(ValueRefusal::JsonUnknown(name.clone()).into()),
             None => Ok(values),
         }
     }

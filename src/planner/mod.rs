@@ -61,11 +61,13 @@ pub use error::Error;
 pub use key::KEY_BYTES_MAX;
 pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
-pub use refusal::{BatchRefusal, BoundRefusal, ConditionRefusal, NearestRefusal, RestrictionRefusal};
+pub use refusal::{
+    BatchRefusal, BoundRefusal, ConditionRefusal, LiteralPart, ModifyRefusal, NameRefusal, NearestRefusal,
+    OperationRefusal, RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, ValueRefusal,
+};
 pub use select::SelectPlan;
 
 use crate::command::ResultColumn;
-use error::invalid;
 use markers::Markers;
 use term::Typer;
 
@@ -130,7 +132,7 @@ impl Planned {
         if count == self.markers.len() {
             Ok(())
         } else {
-            Err(Error::invalid("Invalid amount of bind variables"))
+            Err(TermRefusal::ValueCount.into())
         }
     }
 }
@@ -171,7 +173,7 @@ pub fn plan(statement: &Statement, session_keyspace: Option<&str>, schema: &Sche
         Statement::Truncate(name) => plan_truncate(name, session_keyspace, schema, markers),
         Statement::Use(name) => {
             if !schema.keyspaces.contains_key(name.as_str()) {
-                return invalid!("Keyspace '{}' does not exist", name.as_str());
+                return Err(NameRefusal::UseOfMissing(name.as_str().to_owned()).into());
             }
             Ok(planned(Plan::Use(name.as_str().to_owned()), markers, Vec::new(), None))
         }
@@ -276,12 +278,14 @@ fn plan_truncate(
 ) -> Result<Planned, Error> {
     let table = table_for_read(schema, session_keyspace, name)?;
     if is_view(schema, &table) {
-        return Err(Error::invalid(
-            "Cannot TRUNCATE materialized view directly; must truncate base table instead",
-        ));
+        return Err(NameRefusal::TruncateOfView.into());
     }
     if table.is_virtual {
-        return invalid!("Truncation is not supported by table {}.{}", table.keyspace, table.name);
+        return Err(NameRefusal::TruncateOfVirtual {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+        }
+        .into());
     }
     Ok(planned(Plan::Truncate(Arc::clone(&table)), markers, vec![table], None))
 }
@@ -317,14 +321,12 @@ fn keyspace_of<'n>(session_keyspace: Option<&'n str>, name: &'n QualifiedName) -
         .as_ref()
         .map(ast::Name::as_str)
         .or(session_keyspace)
-        .ok_or_else(|| {
-            Error::invalid("No keyspace has been specified. USE a keyspace, or explicitly specify keyspace.tablename")
-        })
+        .ok_or_else(|| NameRefusal::NoKeyspace.into())
 }
 
 fn find_table(schema: &Schema, keyspace: &str, name: &str) -> Result<Arc<Table>, Error> {
     let Some(found) = schema.keyspaces.get(keyspace) else {
-        return invalid!("keyspace {keyspace} does not exist");
+        return Err(NameRefusal::KeyspaceMissing(keyspace.to_owned()).into());
     };
     let view = || found.views.get(name).map(|view| &view.table);
     found
@@ -332,7 +334,7 @@ fn find_table(schema: &Schema, keyspace: &str, name: &str) -> Result<Arc<Table>,
         .get(name)
         .or_else(view)
         .cloned()
-        .ok_or_else(|| Error::invalid(format!("table {name} does not exist")))
+        .ok_or_else(|| NameRefusal::TableMissing(name.to_owned()).into())
 }
 
 /// The table or view that a SELECT reads.
@@ -351,7 +353,7 @@ fn is_view(schema: &Schema, table: &Table) -> bool {
 fn table_for_write(schema: &Schema, session_keyspace: Option<&str>, name: &QualifiedName) -> Result<Arc<Table>, Error> {
     let table = table_for_read(schema, session_keyspace, name)?;
     if is_view(schema, &table) {
-        return Err(Error::invalid("Cannot directly modify a materialized view"));
+        return Err(NameRefusal::ModifyOfView.into());
     }
     Ok(table)
 }

@@ -7,12 +7,13 @@ use std::sync::Arc;
 use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relation, Term};
 
 use super::condition::{self, ConditionPlan};
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::judge::Judge;
 use super::key::check_partition_key;
 use super::narrow::{PartitionPlan, RowsPlan};
 use super::nearest;
 use super::operation::{self, Operation};
+use super::refusal::ModifyRefusal;
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::value;
@@ -167,29 +168,19 @@ impl ModifyPlan {
     }
 }
 
-const fn plural(kind: WriteVerb) -> &'static str {
-    match kind {
-        WriteVerb::Delete => "deletions",
-        WriteVerb::Insert | WriteVerb::Update => "updates",
-    }
-}
-
 fn clustering_in(kind: WriteVerb) -> Error {
-    Error::invalid(format!(
-        "IN on the clustering key columns is not supported with conditional {}",
-        plural(kind)
-    ))
+    ModifyRefusal::ConditionalClusteringIn(kind).into()
 }
 
 /// `USING TIMESTAMP`; unset is none.
 pub(crate) fn timestamp(term: &Typed, binding: &Binding<'_>) -> Result<Option<i64>, Error> {
     match term.bind(binding)? {
-        Value::Null => Err(Error::invalid("Invalid null value of timestamp")),
+        Value::Null => Err(ModifyRefusal::NullTimestamp.into()),
         Value::Unset => Ok(None),
         Value::Bytes(bytes) => match value::bigint(&bytes) {
-            None => Err(Error::invalid("Invalid timestamp value: ")),
+            None => Err(ModifyRefusal::TimestampBytes.into()),
             // The least value stands for no timestamp in Cassandra.
-            Some(i64::MIN) => invalid!("Out of bound timestamp, must be in [{}, {}]", i64::MIN + 1, i64::MAX),
+            Some(i64::MIN) => Err(ModifyRefusal::TimestampRange.into()),
             found => Ok(found),
         },
     }
@@ -202,13 +193,17 @@ fn ttl(term: &Typed, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
         Value::Null => Ok(Some(0)),
         Value::Unset => Ok(None),
         Value::Bytes(bytes) => {
-            let seconds = value::int(&bytes).ok_or_else(|| Error::invalid("Invalid TTL value: "))?;
+            let seconds = value::int(&bytes).ok_or(ModifyRefusal::TtlBytes)?;
             if seconds > TTL_SECONDS_MAX {
-                return invalid!("ttl is too large. requested ({seconds}) maximum ({TTL_SECONDS_MAX})");
+                return Err(ModifyRefusal::TtlTooLarge {
+                    seconds,
+                    seconds_max: TTL_SECONDS_MAX,
+                }
+                .into());
             }
             match u32::try_from(seconds) {
                 Ok(seconds) => Ok(Some(seconds)),
-                Err(_) => invalid!("A TTL must be greater or equal to 0, but was {seconds}"),
+                Err(_) => Err(ModifyRefusal::TtlNegative(seconds).into()),
             }
         }
     }
@@ -223,9 +218,7 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
     };
     let conditional = insert.if_not_exists;
     if table.is_counter {
-        return Err(Error::invalid(
-            "INSERT statements are not allowed on counter tables, use UPDATE instead",
-        ));
+        return Err(ModifyRefusal::InsertOfCounter.into());
     }
     let mut restrictions = Restrictions::default();
     let mut operations = Vec::new();
@@ -235,11 +228,11 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
     match &insert.source {
         InsertSource::Values { columns, values } => {
             if columns.len() != values.len() {
-                return Err(Error::invalid("Unmatched column names/values"));
+                return Err(ModifyRefusal::Unmatched.into());
             }
             let repeated = |(index, name): (usize, &Name)| columns.iter().take(index).any(|earlier| earlier == name);
             if columns.iter().enumerate().any(repeated) {
-                return Err(Error::invalid("The column names contains duplicates"));
+                return Err(ModifyRefusal::DuplicateColumns.into());
             }
             let mut key_terms: Vec<(usize, &Term)> = Vec::new();
             for (name, term) in columns.iter().zip(values) {
@@ -316,7 +309,7 @@ pub(crate) fn update(typer: &mut Typer<'_>, table: &Arc<Table>, update: &ast::Up
     for assignment in &update.assignments {
         let (index, column) = column(table, assigned(assignment).as_str())?;
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-            return invalid!("PRIMARY KEY part {} found in SET part", column.name);
+            return Err(ModifyRefusal::SetOfKey(column.name.clone()).into());
         }
         match operation::assign(typer, column, assignment) {
             // Cassandra prepares the sum of a number or a text where a condition has the row read, and refuses it afterwards
@@ -363,10 +356,7 @@ pub(crate) fn delete(typer: &mut Typer<'_>, table: &Arc<Table>, delete: &ast::De
         };
         let (index, column) = column(table, name.as_str())?;
         if matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering) {
-            return invalid!(
-                "Invalid identifier {} for deletion (should not be a PRIMARY KEY part)",
-                column.name
-            );
+            return Err(ModifyRefusal::DeleteOfKey(column.name.clone()).into());
         }
         operations.push((index, operation::delete(typer, column, target)?));
     }
@@ -379,17 +369,12 @@ pub(crate) fn delete(typer: &mut Typer<'_>, table: &Arc<Table>, delete: &ast::De
         .sum();
     let all_equal = restricted == table.clustering_count && !restrictions.clustering.iter().any(Restriction::is_slice);
     if conditional && !all_equal {
-        let refuse = |what: &str| {
-            invalid!(
-                "DELETE statements must restrict all PRIMARY KEY columns with equality relations in order to {what}"
-            )
-        };
         let regular = |index: &usize| kind_of(table, *index) == ColumnKind::Regular;
         if operations.is_empty() || operations.iter().any(|(index, _)| regular(index)) {
-            return refuse("delete non static columns");
+            return Err(ModifyRefusal::PartialKeyDeletes.into());
         }
         if condition.columns().iter().any(regular) {
-            return refuse("use IF condition on non static columns");
+            return Err(ModifyRefusal::PartialKeyCondition.into());
         }
     }
     let parts = Parts {
@@ -440,9 +425,7 @@ fn prepare_condition(
         If::NotExists => ConditionPlan::NotExists,
         If::Conditions(conditions) => {
             if using.timestamp.is_some() {
-                return Err(Error::invalid(
-                    "Cannot provide custom timestamp for conditional updates",
-                ));
+                return Err(ModifyRefusal::ConditionalTimestamp.into());
             }
             ConditionPlan::Columns(condition::columns(typer, table, conditions)?)
         }
@@ -490,37 +473,30 @@ fn finish(
         .transpose()?;
     if conditional {
         if table.is_counter {
-            return Err(Error::invalid(
-                "Conditional updates are not supported on counter tables",
-            ));
+            return Err(ModifyRefusal::ConditionalCounter.into());
         }
         if timestamp.is_some() {
-            return Err(Error::invalid(
-                "Cannot provide custom timestamp for conditional updates",
-            ));
+            return Err(ModifyRefusal::ConditionalTimestamp.into());
         }
     }
     if table.is_counter && timestamp.is_some() {
-        return Err(Error::invalid("Cannot provide custom timestamp for counter updates"));
+        return Err(ModifyRefusal::CounterTimestamp.into());
     }
     if table.is_counter && ttl.is_some() {
-        return Err(Error::invalid("Cannot provide custom TTL for counter updates"));
+        return Err(ModifyRefusal::CounterTtl.into());
     }
     if table.is_virtual {
-        return invalid!(
-            "Modification is not supported by table {}.{}",
-            table.keyspace,
-            table.name
-        );
+        return Err(ModifyRefusal::Virtual {
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+        }
+        .into());
     }
     let partitions = PartitionPlan::new(table, &parts.restrictions);
     let (rows, _) = RowsPlan::new(table, &parts.restrictions, true);
     if conditional {
         if partitions.has_in() {
-            return invalid!(
-                "IN on the partition key is not supported with conditional {}",
-                plural(parts.kind)
-            );
+            return Err(ModifyRefusal::ConditionalPartitionIn(parts.kind).into());
         }
         if rows.has_in() {
             return Err(clustering_in(parts.kind));
@@ -536,7 +512,7 @@ fn finish(
     } else if rows.is_full() {
         TargetPlan::Rows(rows)
     } else if deletes_columns {
-        return Err(Error::invalid("Range deletions are not supported for specific columns"));
+        return Err(ModifyRefusal::RangeOfColumns.into());
     } else if rows.is_all() {
         TargetPlan::Partition
     } else {
@@ -586,10 +562,7 @@ fn incompatible(assignments: &[Assignment]) -> Result<(), Error> {
                 _ => false,
             };
             if clash {
-                let name = super::text::quoted(assigned(later).as_str());
-                return Err(Error::Syntax(
-                    format!("Multiple incompatible setting of column {name}").into(),
-                ));
+                return Err(Error::Incompatible(assigned(later).as_str().to_owned()));
             }
         }
     }

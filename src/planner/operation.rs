@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use grammar::ast::{Assignment, DeleteTarget, Name, Term};
 
-use super::error::{Error, invalid};
+use super::error::Error;
+use super::refusal::OperationRefusal;
 use super::term::{Binding, Receiver, Typed, Typer};
 use super::text::TermText;
 use super::value;
@@ -87,10 +88,7 @@ pub(crate) fn set_typed(column: &Column, term: Typed) -> Operation {
 pub(crate) fn set(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
     let typed = typer.term(term, &Receiver::column(column))?;
     if is_counter(column) {
-        return invalid!(
-            "Cannot set the value of counter column {} (counters can only be incremented/decremented, not set)",
-            column.name
-        );
+        return Err(OperationRefusal::SetOfCounter(column.name.clone()).into());
     }
     Ok(set_typed(column, typed))
 }
@@ -114,8 +112,18 @@ pub(crate) fn assign(typer: &mut Typer<'_>, column: &Column, assignment: &Assign
                 CqlType::List(_) if column.ty.is_multi_cell() => {
                     Ok(Operation::Prepend(typer.term(term, &Receiver::column(column))?))
                 }
-                CqlType::List(_) => invalid!("Invalid operation ({}) for frozen list column {}", text(), column.name),
-                _ => invalid!("Invalid operation ({}) for non list column {}", text(), column.name),
+                CqlType::List(_) => Err(OperationRefusal::Misfit {
+                    operation: text(),
+                    kind: "frozen list",
+                    column: column.name.clone(),
+                }
+                .into()),
+                _ => Err(OperationRefusal::Misfit {
+                    operation: text(),
+                    kind: "non list",
+                    column: column.name.clone(),
+                }
+                .into()),
             }
         }
     }
@@ -125,7 +133,12 @@ fn set_element(typer: &mut Typer<'_>, column: &Column, key: &Term, term: &Term) 
     let name = &column.name;
     let text = || format!("{name}[{}] = {}", TermText(key), TermText(term));
     if !value::is_collection(&column.ty) {
-        return invalid!("Invalid operation ({}) for non collection column {name}", text());
+        return Err(OperationRefusal::Misfit {
+            operation: text(),
+            kind: "non collection",
+            column: name.clone(),
+        }
+        .into());
     }
     let receiver = Receiver::column(column);
     match &column.ty {
@@ -139,8 +152,18 @@ fn set_element(typer: &mut Typer<'_>, column: &Column, key: &Term, term: &Term) 
             let term = typer.term(term, &receiver.part("value", (**of).clone()))?;
             Ok(Operation::PutOne(Key::Term(key), term))
         }
-        CqlType::Set(_) => invalid!("Invalid operation ({}) for set column {name}", text()),
-        _ => invalid!("Invalid operation ({}) for frozen collection column {name}", text()),
+        CqlType::Set(_) => Err(OperationRefusal::Misfit {
+            operation: text(),
+            kind: "set",
+            column: name.clone(),
+        }
+        .into()),
+        _ => Err(OperationRefusal::Misfit {
+            operation: text(),
+            kind: "frozen collection",
+            column: name.clone(),
+        }
+        .into()),
     }
 }
 
@@ -154,13 +177,27 @@ fn set_field(typer: &mut Typer<'_>, column: &Column, field: &Name, term: &Term) 
     let name = &column.name;
     let text = || format!("{name}.{} = {}", field.as_str(), TermText(term));
     let CqlType::User(user) = column.ty.unfrozen() else {
-        return invalid!("Invalid operation ({}) for non-UDT column {name}", text());
+        return Err(OperationRefusal::Misfit {
+            operation: text(),
+            kind: "non-UDT",
+            column: name.clone(),
+        }
+        .into());
     };
     if !column.ty.is_multi_cell() {
-        return invalid!("Invalid operation ({}) for frozen UDT column {name}", text());
+        return Err(OperationRefusal::Misfit {
+            operation: text(),
+            kind: "frozen UDT",
+            column: name.clone(),
+        }
+        .into());
     }
     let Some((index, ty)) = field_of(user, field) else {
-        return invalid!("UDT column {name} does not have a field named {}", field.as_str());
+        return Err(OperationRefusal::NoField {
+            column: name.clone(),
+            field: field.as_str().to_owned(),
+        }
+        .into());
     };
     let receiver = Receiver::new(format!("{name}.{}", field.as_str()), ty.clone());
     Ok(Operation::PutOne(Key::Field(index), typer.term(term, &receiver)?))
@@ -176,17 +213,22 @@ fn add(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation,
         CqlType::Set(_) => Ok(Operation::Put(Shape::Set, typer.term(term, &receiver)?)),
         CqlType::Map(..) => match typer.term(term, &receiver) {
             Ok(typed) => Ok(Operation::Put(Shape::Map, typed)),
-            Err(error) if error.is_invalid() => invalid!(
-                "Value for a map addition has to be a map, but was: '{}'",
-                TermText(term)
-            ),
+            Err(error) if error.is_invalid() => Err(OperationRefusal::MapPlus(TermText(term).to_string()).into()),
             Err(error) => Err(error),
         },
         ty => match ty.unfrozen() {
-            CqlType::Tuple(_) | CqlType::User(_) => invalid!("Invalid operation ({}) for tuple column {name}", text()),
-            CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) => {
-                invalid!("Invalid operation ({}) for frozen collection column {name}", text())
+            CqlType::Tuple(_) | CqlType::User(_) => Err(OperationRefusal::Misfit {
+                operation: text(),
+                kind: "tuple",
+                column: name.clone(),
             }
+            .into()),
+            CqlType::List(_) | CqlType::Set(_) | CqlType::Map(..) => Err(OperationRefusal::Misfit {
+                operation: text(),
+                kind: "frozen collection",
+                column: name.clone(),
+            }
+            .into()),
             _ => Err(non_counter(column, text())),
         },
     }
@@ -213,18 +255,16 @@ fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Opera
             let receiver = Receiver::new(name.clone(), CqlType::Set(key.clone()));
             match typer.term(term, &receiver) {
                 Ok(typed) => Ok(Operation::Remove(typed)),
-                Err(error) if error.is_invalid() => {
-                    invalid!(
-                        "Value for a map substraction has to be a set, but was: '{}'",
-                        TermText(term)
-                    )
-                }
+                Err(error) if error.is_invalid() => Err(OperationRefusal::MapMinus(TermText(term).to_string()).into()),
                 Err(error) => Err(error),
             }
         }
-        ty if value::is_collection(ty) => {
-            invalid!("Invalid operation ({}) for frozen collection column {name}", text())
+        ty if value::is_collection(ty) => Err(OperationRefusal::Misfit {
+            operation: text(),
+            kind: "frozen collection",
+            column: name.clone(),
         }
+        .into()),
         _ => Err(non_counter(column, text())),
     }
 }
@@ -241,7 +281,7 @@ pub(crate) fn delete(typer: &mut Typer<'_>, column: &Column, target: &DeleteTarg
         DeleteTarget::Column(_) => Ok(set_typed(column, Typed::Constant(None))),
         DeleteTarget::Element(_, key) => {
             if !value::is_collection(&column.ty) {
-                return invalid!("Invalid deletion operation for non collection column {name}");
+                return Err(OperationRefusal::DeleteOfNoElement(name.clone()).into());
             }
             let receiver = Receiver::column(column);
             match &column.ty {
@@ -257,19 +297,23 @@ pub(crate) fn delete(typer: &mut Typer<'_>, column: &Column, target: &DeleteTarg
                     let key = typer.term(key, &receiver.part("key", (**of).clone()))?;
                     Ok(Operation::RemoveOne(Key::Term(key)))
                 }
-                _ => invalid!("Invalid deletion operation for frozen collection column {name}"),
+                _ => Err(OperationRefusal::DeleteOfFrozenElement(name.clone()).into()),
             }
         }
         DeleteTarget::Field(_, field) => {
             let CqlType::User(user) = column.ty.unfrozen() else {
-                return invalid!("Invalid field deletion operation for non-UDT column {name}");
+                return Err(OperationRefusal::DeleteOfNoField(name.clone()).into());
             };
             if !column.ty.is_multi_cell() {
-                return invalid!("Frozen UDT column {name} does not support field deletions");
+                return Err(OperationRefusal::DeleteOfFrozenField(name.clone()).into());
             }
             match field_of(user, field) {
                 Some((index, _)) => Ok(Operation::RemoveOne(Key::Field(index))),
-                None => invalid!("UDT column {name} does not have a field named {}", field.as_str()),
+                None => Err(OperationRefusal::NoField {
+                    column: name.clone(),
+                    field: field.as_str().to_owned(),
+                }
+                .into()),
             }
         }
     }
@@ -281,8 +325,8 @@ impl Key {
             Self::Field(index) => Ok(field_key(*index)),
             Self::Term(term) => match term.bind(binding)? {
                 Value::Bytes(bytes) => Ok(bytes),
-                Value::Null => Err(Error::invalid("Invalid null map key")),
-                Value::Unset => Err(Error::invalid("Invalid unset map key")),
+                Value::Null => Err(OperationRefusal::NullKey.into()),
+                Value::Unset => Err(OperationRefusal::UnsetKey.into()),
             },
         }
     }
@@ -331,9 +375,9 @@ impl Operation {
                 let index = match index.bind(binding)? {
                     Value::Bytes(bytes) => value::int(&bytes),
                     Value::Null => None,
-                    Value::Unset => return Err(Error::invalid("Invalid unset value for list index")),
+                    Value::Unset => return Err(OperationRefusal::UnsetIndex.into()),
                 };
-                let index = index.ok_or_else(|| Error::invalid("Invalid null value for list index"))?;
+                let index = index.ok_or(OperationRefusal::NullIndex)?;
                 let value = match term.as_ref().map(|term| term.bind(binding)).transpose()? {
                     None | Some(Value::Null) => None,
                     Some(Value::Bytes(bytes)) => Some(bytes),
@@ -362,10 +406,10 @@ fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Opti
     let what = if negative { "decrement" } else { "increment" };
     let by = match term.bind(binding)? {
         Value::Unset => return Ok(None),
-        Value::Null => return invalid!("Invalid null value for counter {what}"),
+        Value::Null => return Err(OperationRefusal::NullStep(what).into()),
         Value::Bytes(bytes) => match value::bigint(&bytes) {
             Some(by) => by,
-            None => return invalid!("Invalid null value for counter {what}"),
+            None => return Err(OperationRefusal::NullStep(what).into()),
         },
     };
     if !negative {
@@ -373,7 +417,7 @@ fn increment(term: &Typed, negative: bool, binding: &Binding<'_>) -> Result<Opti
     }
     match by.checked_neg() {
         Some(by) => Ok(Some(ColumnChange::Increment(by))),
-        None => invalid!("The negation of {by} overflows supported counter precision (signed 8 bytes integer)"),
+        None => Err(OperationRefusal::NegationOverflow(by).into()),
     }
 }
 

@@ -15,11 +15,11 @@
 //! Sources: Azure Cosmos DB's documentation of CQL support, secondary indexing, lightweight transactions, tokens; azure-docs#15767,
 //! jaeger#1105 and #5185, akka-persistence-cassandra#764, JanusGraph#2499, kairosdb#580 on GitHub.
 
+mod refusal;
 mod rename;
 mod select;
 mod write;
 
-use std::borrow::Cow;
 use std::collections::BTreeMap;
 
 use grammar::ast::{
@@ -27,43 +27,16 @@ use grammar::ast::{
     Type,
 };
 
+pub use self::refusal::{Code, Refusal};
 use super::{Planned, batch};
 use crate::command::BatchKind;
 use crate::profile::{Rules, Strict};
-use crate::schema::index::{COSMOS_CLASSES, is_cosmos_class};
+use crate::schema::index::is_cosmos_class;
 use crate::schema::{Column, ColumnKind, TableOptions, typename};
 use crate::types::{CqlType, Native};
 
 /// The class whose indexes are of clustering columns, and allow to sort.
 pub const CLUSTERING_INDEX_CLASS: &str = "CosmosClusteringIndex";
-
-/// Why a statement is refused: one variant for each code of the protocol.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum Refusal {
-    /// Syntax error, 0x2000.
-    #[error("{0}")]
-    Syntax(String),
-    /// Server error, 0x0000.
-    #[error("{0}")]
-    Server(Cow<'static, str>),
-    /// Invalid, 0x2200.
-    #[error("{0}")]
-    Invalid(Cow<'static, str>),
-    /// Config error, 0x2300.
-    #[error("{0}")]
-    Configuration(String),
-}
-
-impl Refusal {
-    fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::Invalid(text.into())
-    }
-
-    /// Of what Cosmos does not have; the words are ours.
-    fn unsupported(what: &str) -> Self {
-        Self::invalid(format!("{what} is not supported in the profile cosmos"))
-    }
-}
 
 impl Rules {
     /// A statement, written as `text`, as Cassandra would have to be asked it to do what Cosmos does.
@@ -82,7 +55,7 @@ impl Rules {
 
     fn translate_in_place(&self, statement: &mut Statement) -> Result<(), Refusal> {
         if let Some(what) = never(statement) {
-            return Err(Refusal::unsupported(what));
+            return Err(Refusal::Unsupported(what));
         }
         let strict = &self.account.strict;
         match statement {
@@ -126,7 +99,7 @@ impl Rules {
             }
             Statement::CreateTable(create) => {
                 if create.options.compact_storage {
-                    return Err(Refusal::unsupported("COMPACT STORAGE"));
+                    return Err(Refusal::Unsupported("COMPACT STORAGE"));
                 }
                 let types = create.columns.iter().map(|column| &column.column_type);
                 no_duration(types, strict)?;
@@ -134,7 +107,7 @@ impl Rules {
             }
             Statement::AlterTable(alter) => match &mut alter.action {
                 AlterTableAction::Options(options) => table_options(&mut options.properties),
-                _ if strict.alter => Err(Refusal::unsupported("ALTER TABLE of columns")),
+                _ if strict.alter => Err(Refusal::Unsupported("ALTER TABLE of columns")),
                 AlterTableAction::Add { columns, .. } => {
                     no_duration(columns.iter().map(|column| &column.column_type), strict)
                 }
@@ -171,9 +144,7 @@ impl Rules {
     /// Cosmos refuses it.
     pub fn batch(&self, kind: BatchKind) -> Result<(), Refusal> {
         if self.profile.is_cosmos() && kind == BatchKind::Logged {
-            return Err(Refusal::Server(
-                "Logged batches are not supported by the service yet. Please use unlogged batches instead.".into(),
-            ));
+            return Err(Refusal::LoggedBatch);
         }
         Ok(())
     }
@@ -217,9 +188,7 @@ fn no_comma_at_end(text: &str) -> Result<(), Refusal> {
             Some(open) if c == open => quote = None,
             Some(_) => {}
             None if after_comma && c == ')' => {
-                return Err(Refusal::Syntax(format!(
-                    "line {line}:{column} no viable alternative at input ')'"
-                )));
+                return Err(Refusal::CommaAtEnd { line, column });
             }
             None if c == '\'' || c == '"' => quote = Some(c),
             None => {}
@@ -261,7 +230,7 @@ fn table_options(properties: &mut Vec<Property>) -> Result<(), Refusal> {
         .iter()
         .any(|property| property.name.as_str() == "gc_grace_seconds" && !is_zero(&property.value))
     {
-        return Err(Refusal::invalid("gc_grace_seconds value must be zero."));
+        return Err(Refusal::Grace);
     }
     properties.retain(|property| {
         let name = property.name.as_str();
@@ -272,7 +241,7 @@ fn table_options(properties: &mut Vec<Property>) -> Result<(), Refusal> {
 
 fn no_duration<'t>(mut types: impl Iterator<Item = &'t Type>, strict: &Strict) -> Result<(), Refusal> {
     if strict.duration && types.any(names_duration) {
-        return Err(Refusal::unsupported("The type duration"));
+        return Err(Refusal::Unsupported("The type duration"));
     }
     Ok(())
 }
@@ -295,11 +264,9 @@ fn index_class(create: &CreateIndex) -> Result<(), Refusal> {
     if create.custom && is_cosmos_class(class) {
         return Ok(());
     }
-    let known: Vec<String> = COSMOS_CLASSES.iter().map(|class| format!("'{class}'")).collect();
-    Err(Refusal::Configuration(format!(
-        "When using custom indexes, must have a class name and set to a supported class. Supported class names are [{}] Got '{class}'",
-        known.join(",")
-    )))
+    Err(Refusal::IndexClass {
+        class: class.to_owned(),
+    })
 }
 
 /// A column that has no index in Cosmos.

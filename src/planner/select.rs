@@ -7,13 +7,14 @@ use std::sync::Arc;
 
 use grammar::ast::{self, Direction, OrderBy, Selector, Term};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::index::{ProbePlan, needs_filtering};
 use super::judge::{Judge, check_filters};
 use super::key::check_partition_key;
 use super::narrow::{FilterPlan, PartitionPlan, RowsPlan};
 use super::nearest::{self, NearestPlan};
 use super::rank::Stage;
+use super::refusal::SelectRefusal;
 use super::restriction::{Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
 use super::term::{Binding, Receiver, Typed, Typer};
@@ -190,16 +191,16 @@ fn reads_static(table: &Table, selection: &Selection, filters: &[Predicate]) -> 
 }
 
 /// LIMIT and PER PARTITION LIMIT; unset is none.
-fn limit(term: Option<&Typed>, what: &str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
+fn limit(term: Option<&Typed>, what: &'static str, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
     let Some(term) = term else { return Ok(None) };
     match term.bind(binding)? {
         Value::Unset => Ok(None),
-        Value::Null => invalid!("Invalid null value of {what}"),
+        Value::Null => Err(SelectRefusal::NullLimit(what).into()),
         Value::Bytes(bytes) => match value::int(&bytes).map(u32::try_from) {
             Some(Ok(rows)) if rows > 0 => Ok(Some(rows)),
             // Cassandra takes no bytes at all for no limit.
             None => Ok(None),
-            Some(_) => Err(Error::invalid("LIMIT must be strictly positive")),
+            Some(_) => Err(SelectRefusal::LimitNotPositive.into()),
         },
     }
 }
@@ -239,9 +240,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
     }
     let group_by = group_by(typer, table, select, &restrictions)?;
     if select.per_partition_limit.is_some() && !selection.template.aggregates.is_empty() && group_by.is_none() {
-        return Err(Error::invalid(
-            "PER PARTITION LIMIT is not allowed with aggregate queries.",
-        ));
+        return Err(SelectRefusal::PartitionLimitOfAggregate.into());
     }
     let (reversed, sort) = match asked {
         Some(_) => (false, Vec::new()),
@@ -394,9 +393,7 @@ fn distinct(
     nearest: Option<&nearest::Asked>,
 ) -> Result<(), Error> {
     if select.per_partition_limit.is_some() {
-        return Err(Error::invalid(
-            "PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries",
-        ));
+        return Err(SelectRefusal::PartitionLimitOfDistinct.into());
     }
     let regular = restrictions.others.iter().flat_map(|restriction| &restriction.columns);
     let regular = regular
@@ -404,9 +401,7 @@ fn distinct(
         .filter_map(|index| table.columns.get(*index))
         .any(|column| column.kind == ColumnKind::Regular);
     if !restrictions.clustering.is_empty() || regular {
-        return Err(Error::invalid(
-            "SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.",
-        ));
+        return Err(SelectRefusal::DistinctRestricted.into());
     }
     // What rows of several partitions are sorted by is selected along with them.
     let sorted_by = select
@@ -421,10 +416,7 @@ fn distinct(
         if let Some(column) = table.columns.get(index)
             && matches!(column.kind, ColumnKind::Clustering | ColumnKind::Regular)
         {
-            return invalid!(
-                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
-                column.name
-            );
+            return Err(SelectRefusal::DistinctColumn(column.name.clone()).into());
         }
     }
     // What several partitions are sorted by is asked for too.
@@ -440,10 +432,7 @@ fn distinct(
         if let Some((_, column)) = sorted
             && column.kind == ColumnKind::Clustering
         {
-            return invalid!(
-                "SELECT DISTINCT queries must only request partition key columns and/or static columns (not {})",
-                column.name
-            );
+            return Err(SelectRefusal::DistinctColumn(column.name.clone()).into());
         }
     }
     // One partition needs no naming.
@@ -451,10 +440,7 @@ fn distinct(
     if !one {
         for (index, column) in table.partition_key().iter().enumerate() {
             if !selection.selected.contains(&index) {
-                return invalid!(
-                    "SELECT DISTINCT queries must request all the partition key columns (missing {})",
-                    column.name
-                );
+                return Err(SelectRefusal::DistinctMissing(column.name.clone()).into());
             }
         }
     }
@@ -493,24 +479,17 @@ fn order_by(
         return Err(error);
     }
     if restrictions.uses_index {
-        return Err(Error::invalid(
-            "ORDER BY with 2ndary indexes is not supported, except for ANN queries.",
-        ));
+        return Err(SelectRefusal::OrderOfIndex.into());
     }
     if restrictions.is_key_range {
-        return Err(Error::invalid(
-            "ORDER BY is only supported when the partition key is restricted by an EQ or an IN.",
-        ));
+        return Err(SelectRefusal::OrderOfRange.into());
     }
     let mut expected = table.partition_key_count;
     let mut reversed: Option<bool> = None;
     for (index, descending) in &wanted {
         let column = table.columns.get(*index).expect("a place in the table");
         if column.kind != ColumnKind::Clustering {
-            return invalid!(
-                "Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {}",
-                column.name
-            );
+            return Err(SelectRefusal::OrderColumn(column.name.clone()).into());
         }
         while *index != expected {
             // A column before it may be left out where it has one value.
@@ -519,16 +498,14 @@ fn order_by(
                 .iter()
                 .any(|restriction| restriction.columns.contains(&expected) && matches!(restriction.test, Test::Eq(_)));
             if !fixed || expected > *index {
-                return Err(Error::invalid(
-                    "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY",
-                ));
+                return Err(SelectRefusal::OrderOfOrder.into());
             }
             expected += 1;
         }
         expected += 1;
         let backwards = *descending != column.descending;
         if reversed.is_some_and(|reversed| reversed != backwards) {
-            return Err(Error::invalid("Unsupported order by relation"));
+            return Err(SelectRefusal::OrderDirections.into());
         }
         reversed = Some(backwards);
     }
@@ -559,15 +536,10 @@ fn group_by(
             Selector::Column(name) => {
                 let (index, column) = column(table, name.as_str())?;
                 if index >= key_count {
-                    return invalid!(
-                        "Group by is currently only supported on the columns of the PRIMARY KEY, got {}",
-                        column.name
-                    );
+                    return Err(SelectRefusal::GroupColumn(column.name.clone()).into());
                 }
                 if has_function {
-                    return Err(Error::invalid(
-                        "Functions are only supported on the last element of the GROUP BY clause",
-                    ));
+                    return Err(SelectRefusal::GroupAfterFunction.into());
                 }
                 plan.push_column(index);
                 index
@@ -583,32 +555,24 @@ fn group_by(
                 .filter(|restriction| matches!(restriction.test, Test::Eq(_)))
                 .any(|restriction| restriction.columns.contains(&next));
             if !fixed {
-                return Err(Error::invalid(
-                    "Group by currently only support groups of columns following their declared order in the PRIMARY KEY",
-                ));
+                return Err(SelectRefusal::GroupOrder.into());
             }
             next += 1;
         }
         if index < next {
-            return Err(Error::invalid(
-                "Group by currently only support groups of columns following their declared order in the PRIMARY KEY",
-            ));
+            return Err(SelectRefusal::GroupOrder.into());
         }
         next = index + 1;
     }
     if next < table.partition_key_count {
-        return Err(Error::invalid(
-            "Group by is not supported on only a part of the partition key",
-        ));
+        return Err(SelectRefusal::GroupOfPartialKey.into());
     }
     let clustering = plan
         .columns()
         .into_iter()
         .any(|index| index >= table.partition_key_count);
     if select.distinct && clustering {
-        return Err(Error::invalid(
-            "Grouping on clustering columns is not allowed for SELECT DISTINCT queries",
-        ));
+        return Err(SelectRefusal::GroupOfDistinct.into());
     }
     Ok(Some(plan))
 }

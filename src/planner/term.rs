@@ -6,9 +6,10 @@
 use bytes::Bytes;
 use grammar::ast::{Literal, Name, Term};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::function::{self, Call};
 use super::markers::{MarkerSpec, Markers};
+use super::refusal::{LiteralPart, TermRefusal};
 use super::text::TermText;
 use super::value;
 use crate::command::Value;
@@ -99,7 +100,7 @@ impl Typer<'_> {
         match term {
             Term::BindMarker(_) => Ok(self.marker(term, receiver)),
             Term::Literal(Literal::Null) if receiver.ty == CqlType::Native(Native::Counter) => {
-                Err(Error::invalid("Invalid null value for counter increment/decrement"))
+                Err(TermRefusal::NullCounter.into())
             }
             Term::Literal(literal) => Ok(Typed::Constant(literal_value(literal, receiver)?)),
             Term::List(elements) => self.list(term, elements, receiver),
@@ -113,15 +114,19 @@ impl Typer<'_> {
             Term::TypeHint { target, term: inner } => {
                 let ty = self.resolve_type(target)?;
                 if self.fit(inner, &ty)? == Assignment::No {
-                    return invalid!("Cannot cast value {} to type {}", TermText(inner), type_name(&ty));
+                    return Err(TermRefusal::Hint {
+                        value: TermText(inner).to_string(),
+                        ty: type_name(&ty),
+                    }
+                    .into());
                 }
                 if self.fit(term, &receiver.ty)? == Assignment::No {
-                    return invalid!(
-                        "Cannot assign value {} to {} of type {}",
-                        TermText(term),
-                        receiver.name,
-                        type_name(&receiver.ty)
-                    );
+                    return Err(TermRefusal::Hinted {
+                        value: TermText(term).to_string(),
+                        receiver: receiver.name.clone(),
+                        ty: type_name(&receiver.ty),
+                    }
+                    .into());
                 }
                 self.term(inner, receiver)
             }
@@ -234,28 +239,30 @@ impl Typer<'_> {
             CqlType::List(of) => (of.clone(), "list"),
             CqlType::Vector(of, dimension) => {
                 if usize::try_from(*dimension).is_ok_and(|dimension| dimension != elements.len()) {
-                    return invalid!(
-                        "Invalid vector literal for {} of type {}; expected {dimension} elements, but given {}",
-                        receiver.name,
-                        type_name(&receiver.ty),
-                        elements.len()
-                    );
+                    return Err(TermRefusal::VectorLength {
+                        receiver: receiver.name.clone(),
+                        ty: type_name(&receiver.ty),
+                        dimension: *dimension,
+                        given: elements.len(),
+                    }
+                    .into());
                 }
                 (of.clone(), "vector")
             }
             _ => {
                 let name = type_name(&receiver.ty);
-                return invalid!("Unexpected receiver type '{name}'; only list and vector are expected");
+                return Err(TermRefusal::NoList(name).into());
             }
         };
         for element in elements {
             if self.fit(element, &of)? == Assignment::No {
-                return invalid!(
-                    "Invalid {what} literal for {}: value {} is not of type {}",
-                    receiver.name,
-                    TermText(element),
-                    type_name(&of)
-                );
+                return Err(TermRefusal::Part {
+                    kind: what,
+                    receiver: receiver.name.clone(),
+                    part: LiteralPart::Value(TermText(element).to_string()),
+                    ty: type_name(&of),
+                }
+                .into());
             }
         }
         if elements.is_empty() && receiver.ty == bare && what == "list" {
@@ -272,21 +279,23 @@ impl Typer<'_> {
             CqlType::Map(..) if elements.is_empty() => return self.empty_collection(term, receiver),
             CqlType::Set(of) => of.clone(),
             _ => {
-                return invalid!(
-                    "Invalid set literal for {} of type {}",
-                    receiver.name,
-                    type_name(&receiver.ty)
-                );
+                return Err(TermRefusal::Shape {
+                    kind: "set",
+                    receiver: receiver.name.clone(),
+                    ty: type_name(&receiver.ty),
+                }
+                .into());
             }
         };
         for element in elements {
             if self.fit(element, &of)? == Assignment::No {
-                return invalid!(
-                    "Invalid set literal for {}: value {} is not of type {}",
-                    receiver.name,
-                    TermText(element),
-                    type_name(&of)
-                );
+                return Err(TermRefusal::Part {
+                    kind: "set",
+                    receiver: receiver.name.clone(),
+                    part: LiteralPart::Value(TermText(element).to_string()),
+                    ty: type_name(&of),
+                }
+                .into());
             }
         }
         let part = receiver.part("value", (*of).clone());
@@ -303,7 +312,7 @@ impl Typer<'_> {
         &mut self,
         elements: &[Term],
         part: &Receiver,
-        what: &str,
+        what: &'static str,
         receiver: &Receiver,
     ) -> Result<Vec<Typed>, Error> {
         elements
@@ -319,21 +328,26 @@ impl Typer<'_> {
     fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &Receiver) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let CqlType::Map(key, of) = &bare else {
-            return invalid!(
-                "Invalid map literal for {} of type {}",
-                receiver.name,
-                type_name(&receiver.ty)
-            );
+            return Err(TermRefusal::Shape {
+                kind: "map",
+                receiver: receiver.name.clone(),
+                ty: type_name(&receiver.ty),
+            }
+            .into());
         };
         for (k, v) in entries {
-            for (what, term, ty) in [("key", k, key), ("value", v, of)] {
+            for (part, term, ty) in [
+                (LiteralPart::Key as fn(String) -> LiteralPart, k, key),
+                (LiteralPart::Value, v, of),
+            ] {
                 if self.fit(term, ty)? == Assignment::No {
-                    return invalid!(
-                        "Invalid map literal for {}: {what} {} is not of type {}",
-                        receiver.name,
-                        TermText(term),
-                        type_name(ty)
-                    );
+                    return Err(TermRefusal::Part {
+                        kind: "map",
+                        receiver: receiver.name.clone(),
+                        part: part(TermText(term).to_string()),
+                        ty: type_name(ty),
+                    }
+                    .into());
                 }
             }
         }
@@ -358,38 +372,42 @@ impl Typer<'_> {
             CqlType::Tuple(of) => of.to_vec(),
             CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty.clone()).collect(),
             _ => {
-                return invalid!(
-                    "Invalid tuple type literal for {} of type {}",
-                    receiver.name,
-                    type_name(&receiver.ty)
-                );
+                return Err(TermRefusal::Shape {
+                    kind: "tuple type",
+                    receiver: receiver.name.clone(),
+                    ty: type_name(&receiver.ty),
+                }
+                .into());
             }
         };
         if elements.len() > types.len() {
-            return invalid!(
-                "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
-                receiver.name,
-                type_name(&receiver.ty),
-                types.len(),
-                elements.len()
-            );
+            return Err(TermRefusal::TupleLength {
+                receiver: receiver.name.clone(),
+                ty: type_name(&receiver.ty),
+                expected: types.len(),
+                given: elements.len(),
+            }
+            .into());
         }
         for (index, (element, ty)) in elements.iter().zip(&types).enumerate() {
             if self.fit(element, ty)? == Assignment::No {
-                return invalid!(
-                    "Invalid tuple literal for {}: component {index} is not of type {}",
-                    receiver.name,
-                    type_name(ty)
-                );
+                return Err(TermRefusal::Part {
+                    kind: "tuple",
+                    receiver: receiver.name.clone(),
+                    part: LiteralPart::Component(index),
+                    ty: type_name(ty),
+                }
+                .into());
             }
         }
         if receiver.ty.is_multi_cell() {
             // Differs: Cassandra gets here, and fails with a class cast.
-            return invalid!(
-                "Invalid tuple literal for {} of type {}",
-                receiver.name,
-                type_name(&receiver.ty)
-            );
+            return Err(TermRefusal::Shape {
+                kind: "tuple",
+                receiver: receiver.name.clone(),
+                ty: type_name(&receiver.ty),
+            }
+            .into());
         }
         let mut typed = Vec::with_capacity(types.len());
         for (index, (element, ty)) in elements.iter().zip(types).enumerate() {
@@ -402,27 +420,29 @@ impl Typer<'_> {
     fn udt(&mut self, fields: &[(Name, Term)], receiver: &Receiver) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let CqlType::User(user) = &bare else {
-            return invalid!(
-                "Invalid user type literal for {} of type {}",
-                receiver.name,
-                type_name(&receiver.ty)
-            );
+            return Err(TermRefusal::Shape {
+                kind: "user type",
+                receiver: receiver.name.clone(),
+                ty: type_name(&receiver.ty),
+            }
+            .into());
         };
         for (name, term) in fields {
             let Some((_, ty)) = user.fields.iter().find(|(field, _)| field == name.as_str()) else {
-                return invalid!(
-                    "Unknown field '{}' in value of user defined type {}",
-                    name.as_str(),
-                    user.name
-                );
+                return Err(TermRefusal::UnknownField {
+                    field: name.as_str().to_owned(),
+                    user_type: user.name.clone(),
+                }
+                .into());
             };
             if self.fit(term, ty)? == Assignment::No {
-                return invalid!(
-                    "Invalid user type literal for {}: field {} is not of type {}",
-                    receiver.name,
-                    name.as_str(),
-                    type_name(ty)
-                );
+                return Err(TermRefusal::Part {
+                    kind: "user type",
+                    receiver: receiver.name.clone(),
+                    part: LiteralPart::Field(name.as_str().to_owned()),
+                    ty: type_name(ty),
+                }
+                .into());
             }
         }
         let mut typed = Vec::with_capacity(user.fields.len());
@@ -447,12 +467,13 @@ fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
 }
 
 /// Cassandra has no markers inside collection literals, deep inside included.
-fn no_marker(element: &Typed, what: &str, receiver: &Receiver) -> Result<(), Error> {
+fn no_marker(element: &Typed, what: &'static str, receiver: &Receiver) -> Result<(), Error> {
     if element.has_marker() && what != "vector" {
-        return invalid!(
-            "Invalid {what} literal for {}: bind variables are not supported inside collection literals",
-            receiver.name
-        );
+        return Err(TermRefusal::Marker {
+            kind: what,
+            receiver: receiver.name.clone(),
+        }
+        .into());
     }
     Ok(())
 }
@@ -475,10 +496,13 @@ fn construct(ty: CqlType, elements: Vec<Typed>) -> Result<Typed, Error> {
 
 /// A literal as a value of the receiver's type.
 pub(crate) fn literal_value(literal: &Literal, receiver: &Receiver) -> Result<Option<Bytes>, Error> {
-    receiver
-        .ty
-        .literal(literal)
-        .map_err(|error| Error::invalid(error.message(&receiver.name)))
+    receiver.ty.literal(literal).map_err(|error| {
+        TermRefusal::Literal {
+            error,
+            receiver: receiver.name.clone(),
+        }
+        .into()
+    })
 }
 
 /// How well a value of one type fits another (`AbstractType.testAssignment`).
@@ -534,7 +558,7 @@ impl Typed {
             Self::Marker(index, ty) => match binding.values.get(*index) {
                 Some(Value::Bytes(bytes)) => value::bound(ty, bytes).map(Value::Bytes),
                 Some(value) => Ok(value.clone()),
-                None => Err(Error::invalid("Invalid amount of bind variables")),
+                None => Err(TermRefusal::ValueCount.into()),
             },
             Self::Call(call) => call.bind(binding).map(|bytes| bytes.map_or(Value::Null, Value::Bytes)),
             Self::Construct(ty, elements) => {

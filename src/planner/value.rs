@@ -3,7 +3,8 @@
 use bytes::Bytes;
 use grammar::ast;
 
-use super::error::{Error, invalid};
+use super::error::Error;
+use super::refusal::{NameRefusal, ValueRefusal};
 use crate::command::Value;
 use crate::schema::Schema;
 use crate::types::{self, CqlType};
@@ -16,10 +17,11 @@ pub(crate) fn is_collection(ty: &CqlType) -> bool {
 /// A type as written, its user-defined types looked up in `keyspace` where they name none.
 pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> Result<CqlType, Error> {
     if let Some(other) = foreign_keyspace(ty, keyspace) {
-        return invalid!(
-            "Statement on keyspace {keyspace} cannot refer to a user type in keyspace {other}; user types can only be used in \
-             the keyspace they are defined in"
-        );
+        return Err(NameRefusal::ForeignType {
+            keyspace: keyspace.to_owned(),
+            other: other.to_owned(),
+        }
+        .into());
     }
     CqlType::from_ast(ty, &|name: &ast::QualifiedName| {
         let keyspace = name.keyspace.as_ref().map_or(keyspace, |name| name.as_str());
@@ -28,9 +30,9 @@ pub(crate) fn resolve_type(schema: &Schema, keyspace: &str, ty: &ast::Type) -> R
     .map_err(|error| match error {
         types::TypeError::Unknown(mut name) => {
             name.keyspace.get_or_insert_with(|| ast::Name(keyspace.to_owned()));
-            Error::invalid(types::TypeError::Unknown(name).to_string())
+            NameRefusal::Type(types::TypeError::Unknown(name)).into()
         }
-        error => Error::invalid(error.to_string()),
+        error => NameRefusal::Type(error).into(),
     })
 }
 
@@ -54,7 +56,7 @@ pub(crate) fn foreign_keyspace<'t>(ty: &'t ast::Type, keyspace: &str) -> Option<
 /// A value that a client bound: checked, and in the one form that a value of its type has (sets and maps sorted).
 #[inline]
 pub(crate) fn bound(ty: &CqlType, bytes: &Bytes) -> Result<Bytes, Error> {
-    ty.normalize(bytes).map_err(|error| Error::invalid(error.to_string()))
+    ty.normalize(bytes).map_err(|error| ValueRefusal::Marshal(error).into())
 }
 
 /// Reads one `[bytes]` with an i32 length: `Some(None)` is null.
@@ -140,13 +142,13 @@ fn slices(values: &[Bytes]) -> impl Iterator<Item = &[u8]> {
 }
 
 /// Values without null and unset.
-fn whole(values: Vec<Value>, what: &str) -> Result<Vec<Bytes>, Error> {
+fn whole(values: Vec<Value>, what: &'static str) -> Result<Vec<Bytes>, Error> {
     values
         .into_iter()
         .map(|value| match value {
             Value::Bytes(bytes) => Ok(bytes),
-            Value::Null => invalid!("null is not supported inside {what}"),
-            Value::Unset => invalid!("unset value is not supported inside {what}"),
+            Value::Null => Err(ValueRefusal::NullInside(what).into()),
+            Value::Unset => Err(ValueRefusal::UnsetInside(what).into()),
         })
         .collect()
 }

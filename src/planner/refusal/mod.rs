@@ -6,11 +6,25 @@
 mod batch;
 mod bound;
 mod condition;
+mod modify;
+mod name;
 mod nearest;
+mod operation;
 mod restriction;
+mod select;
+mod selection;
+mod term;
+mod value;
 
 pub use self::batch::BatchRefusal;
 pub use self::bound::BoundRefusal;
 pub use self::condition::ConditionRefusal;
+pub use self::modify::ModifyRefusal;
+pub use self::name::NameRefusal;
 pub use self::nearest::NearestRefusal;
+pub use self::operation::OperationRefusal;
 pub use self::restriction::RestrictionRefusal;
+pub use self::select::SelectRefusal;
+pub use self::selection::SelectionRefusal;
+pub use self::term::{LiteralPart, TermRefusal};
+pub use self::value::ValueRefusal;

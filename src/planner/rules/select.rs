@@ -32,21 +32,21 @@ const LISTED: &[&str] = &[
 /// Refuses what Cosmos has not, and names the count of rows as Cosmos does.
 pub(super) fn translate(select: &mut Select, strict: &Strict) -> Result<(), Refusal> {
     if select.distinct {
-        return Err(Refusal::unsupported("SELECT DISTINCT"));
+        return Err(Refusal::Unsupported("SELECT DISTINCT"));
     }
     if strict.clauses {
         if !select.group_by.is_empty() {
-            return Err(Refusal::unsupported("GROUP BY"));
+            return Err(Refusal::Unsupported("GROUP BY"));
         }
         if select.per_partition_limit.is_some() {
-            return Err(Refusal::unsupported("PER PARTITION LIMIT"));
+            return Err(Refusal::Unsupported("PER PARTITION LIMIT"));
         }
         if select
             .relations
             .iter()
             .any(|relation| relation.operator == Operator::Like)
         {
-            return Err(Refusal::unsupported("LIKE"));
+            return Err(Refusal::Unsupported("LIKE"));
         }
     }
     relations(&select.relations, strict)?;
@@ -74,7 +74,7 @@ pub(super) fn relations(relations: &[Relation], strict: &Strict) -> Result<(), R
         };
         for value in values {
             if of_token && matches!(value, Term::Function { name, .. } if name.name.as_str() == "token") {
-                return Err(Refusal::unsupported("token() on the right side of a comparison"));
+                return Err(Refusal::Unsupported("token() on the right side of a comparison"));
             }
             term(value, strict)?;
         }
@@ -85,11 +85,11 @@ pub(super) fn relations(relations: &[Relation], strict: &Strict) -> Result<(), R
 fn function(name: &str, strict: &Strict) -> Result<(), Refusal> {
     let name = name.to_lowercase();
     if JSON_FUNCTIONS.contains(&name.as_str()) {
-        return Err(Refusal::unsupported(&format!("The function {name}")));
+        return Err(Refusal::Function(name));
     }
     let converts_blobs = name.ends_with("asblob") || name.starts_with("blobas");
     if strict.functions && !converts_blobs && !LISTED.contains(&name.as_str()) {
-        return Err(Refusal::unsupported(&format!("The function {name}")));
+        return Err(Refusal::Function(name));
     }
     Ok(())
 }
@@ -129,7 +129,7 @@ fn selector(selected: &Selector, strict: &Strict) -> Result<(), Refusal> {
                     .iter()
                     .any(|argument| matches!(argument, Selector::Cast { .. }))
             {
-                return Err(Refusal::unsupported("CAST within an aggregate"));
+                return Err(Refusal::Unsupported("CAST within an aggregate"));
             }
             arguments.iter().try_for_each(|argument| selector(argument, strict))
         }
@@ -176,11 +176,10 @@ fn aggregates_of_keys(selected: &Selector, table: &Table) -> Result<(), Refusal>
                 && let Some((_, column)) = table.column(column.as_str())
                 && matches!(column.kind, ColumnKind::PartitionKey | ColumnKind::Clustering)
             {
-                return Err(Refusal::unsupported(&format!(
-                    "{}() of {}, a column of the primary key,",
-                    name.name.as_str(),
-                    column.name
-                )));
+                return Err(Refusal::AggregateOfKey {
+                    function: name.name.as_str().to_owned(),
+                    column: column.name.clone(),
+                });
             }
         }
     }
@@ -207,9 +206,7 @@ fn order_by(select: &Select, table: &Table) -> Result<(), Refusal> {
             .any(|index| class(index).as_deref() == Some(CLUSTERING_INDEX_CLASS))
     };
     if sorts && has(&[Operator::In]) && has(&ranges) && !is_indexed() {
-        return Err(Refusal::invalid(
-            "ORDER BY requires creating a custom index: CosmosClusteringIndex. Please create a custom index and re-issue this query",
-        ));
+        return Err(Refusal::OrderWithoutIndex);
     }
     Ok(())
 }

@@ -44,9 +44,7 @@ pub(super) fn delete(delete: &Delete, strict: &Strict) -> Result<(), Refusal> {
             .any(|relation| relation.operator != Operator::Eq)
     {
         // The text is about the partition key; it was seen for ranges of clustering keys too.
-        return Err(Refusal::invalid(
-            "Only EQ relation is supported on the partition key for now for DELETE statements",
-        ));
+        return Err(Refusal::DeleteOfRange);
     }
     relations(&delete.relations, strict)
 }
@@ -82,11 +80,7 @@ pub(super) fn judge(statement: &Statement, tables: &[Arc<Table>], strict: &Stric
 /// does not: every driver sends it.
 fn timestamp(using: &Using, table: &Table) -> Result<(), Refusal> {
     if using.timestamp.is_some() && !table.options.cell_level.timestamp {
-        return Err(Refusal::invalid(
-            "User specified timestamp not supported for this table. Please re-create the table with \
-             cosmosdb_cell_level_timestamp=true AND cosmosdb_cell_level_timestamp_tombstones=true AND \
-             cosmosdb_cell_level_timetolive=true.",
-        ));
+        return Err(Refusal::Timestamp);
     }
     Ok(())
 }
@@ -127,9 +121,7 @@ fn deleted(delete: &Delete, table: &Table, strict: &Strict) -> Result<(), Refusa
     };
     if delete.condition != If::Always {
         if delete.targets.is_empty() && table.options.cell_level.is_none() {
-            return Err(Refusal::invalid(
-                "Conditional delete of an entire row is not supported.",
-            ));
+            return Err(Refusal::ConditionalDelete);
         }
         unmixed(table, targets().chain(conditions(&delete.condition)))?;
     }
@@ -143,7 +135,7 @@ fn deleted(delete: &Delete, table: &Table, strict: &Strict) -> Result<(), Refusa
             })
         };
         if !table.clustering().iter().all(|column| names(&column.name)) {
-            return Err(Refusal::invalid("Some clustering keys are missing"));
+            return Err(Refusal::ClusteringMissing);
         }
     }
     Ok(())
@@ -169,9 +161,7 @@ fn kind(table: &Table, name: &str) -> Option<ColumnKind> {
 fn unmixed<'n>(table: &Table, names: impl Iterator<Item = &'n str>) -> Result<(), Refusal> {
     let kinds: Vec<ColumnKind> = names.filter_map(|name| kind(table, name)).collect();
     if kinds.contains(&ColumnKind::Static) && kinds.contains(&ColumnKind::Regular) {
-        return Err(Refusal::invalid(
-            "Conditions and assignments containing combination of Static and Regular columns are not supported.",
-        ));
+        return Err(Refusal::MixedColumns);
     }
     Ok(())
 }

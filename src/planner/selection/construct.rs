@@ -4,7 +4,8 @@ use grammar::ast::Selector;
 
 use super::{Place, Selected, Selecting, cannot_infer};
 use crate::command::Expression;
-use crate::planner::error::{Error, invalid};
+use crate::planner::error::Error;
+use crate::planner::refusal::SelectionRefusal;
 use crate::planner::text::Joined;
 use crate::types::CqlType;
 
@@ -28,21 +29,21 @@ impl Selecting<'_, '_> {
             CqlType::Tuple(types) => types.to_vec(),
             CqlType::User(user) => user.fields.iter().map(|(_, ty)| ty.clone()).collect(),
             _ => {
-                return invalid!(
-                    "Invalid tuple type literal for {} of type {}",
-                    self.text(selector)?,
-                    ty.cql_name()
-                );
+                return Err(SelectionRefusal::NoTuple {
+                    text: self.text(selector)?,
+                    ty: ty.cql_name(),
+                }
+                .into());
             }
         };
         if of.len() > types.len() {
-            return invalid!(
-                "Invalid tuple literal for {}: too many elements. Type {} expects {} but got {}",
-                self.text(selector)?,
-                ty.cql_name(),
-                types.len(),
-                of.len()
-            );
+            return Err(SelectionRefusal::TupleLength {
+                text: self.text(selector)?,
+                ty: ty.cql_name(),
+                expected: types.len(),
+                given: of.len(),
+            }
+            .into());
         }
         let parts: Vec<(&Selector, &CqlType)> = of.iter().zip(&types).collect();
         self.construct(ty.clone(), &parts, |names| format!("({})", Joined(names, ", ")))
@@ -68,17 +69,21 @@ impl Selecting<'_, '_> {
             (CqlType::Map(key, _), false) if of.is_empty() => (**key).clone(),
             _ => {
                 let text = self.text(selector)?;
-                return invalid!("Invalid literal {text} of type {}", ty.cql_name());
+                return Err(SelectionRefusal::NoCollection {
+                    text,
+                    ty: ty.cql_name(),
+                }
+                .into());
             }
         };
         if let CqlType::Vector(_, dimension) = ty.unfrozen()
             && usize::try_from(*dimension).is_ok_and(|dimension| dimension != of.len())
         {
-            return invalid!(
-                "Unable to create a vector selector of type {} from {} elements",
-                ty.cql_name(),
-                of.len()
-            );
+            return Err(SelectionRefusal::VectorLength {
+                ty: ty.cql_name(),
+                given: of.len(),
+            }
+            .into());
         }
         let parts: Vec<(&Selector, &CqlType)> = of.iter().map(|of| (of, &element)).collect();
         self.construct(ty.clone(), &parts, |names| {

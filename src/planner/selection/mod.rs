@@ -16,12 +16,13 @@ use std::sync::Arc;
 use bytes::Bytes;
 use grammar::ast::{self, Selector, Term};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::function;
 use super::rank::{Faults, Rank, Stage};
+use super::refusal::SelectionRefusal;
 use super::restriction::column;
 use super::term::{Binding, Receiver, Typed, Typer};
-use super::text::TermText;
+use super::text::{TermText, owned};
 use crate::command::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use crate::schema::{ColumnKind, Table};
 use crate::types::{Assignment, CqlType, Native};
@@ -65,12 +66,10 @@ impl Late {
         match (self.term.bind(binding)?, &self.place) {
             // Cassandra's unset is a value of no bytes, and is taken for one where it is not checked.
             (Value::Unset, Place::Value) => Ok(Value::Bytes(Bytes::new())),
-            (Value::Unset, Place::Argument(name)) => {
-                invalid!("Invalid unset value for argument in call to function {name}")
-            }
-            (Value::Unset, Place::Element(name)) => invalid!("Invalid unset value for element selection on {name}"),
-            (Value::Null, Place::Element(name)) => invalid!("Invalid null value for element selection on {name}"),
-            (Value::Null, Place::Slice(name)) => invalid!("Invalid null value for slice selection on {name}"),
+            (Value::Unset, Place::Argument(name)) => Err(SelectionRefusal::UnsetArgument(name.clone()).into()),
+            (Value::Unset, Place::Element(name)) => Err(SelectionRefusal::UnsetElement(name.clone()).into()),
+            (Value::Null, Place::Element(name)) => Err(SelectionRefusal::NullElement(name.clone()).into()),
+            (Value::Null, Place::Slice(name)) => Err(SelectionRefusal::NullSlice(name.clone()).into()),
             (value, _) => Ok(value),
         }
     }
@@ -305,19 +304,14 @@ pub(crate) fn group_function(
         && let resolved = reading.resolve(selector, None)?
         && resolved.is_aggregate()
     {
-        return invalid!(
-            "Aggregate functions are not supported within the GROUP BY clause, got: {}",
-            resolved.name()
-        );
+        return Err(SelectionRefusal::GroupByAggregate(resolved.name()).into());
     }
     let selected = reading.select(selector, None)?;
     let mut columns = columns_of(&selected.expression);
     columns.dedup();
     let column = match columns.as_slice() {
         [] => {
-            return Err(Error::invalid(
-                "GROUP BY functions must have one clustering column name as parameter",
-            ));
+            return Err(SelectionRefusal::GroupByNoColumn.into());
         }
         [only] => table.columns.get(*only),
         several => {
@@ -326,28 +320,19 @@ pub(crate) fn group_function(
                 .filter_map(|index| table.columns.get(*index))
                 .map(|column| column.name.as_str())
                 .collect();
-            return invalid!(
-                "GROUP BY functions accept only one clustering column as parameter, got: {}",
-                names.join(",")
-            );
+            return Err(SelectionRefusal::GroupBySeveralColumns(owned(names)).into());
         }
     };
     if let Some(column) = column
         && column.kind != ColumnKind::Clustering
     {
-        return invalid!(
-            "Group by functions are only supported on clustering columns, got {}",
-            column.name
-        );
+        return Err(SelectionRefusal::GroupByOtherColumn(column.name.clone()).into());
     }
     if let Expression::Function { function, arguments } = &selected.expression
         && !function::is_monotonic(function)
     {
         let constant = |index: usize| matches!(arguments.get(index), Some(Expression::Constant(_)));
-        return invalid!(
-            "Only monotonic functions are supported in the GROUP BY clause. Got: {} ",
-            function.partial_text(constant)
-        );
+        return Err(SelectionRefusal::GroupByUnordered(function.partial_text(constant)).into());
     }
     if !plan.late.is_empty() || matches!(plan.expressions.last(), Some(Expression::Function { .. })) {
         plan.forget_function();
@@ -414,10 +399,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                     return Ok(selected);
                 }
                 if name.name.as_str() == "fromjson" || name.name.as_str() == "from_json" {
-                    return invalid!(
-                        "{}() cannot be used in the selection clause of a SELECT statement",
-                        name.name.as_str()
-                    );
+                    return Err(SelectionRefusal::FromJson(name.name.as_str().to_owned()).into());
                 }
                 let resolved = self.resolve_for(selector, expected)?;
                 self.call(resolved, arguments.iter().collect())
@@ -441,10 +423,11 @@ impl<'a, 'b> Selecting<'a, 'b> {
                 // A hint means the frozen type, and what has several cells is none.
                 let is_unlike = self.exact(of)?.is_some_and(|of| of.is_multi_cell());
                 if is_unlike || self.fit(of, &ty)? == Assignment::No {
-                    return invalid!(
-                        "Cannot assign value {text} to {text} of type {}",
-                        ty.freeze().cql_name()
-                    );
+                    return Err(SelectionRefusal::Hint {
+                        text,
+                        ty: ty.freeze().cql_name(),
+                    }
+                    .into());
                 }
                 let mut selected = self.select(of, Some(&ty))?;
                 selected.name = format!("({}){}", self.hint_text(target)?, selected.name);
@@ -504,7 +487,7 @@ impl Selected {
 }
 
 fn cannot_infer<T>(text: &str) -> Result<T, Error> {
-    invalid!("Cannot infer type for term {text} in selection clause (try using a cast to force a type)")
+    Err(SelectionRefusal::NoType(text.to_owned()).into())
 }
 
 /// A term in a SELECT clause: as elsewhere, but null is loud.

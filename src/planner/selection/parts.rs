@@ -5,9 +5,10 @@ use grammar::ast::{self, MetadataKind, Selector, Term};
 use super::{Place, Selected, Selecting, term_text};
 use crate::command::{Expression, Part};
 use crate::functions::Argument;
-use crate::planner::error::{Error, invalid};
+use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Resolved};
 use crate::planner::operation;
+use crate::planner::refusal::SelectionRefusal;
 use crate::planner::term::Receiver;
 use crate::schema::ColumnKind;
 use crate::types::CqlType;
@@ -28,9 +29,7 @@ impl Selecting<'_, '_> {
         self.place = outside;
         let is_aggregate = resolved.is_aggregate();
         if is_aggregate && has_aggregate {
-            return Err(Error::invalid(
-                "aggregate functions cannot be used as arguments of aggregate functions",
-            ));
+            return Err(SelectionRefusal::AggregateOfAggregate.into());
         }
         let name = resolved.result_name(&names);
         let expression = match resolved.function {
@@ -89,19 +88,19 @@ impl Selecting<'_, '_> {
     pub(super) fn field(&mut self, of: &Selector, field: &ast::Name) -> Result<Selected, Error> {
         let selected = self.container(of)?;
         let CqlType::User(user) = selected.ty.unfrozen() else {
-            return invalid!(
-                "Invalid field selection: {} of type {} is not a user type",
-                selected.name,
-                selected.ty.cql_name()
-            );
+            return Err(SelectionRefusal::NoFields {
+                name: selected.name,
+                ty: selected.ty.cql_name(),
+            }
+            .into());
         };
         let Some((index, ty)) = operation::field_of(user, field) else {
-            return invalid!(
-                "{} of type {} has no field {}",
-                selected.name,
-                user.name,
-                field.as_str()
-            );
+            return Err(SelectionRefusal::NoField {
+                name: selected.name,
+                user_type: user.name.clone(),
+                field: field.as_str().to_owned(),
+            }
+            .into());
         };
         let ty = ty.clone();
         let name = format!("{}.{}", selected.name, field.as_str());
@@ -142,17 +141,30 @@ impl Selecting<'_, '_> {
             Selector::Column(name) => name,
             Selector::Field { of, .. } | Selector::Element { of, .. } | Selector::Slice { of, .. } => match &**of {
                 Selector::Column(name) => name,
-                _ => return invalid!("Cannot use selection function {function} on {}", self.text(of)?),
+                _ => {
+                    return Err(SelectionRefusal::MetadataOfTerm {
+                        function,
+                        text: self.text(of)?,
+                    }
+                    .into());
+                }
             },
-            _ => return invalid!("Cannot use selection function {function} on {}", self.text(of)?),
+            _ => {
+                return Err(SelectionRefusal::MetadataOfTerm {
+                    function,
+                    text: self.text(of)?,
+                }
+                .into());
+            }
         };
         let (index, ty) = self.column(name)?;
         let kind_of = self.table.columns.get(index).map(|column| column.kind);
         if matches!(kind_of, Some(ColumnKind::PartitionKey | ColumnKind::Clustering)) {
-            return invalid!(
-                "Cannot use selection function {function} on PRIMARY KEY part {}",
-                name.as_str()
-            );
+            return Err(SelectionRefusal::MetadataOfKey {
+                function,
+                column: name.as_str().to_owned(),
+            }
+            .into());
         }
         let result = self.metadata_type(kind, of)?;
         let selected = self.select(of, None)?;
@@ -181,7 +193,7 @@ impl Selecting<'_, '_> {
 }
 
 /// What the key of an element, or the ends of a slice, are given to; and the type of an element.
-fn element_receiver(selected: &Selected, what: &str) -> Result<(Receiver, CqlType), Error> {
+fn element_receiver(selected: &Selected, what: &'static str) -> Result<(Receiver, CqlType), Error> {
     let name = &selected.name;
     match selected.ty.unfrozen() {
         CqlType::Map(key, value) => Ok((
@@ -192,12 +204,17 @@ fn element_receiver(selected: &Selected, what: &str) -> Result<(Receiver, CqlTyp
             Receiver::new(format!("value({name})"), (**element).clone()),
             (**element).clone(),
         )),
-        CqlType::List(_) => invalid!("{what} selection is only allowed on sets and maps, but {name} is a list"),
-        _ => invalid!(
-            "Invalid {} selection: {name} is of type {} is not a collection",
-            what.to_lowercase(),
-            selected.ty.cql_name()
-        ),
+        CqlType::List(_) => Err(SelectionRefusal::PartOfList {
+            what,
+            name: name.clone(),
+        }
+        .into()),
+        _ => Err(SelectionRefusal::PartOfOther {
+            what,
+            name: name.clone(),
+            ty: selected.ty.cql_name(),
+        }
+        .into()),
     }
 }
 

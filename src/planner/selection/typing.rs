@@ -6,9 +6,10 @@ use grammar::ast::{self, MetadataKind, Selector, Term};
 
 use super::{Selecting, parts::metadata_name, term_text};
 use crate::functions::{Argument, KEYSPACE};
-use crate::planner::error::{Error, invalid};
+use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Node, Resolved};
 use crate::planner::operation;
+use crate::planner::refusal::SelectionRefusal;
 use crate::planner::term::type_fit;
 use crate::planner::text::{Joined, operator_sign, type_text_full};
 use crate::types::{Assignment, CqlType, Native};
@@ -34,7 +35,7 @@ impl Selecting<'_, '_> {
                 Some(CqlType::Map(_, of) | CqlType::Set(of)) => Some((**of).clone()),
                 Some(CqlType::List(_)) => {
                     let name = self.text(whole)?;
-                    return invalid!("Element selection is only allowed on sets and maps, but {name} is a list");
+                    return Err(SelectionRefusal::PartOfList { what: "Element", name }.into());
                 }
                 _ => None,
             },
@@ -140,11 +141,11 @@ impl Selecting<'_, '_> {
                     worst = match (field, k) {
                         (Some((_, ty)), _) => worst.min(self.fit(v, ty)?),
                         (None, Selector::Column(name)) => {
-                            return invalid!(
-                                "Unknown field '{}' in value of user defined type {}",
-                                name.as_str(),
-                                user.name
-                            );
+                            return Err(SelectionRefusal::UnknownField {
+                                field: name.as_str().to_owned(),
+                                user_type: user.name.clone(),
+                            }
+                            .into());
                         }
                         (None, _) => Assignment::No,
                     };

@@ -1,0 +1,61 @@
+//! Why LIMIT, DISTINCT, ORDER BY or GROUP BY of columns is refused.
+
+use thiserror::Error;
+
+/// A clause of a SELECT that the table or the rest of the statement does not allow.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum SelectRefusal {
+    /// Null as a limit: `limit`, `per partition limit`.
+    #[error("Invalid null value of {0}")]
+    NullLimit(&'static str),
+    /// A limit below 1.
+    #[error("LIMIT must be strictly positive")]
+    LimitNotPositive,
+    /// PER PARTITION LIMIT beside an aggregate.
+    #[error("PER PARTITION LIMIT is not allowed with aggregate queries.")]
+    PartitionLimitOfAggregate,
+    /// PER PARTITION LIMIT beside DISTINCT.
+    #[error("PER PARTITION LIMIT is not allowed with SELECT DISTINCT queries")]
+    PartitionLimitOfDistinct,
+    /// DISTINCT with a restriction of rows.
+    #[error("SELECT DISTINCT with WHERE clause only supports restriction by partition key and/or static columns.")]
+    DistinctRestricted,
+    /// DISTINCT of this column, which is a row's.
+    #[error("SELECT DISTINCT queries must only request partition key columns and/or static columns (not {0})")]
+    DistinctColumn(String),
+    /// DISTINCT without this column of the partition key.
+    #[error("SELECT DISTINCT queries must request all the partition key columns (missing {0})")]
+    DistinctMissing(String),
+    /// ORDER BY of rows that an index finds.
+    #[error("ORDER BY with 2ndary indexes is not supported, except for ANN queries.")]
+    OrderOfIndex,
+    /// ORDER BY of all partitions.
+    #[error("ORDER BY is only supported when the partition key is restricted by an EQ or an IN.")]
+    OrderOfRange,
+    /// ORDER BY this column, which is no clustering column.
+    #[error("Order by is currently only supported on the clustered columns of the PRIMARY KEY, got {0}")]
+    OrderColumn(String),
+    /// ORDER BY leaves a clustering column out.
+    #[error(
+        "Order by currently only supports the ordering of columns following their declared order in the PRIMARY KEY"
+    )]
+    OrderOfOrder,
+    /// ORDER BY in two directions at once.
+    #[error("Unsupported order by relation")]
+    OrderDirections,
+    /// GROUP BY this column, which is not in the primary key.
+    #[error("Group by is currently only supported on the columns of the PRIMARY KEY, got {0}")]
+    GroupColumn(String),
+    /// GROUP BY a function, then something else.
+    #[error("Functions are only supported on the last element of the GROUP BY clause")]
+    GroupAfterFunction,
+    /// GROUP BY leaves a column of the primary key out.
+    #[error("Group by currently only support groups of columns following their declared order in the PRIMARY KEY")]
+    GroupOrder,
+    /// GROUP BY a part of the partition key.
+    #[error("Group by is not supported on only a part of the partition key")]
+    GroupOfPartialKey,
+    /// DISTINCT beside GROUP BY of clustering columns.
+    #[error("Grouping on clustering columns is not allowed for SELECT DISTINCT queries")]
+    GroupOfDistinct,
+}

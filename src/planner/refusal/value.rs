@@ -1,0 +1,44 @@
+//! Why a value is refused: a bound one, a document of INSERT JSON, the pattern of a LIKE.
+
+use thiserror::Error;
+
+use crate::planner::text::quoted;
+use crate::types::Invalid;
+
+/// A value that is none of its type, or that nothing can be done with.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum ValueRefusal {
+    /// Bytes or a text that are no value of the type.
+    #[error("{0}")]
+    Marshal(Invalid),
+    /// Null inside of this: `collections`, `vectors`.
+    #[error("null is not supported inside {0}")]
+    NullInside(&'static str),
+    /// No value inside of this: `collections`, `vectors`.
+    #[error("unset value is not supported inside {0}")]
+    UnsetInside(&'static str),
+    /// INSERT JSON of null.
+    #[error("Got null for INSERT JSON values")]
+    NullJson,
+    /// A member of INSERT JSON that is no value of its column.
+    #[error("Error decoding JSON value for {column}: {error}")]
+    JsonMember {
+        /// The column.
+        column: String,
+        /// What is wrong with it.
+        error: Invalid,
+    },
+    /// A member of INSERT JSON that is no column.
+    #[error("JSON values map contains unrecognized column: {0}")]
+    JsonUnknown(String),
+    /// A LIKE that no index answers.
+    #[error("{} LIKE '{shape}' {text} is only supported on properly indexed columns", quoted(.column))]
+    Like {
+        /// The column.
+        column: String,
+        /// Which kind of pattern, e.g. `<term>%`.
+        shape: &'static str,
+        /// The pattern without its signs.
+        text: String,
+    },
+}
