@@ -55,6 +55,7 @@ impl PlannedAt {
         let statement = grammar::parse(&text).map_err(|error| Error::Syntax(error.to_string()))?;
         let statement = snapshot.rules.translate(statement, &text)?;
         let planned = planner::plan(&statement, keyspace, &snapshot.schema)?;
+        planned.check_parts()?;
         snapshot.rules.judge(&statement, &planned)?;
         let result = planned.result.as_ref().map(|result| {
             Arc::new(ResultMetadata::new(

@@ -142,7 +142,11 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
             floats(x, y, operator).to_be_bytes().to_vec()
         }
         Native::Double => floats(left.to_f64(), right.to_f64(), operator).to_be_bytes().to_vec(),
-        Native::Varint => types::encode_varint(&varints(&left.to_varint(), &right.to_varint(), operator)?),
+        Native::Varint => types::encode_varint(&within_bound(varints(
+            &left.to_varint(),
+            &right.to_varint(),
+            operator,
+        )?)?),
         _ => {
             let finite = |number: &Number| {
                 operand(number).ok_or_else(|| {
@@ -155,7 +159,9 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
                 })
             };
             let (x, y) = (finite(&left)?, finite(&right)?);
-            decimals(&x, &y, operator)?.encode()
+            let mut result = decimals(&x, &y, operator)?;
+            result.unscaled = within_bound(result.unscaled)?;
+            result.encode()
         }
     };
     Ok(Some(bytes.into()))
@@ -197,6 +203,14 @@ where
         ArithmeticOperator::Divide => x / y,
         ArithmeticOperator::Modulo => x % y,
     }
+}
+
+/// Operands are no longer than a stored number may be, so a result that is kept to that is made soon.
+fn within_bound(value: BigInt) -> Result<BigInt, Problem> {
+    if value.bits() <= 8 * types::NUMBER_BYTES_MAX as u64 {
+        return Ok(value);
+    }
+    Err(overflow())
 }
 
 fn varints(x: &BigInt, y: &BigInt, operator: ArithmeticOperator) -> Result<BigInt, Problem> {

@@ -122,7 +122,29 @@ pub struct Planned {
     pub tables: Vec<Arc<Table>>,
 }
 
+/// Most types of which the columns of an answer, and the markers, may be made, fields spelled out as their metadata has them.
+const METADATA_PARTS_MAX: usize = 100_000;
+
 impl Planned {
+    /// Refuses what has too much metadata.
+    ///
+    /// # Errors
+    ///
+    /// Types of more parts than an answer may spell out.
+    pub fn check_parts(&self) -> Result<(), Error> {
+        let columns = self.result.iter().flat_map(|result| result.columns.iter());
+        let types = columns
+            .map(|column| &column.ty)
+            .chain(self.markers.iter().map(|marker| &marker.ty));
+        let mut left = METADATA_PARTS_MAX;
+        for ty in types {
+            left = left
+                .checked_sub(ty.parts(left))
+                .ok_or(BoundRefusal::TypeParts(METADATA_PARTS_MAX))?;
+        }
+        Ok(())
+    }
+
     /// Refuses a wrong number of values.
     ///
     /// # Errors

@@ -9,7 +9,7 @@ use grammar::ast::{self, Assignment, DeleteTarget, If, InsertSource, Name, Relat
 use super::condition::{self, ConditionPlan};
 use super::error::Error;
 use super::judge::Judge;
-use super::key::check_partition_key;
+use super::key::{check_keys_bytes, check_partition_key, count_product, total_bytes};
 use super::narrow::{PartitionPlan, RowsPlan};
 use super::nearest;
 use super::operation::{self, Operation};
@@ -131,6 +131,13 @@ impl ModifyPlan {
                 Clustering::All => WriteTarget::Partition,
             },
         };
+        if let WriteTarget::Rows(rows) = &target {
+            let keys = count_product(partition_keys.len(), rows.len())?;
+            let bytes = total_bytes(&partition_keys) * rows.len() + total_bytes(rows) * partition_keys.len();
+            check_keys_bytes(keys, bytes)?;
+        } else if let WriteTarget::Ranges(ranges) = &target {
+            count_product(partition_keys.len(), ranges.len())?;
+        }
         let mut operations = Vec::with_capacity(self.operations.len());
         for (column, operation) in &self.operations {
             if let Some(bound) = operation.bind(binding)? {

@@ -13,7 +13,7 @@ use bytes::Bytes;
 pub(crate) use self::filter::FilterPlan;
 use self::tuple::{names, tuple_values, whole_tuple};
 use super::error::Error;
-use super::key::{KEY_BYTES_MAX, partition_key};
+use super::key::{KEY_BYTES_MAX, check_keys_bytes, count_product, partition_key, total_bytes};
 use super::nearest;
 use super::range;
 use super::refusal::BoundRefusal;
@@ -197,7 +197,7 @@ impl PartitionPlan {
                 }
                 continue;
             }
-            let mut longer = Vec::with_capacity(keys.len() * values.len());
+            let mut longer = Vec::with_capacity(count_product(keys.len(), values.len())?);
             for key in &keys {
                 for value in &values {
                     let mut key = key.clone();
@@ -219,6 +219,8 @@ impl PartitionPlan {
             keys.sort_by(compare);
             keys.dedup();
         }
+        let bytes = keys.iter().map(|components| total_bytes(components)).sum();
+        check_keys_bytes(keys.len(), bytes)?;
         keys.iter().map(|components| partition_key(components)).collect()
     }
 }
@@ -487,6 +489,8 @@ impl RowsPlan {
                     check_clustering(&value)?;
                     let column = at(table, *column);
                     refuse_unset(is_unset, column)?;
+                    let longer = prefixes.len().saturating_mul(value.len());
+                    check_keys_bytes(prefixes.len(), total_bytes(&prefixes) + longer)?;
                     for prefix in &mut prefixes {
                         encode(column, &value, *loose, prefix);
                     }
@@ -629,11 +633,15 @@ fn product<T>(
     values: &[T],
     append: impl Fn(&T, &mut Vec<u8>) -> Result<(), Error>,
 ) -> Result<Vec<Vec<u8>>, Error> {
-    let mut longer = Vec::with_capacity(prefixes.len() * values.len());
+    let keys = count_product(prefixes.len(), values.len())?;
+    let mut longer = Vec::with_capacity(keys);
+    let mut bytes = 0;
     for prefix in prefixes {
         for value in values {
             let mut key = prefix.clone();
             append(value, &mut key)?;
+            bytes += key.len();
+            check_keys_bytes(keys, bytes)?;
             longer.push(key);
         }
     }

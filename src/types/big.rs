@@ -6,6 +6,13 @@ use num_bigint::{BigInt, Sign};
 use num_traits::{Pow, Zero};
 use std::cmp::Ordering;
 
+/// Most bytes of a varint, and of a decimal without its scale. Text and digits of a number are made in time that grows with the square of
+/// its length, and nothing else happens on a thread meanwhile; of this many bytes they take less than a millisecond.
+pub const NUMBER_BYTES_MAX: usize = 16 * 1024;
+
+/// Most digits of a number that is written as text: what no more bytes can hold.
+const DIGITS_MAX: usize = NUMBER_BYTES_MAX * 5 / 2;
+
 /// A decimal: `unscaled · 10^−scale`. Equality is of both parts; [`Decimal::compare`] is of the number.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Decimal {
@@ -50,7 +57,7 @@ impl Decimal {
         };
         let (whole, fraction) = digits.split_once('.').unwrap_or((digits, ""));
         let digits = [whole, fraction].concat();
-        if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+        if digits.len() > DIGITS_MAX || digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
             return None;
         }
         let scale = i64::try_from(fraction.len()).ok()?.checked_sub(exponent)?;
@@ -161,13 +168,32 @@ impl Normal {
 pub(super) fn validate_decimal(bytes: &[u8]) -> Result<(), Invalid> {
     // Differs: Cassandra lets a scale without digits in, and fails when it reads it.
     if bytes.is_empty() || bytes.len() > 4 {
-        Ok(())
-    } else {
-        Err(Invalid::Length {
-            expected: "0 or at least 4 bytes",
-            found: bytes.len(),
-        })
+        return check_length(bytes.len().saturating_sub(4));
     }
+    Err(Invalid::Length {
+        expected: "0 or at least 4 bytes",
+        found: bytes.len(),
+    })
+}
+
+pub(super) fn validate_varint(bytes: &[u8]) -> Result<(), Invalid> {
+    check_length(bytes.len())
+}
+
+fn check_length(bytes: usize) -> Result<(), Invalid> {
+    if bytes <= NUMBER_BYTES_MAX {
+        return Ok(());
+    }
+    Err(Invalid::NumberLength {
+        found: bytes,
+        bytes_max: NUMBER_BYTES_MAX,
+    })
+}
+
+/// That a number in digits has no more than can be kept.
+pub(super) fn check_digits(text: &str) -> Result<(), Invalid> {
+    // A sign, a point and an exponent besides.
+    check_length(text.len().saturating_sub(16) * 2 / 5)
 }
 
 /// The value of a varint; `None` when empty.
@@ -338,6 +364,7 @@ pub(super) fn parse_varint(text: &str) -> Result<Vec<u8>, Invalid> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
+    check_digits(text)?;
     parse_integer(text)
         .map(|value| encode_varint(&value))
         .ok_or_else(|| Invalid::Text("unable to make int from", text.to_owned()))
@@ -347,7 +374,7 @@ pub(super) fn parse_varint(text: &str) -> Result<Vec<u8>, Invalid> {
 #[must_use]
 pub fn parse_integer(text: &str) -> Option<BigInt> {
     let digits = text.strip_prefix(['-', '+']).unwrap_or(text);
-    if digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
+    if digits.len() > DIGITS_MAX || digits.is_empty() || !digits.bytes().all(|byte| byte.is_ascii_digit()) {
         return None;
     }
     let value = BigInt::parse_bytes(digits.as_bytes(), 10)?;
@@ -358,6 +385,7 @@ pub(super) fn parse_decimal(text: &str) -> Result<Vec<u8>, Invalid> {
     if text.is_empty() {
         return Ok(Vec::new());
     }
+    check_digits(text)?;
     Decimal::parse(text)
         .map(|value| value.encode())
         .ok_or_else(|| Invalid::Text("unable to make BigDecimal from", text.to_owned()))

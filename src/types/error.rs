@@ -14,6 +14,14 @@ pub enum Invalid {
         /// How many bytes came.
         found: usize,
     },
+    /// A varint or a decimal that is too long.
+    #[error("A number of {found} bytes is longer than the maximum of {bytes_max}")]
+    NumberLength {
+        /// How many bytes it has, at least.
+        found: usize,
+        /// The most that it may have.
+        bytes_max: usize,
+    },
     /// Text that is not UTF-8.
     #[error("String didn't validate.")]
     Utf8,

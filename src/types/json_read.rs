@@ -1,12 +1,12 @@
 //! Reading JSON: text to a tree as Java's Jackson sees it, and the tree to values.
 
 use super::compound::{encode_list, encode_tuple};
+use super::json_error::{JsonError, NUMBER_DIGITS_MAX, place_text, too_long};
 use super::{CqlType, Invalid, Native, java_f64, narrow};
 use bytes::Bytes;
 use num_bigint::BigInt;
 use num_traits::ToPrimitive;
 use std::fmt;
-use thiserror::Error;
 
 /// Deepest nesting of a JSON document that is read.
 const DEPTH_MAX: usize = 200;
@@ -28,26 +28,6 @@ pub enum Json {
     Array(Vec<Json>),
     /// An object in order of writing; of members with one name only the last is left, in the place of the first.
     Object(Vec<(String, Json)>),
-}
-
-/// Text that is no JSON: what is wrong, and where.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{what}{}", place_text(*line, *column))]
-pub struct JsonError {
-    /// In Jackson's words.
-    pub what: String,
-    /// Line, from 1.
-    pub line: usize,
-    /// Column behind the last character read, from 1; `None` where there is nothing to read.
-    pub column: Option<usize>,
-    /// The Java exception that carries it.
-    pub class: &'static str,
-}
-
-/// Where, in Jackson's words.
-fn place_text(line: usize, column: Option<usize>) -> String {
-    let column = column.map(|column| format!(", column: {column}")).unwrap_or_default();
-    format!("\n at [Source: REDACTED (`StreamReadFeature.INCLUDE_SOURCE_IN_LOCATION` disabled); line: {line}{column}]")
 }
 
 impl Json {
@@ -315,6 +295,10 @@ impl Parser<'_> {
             ));
         }
         self.at += length;
+        let length = digits.bytes().filter(u8::is_ascii_digit).count();
+        if length > NUMBER_DIGITS_MAX {
+            return Err(too_long(length));
+        }
         if let Some(value) = super::parse_integer(&text).filter(|_| !text.starts_with('+')) {
             return Ok(Json::Integer(value));
         }
@@ -650,13 +634,18 @@ fn native_from_json(native: Native, json: &Json) -> Result<Vec<u8>, Invalid> {
         // Decimals and varints are read from the text of whatever comes.
         (Native::Decimal, _) => {
             let text = json.to_string();
+            super::big::check_digits(&text)?;
             super::Decimal::parse(&text)
                 .map(|value| value.encode())
                 .ok_or_else(|| bad("representation of a decimal value"))
         }
-        (Native::Varint, _) => super::parse_integer(&json.to_string())
-            .map(|value| super::encode_varint(&value))
-            .ok_or_else(|| bad("representation of a varint value")),
+        (Native::Varint, _) => {
+            let text = json.to_string();
+            super::big::check_digits(&text)?;
+            super::parse_integer(&text)
+                .map(|value| super::encode_varint(&value))
+                .ok_or_else(|| bad("representation of a varint value"))
+        }
         (_, Json::String(text)) => (row.parse)(text),
         (Native::Boolean, Json::Boolean(value)) => Ok(vec![u8::from(*value)]),
         (Native::Int, Json::Integer(value)) => value.to_i32().map(|v| v.to_be_bytes().to_vec()).ok_or_else(wrong),

@@ -23,6 +23,7 @@ mod duration;
 mod error;
 mod java_float;
 mod json;
+mod json_error;
 mod json_read;
 mod key;
 mod literal;
@@ -39,7 +40,7 @@ mod vint;
 #[cfg(test)]
 mod tests;
 
-pub use big::{Decimal, decode_varint, encode_varint, parse_integer};
+pub use big::{Decimal, NUMBER_BYTES_MAX, decode_varint, encode_varint, parse_integer};
 pub use compound::{
     Entry, encode_list, encode_map, encode_tuple, list_elements, map_entries, nullable_list_elements, set_elements,
     tuple_fields,
@@ -47,7 +48,8 @@ pub use compound::{
 pub use duration::Duration;
 pub use error::{Corrupt, Invalid, TypeError};
 pub use json::json_string;
-pub use json_read::{Json, JsonError, folded as folded_json_name};
+pub use json_error::JsonError;
+pub use json_read::{Json, folded as folded_json_name};
 pub use literal::{Assignment, LiteralError, constant, preferred_type};
 pub use name::quoted;
 pub use native::{Constant, NATIVE_TYPES, NativeType};
@@ -123,6 +125,10 @@ pub struct UserType {
     /// Names and types of its fields, in order.
     pub fields: Vec<(String, CqlType)>,
 }
+
+/// Most types that a user-defined type may be made of, all its fields with their own fields spelled out, as they are in the metadata of
+/// an answer: a type with two fields of a type with two fields, and so on, doubles with each.
+pub const TYPE_PARTS_MAX: usize = 10_000;
 
 /// A CQL type. Cheap to clone.
 ///

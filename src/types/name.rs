@@ -2,6 +2,7 @@
 
 use super::{CqlType, NATIVE_TYPES, Native, TypeError, UserType};
 use grammar::ast::{self, Name, QualifiedName};
+use std::cell::Cell;
 use std::sync::Arc;
 
 /// Package of the marshal classes.
@@ -132,6 +133,17 @@ impl CqlType {
     #[must_use]
     pub fn references_user_type(&self, keyspace: &str, name: &str) -> bool {
         self.contains(&|inner| matches!(inner, Self::User(user) if user.keyspace == keyspace && user.name == name))
+    }
+
+    /// How many types it is made of, those of fields and elements spelled out; of more than `most`, that one more.
+    #[must_use]
+    pub fn parts(&self, most: usize) -> usize {
+        let counted = Cell::new(0);
+        self.contains(&|_| {
+            counted.set(counted.get() + 1);
+            counted.get() > most
+        });
+        counted.get()
     }
 
     /// Whether `wanted` holds for it or for anything inside it.

@@ -179,7 +179,7 @@ rows! {
         uuid::validate_uuid, uuid::compare_uuid, uuid::order_uuid, uuid::read_uuid, uuid::parse_uuid,
         |b| b.try_into().ok().map(uuid::to_text);
     Varint VARINT = "varint" "IntegerType" 0x0e, vector None, constants [Integer], equal_forms true, Bare,
-        text::validate_blob, big::compare_varint, big::order_varint, big::read_varint, big::parse_varint,
+        big::validate_varint, big::compare_varint, big::order_varint, big::read_varint, big::parse_varint,
         |b| big::decode_varint(b).map(|v| v.to_string());
 }
 

@@ -11,6 +11,9 @@ use crate::partition::store::{Deletions, RangeTombstone, RowView};
 use crate::partition::{LogicalPartition, Moment};
 use crate::schema::Table;
 
+/// Rows that are looked up one by one before other requests get their turn.
+const ROWS_PER_TURN: usize = 256;
+
 /// One logical partition being read.
 pub(crate) struct Logical<'a> {
     /// Where it lies.
@@ -85,6 +88,9 @@ impl Logical<'_> {
                 number
             };
             let Some(clustering) = keys.get(place) else { break };
+            if number % ROWS_PER_TURN == ROWS_PER_TURN - 1 {
+                tokio::task::yield_now().await;
+            }
             let step = self.get(clustering, after, deletions, sink).await?;
             if step != Step::Continue {
                 return Ok(step);

@@ -12,7 +12,7 @@ use super::refusal::UserTypeRefusal;
 use super::{Ddl, Right, SchemaOutcome, column_type};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::schema::{Column, Keyspace, Table, in_dependency_order, typename};
-use crate::types::{CqlType, UserType};
+use crate::types::{CqlType, TYPE_PARTS_MAX, UserType};
 
 /// Names that types to come might have. Source: Cassandra's grammar.
 const RESERVED: &[&str] = &["bitstring", "byte", "complex", "enum", "interval", "macaddr"];
@@ -70,8 +70,10 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateType) -> Result<SchemaOutc
         name: name.to_owned(),
         fields,
     };
+    let ty = Arc::new(ty);
+    check_parts(&ty)?;
     let mut next = Keyspace::clone(keyspace);
-    next.types.insert(name.to_owned(), Arc::new(ty));
+    next.types.insert(name.to_owned(), ty);
     Ok(SchemaOutcome::changed(
         ddl.schema,
         ddl.with(next),
@@ -111,7 +113,9 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcom
         AlterTypeAction::Rename { if_exists, renames } => rename_fields(before, &mut next, renames, *if_exists)?,
         AlterTypeAction::AlterField { .. } => return Err(UserTypeRefusal::FieldType.into()),
     }
-    let schema = ddl.with(with_type(keyspace, next));
+    let next = with_type(keyspace, next);
+    next.types.values().try_for_each(check_parts)?;
+    let schema = ddl.with(next);
     Ok(SchemaOutcome::changed(
         ddl.schema,
         schema,
@@ -120,6 +124,19 @@ pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterType) -> Result<SchemaOutcom
         keyspace_name,
         name,
     ))
+}
+
+/// A type is spelled out in the metadata of answers, so it must end.
+fn check_parts(ty: &Arc<UserType>) -> Result<(), DdlError> {
+    if CqlType::User(Arc::clone(ty)).parts(TYPE_PARTS_MAX) <= TYPE_PARTS_MAX {
+        return Ok(());
+    }
+    Err(UserTypeRefusal::Parts {
+        keyspace: ty.keyspace.clone(),
+        user_type: ty.name.clone(),
+        parts_max: TYPE_PARTS_MAX,
+    }
+    .into())
 }
 
 /// Whether there is anything to do.

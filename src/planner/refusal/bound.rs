@@ -46,6 +46,29 @@ pub enum BoundRefusal {
         /// The longest that a key may be.
         bytes_max: usize,
     },
+    /// IN restrictions that name too many keys together.
+    #[error("The IN restrictions name {keys} keys together, more than {keys_max}: use several statements")]
+    Keys {
+        /// How many.
+        keys: usize,
+        /// The most that one statement may name.
+        keys_max: usize,
+    },
+    /// IN restrictions whose keys are too long together.
+    #[error(
+        "The {keys} keys that the IN restrictions name are longer than {bytes_max} bytes together: use several statements"
+    )]
+    KeysBytes {
+        /// How many.
+        keys: usize,
+        /// The most bytes that they may have.
+        bytes_max: usize,
+    },
+    /// Types of columns and markers that are too much to spell out: the most.
+    #[error(
+        "The types of the columns and of the markers are made of more than {0} types, those of their fields spelled out"
+    )]
+    TypeParts(usize),
     /// A partition key of no bytes.
     #[error("Key may not be empty")]
     EmptyKey,

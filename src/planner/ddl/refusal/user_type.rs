@@ -19,6 +19,16 @@ pub enum UserTypeRefusal {
     /// A type of this name exists.
     #[error("A user type with name '{0}' already exists")]
     Exists(String),
+    /// It is made of too many types.
+    #[error("Type {keyspace}.{user_type} is made of more than {parts_max} types, those of its fields spelled out")]
+    Parts {
+        /// Its keyspace.
+        keyspace: String,
+        /// The user-defined type.
+        user_type: String,
+        /// The most that it may be made of.
+        parts_max: usize,
+    },
     /// A field is declared twice.
     #[error("Duplicate field name '{field}' in type '{user_type}'")]
     DuplicateField {
@@ -116,6 +126,7 @@ impl UserTypeRefusal {
             Self::Counter
             | Self::MultiCell
             | Self::Exists(_)
+            | Self::Parts { .. }
             | Self::DuplicateField { .. }
             | Self::AlterOfMissing { .. }
             | Self::FieldType
