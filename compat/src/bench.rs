@@ -1,4 +1,4 @@
-//! Load over raw frames: prepared inserts, point reads, slices of a hundred rows, updates; several connections with
+//! Load over raw frames: prepared inserts, point reads, slices of a hundred rows, updates, updates with a condition; several connections with
 //! many requests in flight on each. For each server in one run: operations a second, p50 and p99 of the time from
 //! sending to answer, and the server's processor time for an operation, which on a shared machine is the figure that
 //! can be compared.
@@ -137,7 +137,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
     for (i, phase) in phases(options).enumerate() {
         let of = |figures: &[Figures]| figures.get(i).map_or(0.0, Figures::cpu_per_operation);
         let (h, n) = (of(&helenus), of(&null));
-        print!("{:8} helenus {h:8.1} ({:8.1})  null {n:6.1}", phase.name, h - n);
+        print!("{:11} helenus {h:8.1} ({:8.1})  null {n:6.1}", phase.name, h - n);
         match &cassandra {
             Some(figures) => println!("  cassandra {:8.1}  ratio {:5.2}", of(figures), of(figures) / h),
             None => println!("  cassandra was not run"),
@@ -176,7 +176,7 @@ fn measure(name: &str, address: &str, pid: u32, options: &Options) -> Outcome<Ve
         let mut figures = load::run(address, phase, &options.load, until, 1)?;
         figures.cpu_micros = server::cpu_micros(pid)?.saturating_sub(before);
         println!(
-            "{name:10} {:8} {:9.0} op/s  p50 {:6} µs  p99 {:7} µs  server CPU {:8.1} µs/op",
+            "{name:10} {:11} {:9.0} op/s  p50 {:6} µs  p99 {:7} µs  server CPU {:8.1} µs/op",
             phase.name,
             figures.per_second(),
             figures.p50_micros,

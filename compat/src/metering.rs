@@ -91,7 +91,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
         let is_missed = options.ratio_max.is_some_and(|max| ratio.low > max);
         good &= !is_missed;
         println!(
-            "metering: {:8} {:7.3} {:7.3}  ratio {:.4} [{:.4}, {:.4}]  quartiles {:.4} {:.4}  of {}{}",
+            "metering: {:11} {:7.3} {:7.3}  ratio {:.4} [{:.4}, {:.4}]  quartiles {:.4} {:.4}  of {}{}",
             kind.name(),
             Spread::of(&mut measured.on).median,
             Spread::of(&mut measured.off).median,

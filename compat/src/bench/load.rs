@@ -36,7 +36,7 @@ pub(super) const SCHEMA: [&str; 4] = [
     "CREATE TABLE bench.wide (k int, c int, v blob, PRIMARY KEY (k, c))",
 ];
 
-pub(super) const PHASES: [Phase; 4] = [
+pub(super) const PHASES: [Phase; 5] = [
     Phase {
         name: "insert",
         statement: "INSERT INTO bench.narrow (k, v) VALUES (?, ?)",
@@ -60,6 +60,13 @@ pub(super) const PHASES: [Phase; 4] = [
         statement: "UPDATE bench.narrow SET v = ? WHERE k = ?",
         values: update_values,
         answer_bytes_min: 4,
+    },
+    Phase {
+        name: "conditional",
+        statement: "UPDATE bench.narrow SET v = ? WHERE k = ? IF EXISTS",
+        values: update_values,
+        // `[applied]` and its value: a result without rows is shorter.
+        answer_bytes_min: 16,
     },
 ];
 
