@@ -141,7 +141,7 @@ impl Tasks {
         });
     }
 
-    /// Runs to its end what a request began, even if the request goes away. Costs two additions more than a task of its own.
+    /// Runs to its end what a request began, even if the request goes away. Costs two additions and a box more than a task of its own.
     pub fn carry<T: Send + 'static>(
         &self,
         name: &'static str,
@@ -153,6 +153,8 @@ impl Tasks {
             name,
             number: None,
         };
+        // Boxed, since a task moves its future a few times before and after it runs, and a commit's is some kilobytes large.
+        let work = Box::pin(work);
         tokio::spawn(async move {
             let _running = running;
             work.await
