@@ -367,14 +367,15 @@ impl Database {
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
-                engine.truncate(request, table, charges).await?;
+                // Boxed, as what follows: rare, and every request's future would be as large.
+                Box::pin(engine.truncate(request, table, charges)).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
             Plan::Use(keyspace) => {
                 charges.metadata();
                 Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
             }
-            Plan::Ddl(statement) => self.change_schema(asked, statement, charges).await,
+            Plan::Ddl(statement) => Box::pin(self.change_schema(asked, statement, charges)).await,
             Plan::Describe(statement) => {
                 charges.metadata();
                 self.describe(asked, statement)
@@ -382,8 +383,10 @@ impl Database {
             Plan::Explain(explained) => {
                 charges.metadata();
                 let page_rows = params.page_size_rows;
-                let told = explain::explain(engine, request, page_rows, planned, explained, values).await;
-                told.map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
+                let told = explain::explain(engine, request, page_rows, planned, explained, values);
+                Box::pin(told)
+                    .await
+                    .map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
             }
             Plan::Auth(statement) => {
                 charges.metadata();

@@ -47,18 +47,32 @@ impl ReadView {
 
     /// The moment at which a partition's store is read.
     pub fn at(&mut self, partition: &Hosted) -> Moment {
+        self.lend(partition).clone()
+    }
+
+    /// As [`ReadView::at`], without another holder of the moment: for a read that ends before the next partition is come to.
+    pub fn lend(&mut self, partition: &Hosted) -> &Moment {
         let mut taken = self.first.iter().chain(&self.more);
-        let found = taken.find(|(id, _)| *id == partition.store_id);
-        if let Some((_, at)) = found.filter(|_| !mutant::is_on(Mutant::ScanAtManyMoments)) {
-            return at.clone();
-        }
+        let found = taken.position(|(id, _)| *id == partition.store_id);
+        let found = found.filter(|_| !mutant::is_on(Mutant::ScanAtManyMoments));
+        let taken = match found.unwrap_or_else(|| self.take(partition)).checked_sub(1) {
+            None => self.first.as_ref(),
+            Some(place) => self.more.get(place),
+        };
+        #[expect(clippy::expect_used, reason = "found or taken just before")]
+        &taken.expect("the moment is there").1
+    }
+
+    /// Takes the moment of a partition's store; gives its place: 0 is the first, the others follow.
+    fn take(&mut self, partition: &Hosted) -> usize {
         let lagging = self.overrides.iter().find(|(id, _)| *id == partition.id);
         let at = lagging.map_or_else(|| partition.now(), |(_, at)| at.clone());
-        let taken = (partition.store_id, at.clone());
-        match self.first {
-            None => self.first = Some(taken),
-            Some(_) => self.more.push(taken),
+        let taken = (partition.store_id, at);
+        if self.first.is_none() {
+            self.first = Some(taken);
+            return 0;
         }
-        at
+        self.more.push(taken);
+        self.more.len()
     }
 }

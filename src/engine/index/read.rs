@@ -39,6 +39,18 @@ pub(crate) async fn run<'a>(
     if select.probes.is_empty() || sink.is_exhausted() {
         return Ok(None);
     }
+    // Boxed: most reads use no index, and every read's future would be as large.
+    Box::pin(run_by_entries(indexes, partitions, select, view, resume, sink)).await
+}
+
+async fn run_by_entries<'a>(
+    indexes: &'a Indexes,
+    partitions: &'a TablePartitions,
+    select: &'a Read,
+    view: &mut ReadView,
+    resume: Option<&Position>,
+    sink: &mut Sink<'_, impl RowSink>,
+) -> Result<Option<&'a str>, Error> {
     match &select.partitions {
         Partitions::Keys(keys) => run_keys(indexes, partitions, select, keys, view, resume, sink).await,
         Partitions::Ring { lower, upper } => {
@@ -149,7 +161,7 @@ async fn run_keys<'a>(
             None if number == 0 => return Ok(None),
             None => {
                 let logical = Logical {
-                    at: &view.at(partition),
+                    at: view.lend(partition),
                     select,
                     table,
                     partition: logical,

@@ -98,9 +98,9 @@ impl<'a> Room<'a> {
     }
 
     /// What is reserved, for the answer to keep until it is sent.
-    pub(crate) fn keep(self) -> AnswerMemory {
+    pub(crate) fn keep(&mut self) -> AnswerMemory {
         AnswerMemory {
-            reservations: self.reservations,
+            reservations: std::mem::take(&mut self.reservations),
         }
     }
 }

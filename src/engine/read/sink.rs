@@ -325,7 +325,7 @@ impl<'a, R: RowSink> Sink<'a, R> {
     }
 
     /// Ends the read: the page.
-    pub(crate) fn finish(mut self) -> Result<Page, Error> {
+    pub(crate) fn finish(&mut self) -> Result<Page, Error> {
         if self.position.is_none() {
             if self.group.is_some() {
                 self.flush_group()?;
@@ -350,8 +350,8 @@ impl<'a, R: RowSink> Sink<'a, R> {
             row_count: self.given.count,
             bytes: self.given.bytes,
             memory: self.room.keep(),
-            position: self.position,
-            warnings: self.warnings,
+            position: self.position.take(),
+            warnings: std::mem::take(&mut self.warnings),
         })
     }
 

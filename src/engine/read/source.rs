@@ -81,7 +81,9 @@ pub(crate) async fn run(
                 let is_first = is_first_visit(partition, resume);
                 sink.enter(select.table.storage_id, partition, None, is_first);
                 visited += 1;
-                if ring(partition, select, &span, view, resume, sink).await? == Step::Stop {
+                // Boxed: a scan is rare, and would make every read's future larger.
+                let step = Box::pin(ring(partition, select, &span, view, resume, sink)).await?;
+                if step == Step::Stop {
                     break;
                 }
             }
@@ -101,7 +103,9 @@ pub(crate) fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> b
 /// The physical partitions that reads of several keys come to.
 pub(crate) struct Visits<'a> {
     partitions: &'a TablePartitions,
-    seen: BTreeSet<PhysicalPartitionId>,
+    /// The one that was come to first: most reads come to no other, which costs no allocation.
+    first: Option<PhysicalPartitionId>,
+    more: BTreeSet<PhysicalPartitionId>,
 }
 
 impl<'a> Visits<'a> {
@@ -109,17 +113,28 @@ impl<'a> Visits<'a> {
     /// inside the first.
     pub(crate) fn new(partitions: &'a TablePartitions, keys: &[Bytes], left: &[Bytes], inside: bool) -> Self {
         let passed = keys.len() - left.len() + usize::from(inside);
-        let passed = keys.iter().take(passed);
-        Self {
+        let mut visits = Self {
             partitions,
-            seen: passed.map(|key| partitions.place(key).1.id).collect(),
+            first: None,
+            more: BTreeSet::new(),
+        };
+        for key in keys.iter().take(passed) {
+            visits.of(key);
         }
+        visits
     }
 
     /// The token and the physical partition of a key, and whether the read comes to that for the first time.
     pub(crate) fn of(&mut self, partition_key: &[u8]) -> (Token, &'a Hosted, bool) {
         let (token, partition) = self.partitions.place(partition_key);
-        (token, partition, self.seen.insert(partition.id))
+        let is_first = match self.first {
+            None => {
+                self.first = Some(partition.id);
+                true
+            }
+            Some(first) => first != partition.id && self.more.insert(partition.id),
+        };
+        (token, partition, is_first)
     }
 }
 
@@ -182,7 +197,7 @@ async fn run_keys(
         );
         let inside = if number == 0 { resume } else { None };
         let logical = Logical {
-            at: &view.at(partition),
+            at: view.lend(partition),
             select,
             table: &select.table,
             partition: partition.logical(select.table.storage_id, token, partition_key)?,

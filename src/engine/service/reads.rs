@@ -173,37 +173,36 @@ impl Engine {
         if is_system {
             charges.metadata();
         }
-        let mut sink = Sink::new(read, shape, request, limits, charges, room, rows);
-        if is_system {
-            if views::show_sizes(&read.table) {
-                // Boxed, since it is rare, as below.
-                Box::pin(self.count_partitions()).await;
-            }
-            let shown = self.view_rows(request, read);
-            virtual_rows::run(read, shown, resume, &mut sink)?;
-        } else {
-            let partitions = request.snapshot.partitions(&read.table)?;
-            let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
-            let indexes = &self.catalog.indexes;
-            let by_index = index::read::run(indexes, partitions, read, &mut view, resume, &mut sink).await;
-            match by_index? {
-                Some(used) => notes.push(format!("Scanned with index {used}")),
-                None => {
-                    let visited = source::run(partitions, read, &mut view, resume, &mut sink).await?;
-                    if request.terms.is_traced {
-                        let all = partitions.all().len();
-                        notes.push(format!("Read {visited} of {all} physical partitions"));
-                    }
-                }
-            }
-        }
         let Page {
             row_count,
             bytes,
             memory,
             mut position,
             warnings: walked,
-        } = sink.finish()?;
+        } = {
+            // Ended where it lies, since it is large, and what it borrows is needed again.
+            let mut sink = Sink::new(read, shape, request, limits, charges, room, rows);
+            if is_system {
+                // Boxed: rare, and every read's future would be as large.
+                Box::pin(self.bring_virtual(request, read, resume, &mut sink)).await?;
+            } else {
+                let partitions = request.snapshot.partitions(&read.table)?;
+                let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
+                let indexes = &self.catalog.indexes;
+                let by_index = index::read::run(indexes, partitions, read, &mut view, resume, &mut sink).await;
+                match by_index? {
+                    Some(used) => notes.push(format!("Scanned with index {used}")),
+                    None => {
+                        let visited = source::run(partitions, read, &mut view, resume, &mut sink).await?;
+                        if request.terms.is_traced {
+                            let all = partitions.all().len();
+                            notes.push(format!("Read {visited} of {all} physical partitions"));
+                        }
+                    }
+                }
+            }
+            sink.finish()?
+        };
         charges.give_back(bytes);
         let left_before = resume.map_or(0, |position| position.charge_left_micros);
         let left = charges.end_page(left_before, position.is_some())?;
@@ -219,6 +218,20 @@ impl Engine {
             warnings,
             notes,
         })
+    }
+
+    /// Brings the rows of a table that the server fills itself.
+    async fn bring_virtual(
+        &self,
+        request: &Request<'_>,
+        read: &Read,
+        resume: Option<&Position>,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<(), Error> {
+        if views::show_sizes(&read.table) {
+            self.count_partitions().await;
+        }
+        virtual_rows::run(read, self.view_rows(request, read), resume, sink)
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {
