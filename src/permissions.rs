@@ -122,7 +122,7 @@ pub fn create_directory(path: &Path) -> io::Result<()> {
 ///
 /// # Errors
 /// It cannot be written.
-pub fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
+pub fn write(path: &Path, content: impl AsRef<[u8]>, mode: u32) -> io::Result<()> {
     let part = path.with_extension("part");
     let mut options = fs::OpenOptions::new();
     options.write(true).create(true).truncate(true);
@@ -130,7 +130,7 @@ pub fn write(path: &Path, text: &str, mode: u32) -> io::Result<()> {
     std::os::unix::fs::OpenOptionsExt::mode(&mut options, PRIVATE);
     let mut file = options.open(&part)?;
     set_mode(&part, mode)?;
-    file.write_all(text.as_bytes())?;
+    file.write_all(content.as_ref())?;
     file.sync_all()?;
     fs::rename(&part, path)
 }

@@ -1,42 +1,80 @@
 //! `helenus cert`: the certificate that clients of a server should trust.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::path::Path;
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
+use rustls::pki_types::CertificateDer;
+use rustls::pki_types::pem::PemObject;
 
-use super::{Failure, servers};
+use super::{Failure, pkcs12, seed, servers};
 use crate::config::Config;
 use crate::permissions::{self, PUBLIC};
 use crate::server::TlsIdentity;
 use crate::server::identity;
 
+/// The format of trust stores.
+const PKCS12: &str = "pkcs12";
+
 /// The arguments of the verb.
 #[must_use]
 pub(super) fn arguments(command: Command) -> Command {
-    command.arg(
-        Arg::new("out")
-            .long("out")
-            .value_name("FILE")
-            .help("File to write, instead of standard output"),
-    )
+    command
+        .arg(
+            Arg::new("out")
+                .long("out")
+                .value_name("FILE")
+                .help("File to write, instead of standard output"),
+        )
+        .arg(
+            Arg::new("format")
+                .long("format")
+                .value_name("FORMAT")
+                .value_parser(["pem", PKCS12])
+                .default_value("pem")
+                .help("pem, or pkcs12: a trust store for Java"),
+        )
+        .arg(
+            Arg::new("store-password")
+                .long("store-password")
+                .value_name("PASSWORD")
+                .default_value("changeit")
+                .help("Password of the trust store, which holds no secret"),
+        )
 }
 
-/// Prints the certificate as PEM: of the server that runs, else of the files of the settings or of the data directory.
+/// Prints the certificate: of the server that runs, else of the files of the settings or of the data directory.
 ///
 /// # Errors
 /// There is no certificate, or it cannot be read or written.
 pub(super) fn run(config: &Config, matches: &ArgMatches) -> Result<ExitCode, Failure> {
+    let given = |name: &str| matches.get_one::<String>(name).map(String::as_str);
+    let out = given("out");
+    let is_store = given("format") == Some(PKCS12);
+    if is_store && out.is_none() && std::io::stdout().is_terminal() {
+        return Err("out: a trust store is no text: give --out FILE".into());
+    }
     let pem = find(config)?;
-    match matches.get_one::<String>("out") {
+    let content = match is_store {
+        true => trust_store(&pem, given("store-password").unwrap_or_default())?,
+        false => pem.into_bytes(),
+    };
+    match out {
         Some(file) => {
-            let done = permissions::write(Path::new(file), &pem, PUBLIC);
+            let done = permissions::write(Path::new(file), &content, PUBLIC);
             done.map_err(|error| format!("out: cannot write {file}: {error}"))?;
         }
-        None => std::io::stdout().lock().write_all(pem.as_bytes())?,
+        None => std::io::stdout().lock().write_all(&content)?,
     }
     Ok(ExitCode::SUCCESS)
+}
+
+fn trust_store(pem: &str, password: &str) -> Result<Vec<u8>, Failure> {
+    let certificates: Result<Vec<CertificateDer<'_>>, _> = CertificateDer::pem_slice_iter(pem.as_bytes()).collect();
+    let certificates = certificates.map_err(|error| format!("the certificate is no PEM: {error}"))?;
+    let certificates: Vec<&[u8]> = certificates.iter().map(AsRef::as_ref).collect();
+    Ok(pkcs12::trust_store(&certificates, password, &seed()?.to_le_bytes()))
 }
 
 fn find(config: &Config) -> Result<String, Failure> {

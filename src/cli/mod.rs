@@ -9,6 +9,8 @@
 //! server leaves it behind, and its reader notices when it connects.
 
 pub mod backups;
+#[cfg(test)]
+mod book;
 mod cert;
 mod check_bucket;
 mod cqlsh;
@@ -20,6 +22,7 @@ mod lint;
 mod pages;
 pub mod parent;
 mod passwd;
+mod pkcs12;
 pub mod record;
 mod running;
 mod servers;

@@ -206,7 +206,7 @@ fn announce(
     }
     if let Some(path) = &config.ready_file {
         // Renamed into place, so that its reader finds the whole address. An address is no secret: everybody may read it.
-        let done = permissions::write(path, &format!("{first}\n"), permissions::PUBLIC);
+        let done = permissions::write(path, format!("{first}\n"), permissions::PUBLIC);
         done.map_err(|error| format!("ready-file: cannot write {}: {error}", path.display()))?;
         written.push(Written::of(path));
     }

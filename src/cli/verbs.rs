@@ -304,7 +304,7 @@ pub(super) const VERBS: &[Verb] = &[
     Verb {
         name: "cert",
         aliases: &[],
-        summary: "Print the certificate that clients of a server should trust, as PEM",
+        summary: "Print the certificate that clients of a server should trust, as PEM or as a trust store for Java",
         uses: CLIENT,
         arguments: cert::arguments,
         run: |call| cert::run(&call.config()?, call.matches),

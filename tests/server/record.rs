@@ -5,7 +5,7 @@ use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Stdio};
 
-use crate::program::{helenus, terminate, until};
+use crate::program::{helenus, output, terminate, until};
 use crate::raw::Client;
 use helenus::cli::record::ServerRecord;
 use helenus::wire::Version;
@@ -157,4 +157,73 @@ fn a_taken_address_comes_with_a_way_out() {
         text.contains("another server is there: take another address with --listen"),
         "{text}"
     );
+}
+
+/// Java trusts the server with the store, and other tools read it. Without either tool on the machine its bytes are not judged.
+#[test]
+fn the_certificate_is_a_trust_store_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = |name: &str| folder.path().join(name).to_str().unwrap().to_owned();
+    let (json, store) = (path("ready.json"), path("trust.p12"));
+    let mut command = helenus(&[
+        "--data",
+        "memory:",
+        "--profile",
+        "cosmos",
+        "--tls-listen",
+        "127.0.0.1:0",
+    ]);
+    let mut child = command.args(["--ready-json", &json]).spawn().unwrap();
+    record(json.as_ref(), &mut child);
+    let words = [
+        "--format",
+        "pkcs12",
+        "--store-password",
+        "secret",
+        "--out",
+        &store,
+        "--ready-json",
+        &json,
+    ];
+    let (success, _, error) = output(&[&["cert", "--data", "memory:"][..], &words].concat());
+    assert!(success, "{error}");
+    terminate(&mut child);
+    let asked: [(&str, &[&str], &str); 2] = [
+        (
+            "openssl",
+            &["pkcs12", "-in", &store, "-passin", "pass:secret", "-nokeys"],
+            "BEGIN CERTIFICATE",
+        ),
+        (
+            "keytool",
+            &["-list", "-keystore", &store, "-storepass", "secret"],
+            "helenus, ",
+        ),
+    ];
+    for (program, arguments, wanted) in asked {
+        let Ok(done) = std::process::Command::new(program).args(arguments).output() else {
+            eprintln!("skipped: {program} is not on this machine");
+            continue;
+        };
+        let told = format!(
+            "{}{}",
+            String::from_utf8_lossy(&done.stdout),
+            String::from_utf8_lossy(&done.stderr)
+        );
+        assert!(done.status.success() && told.contains(wanted), "{program}: {told}");
+        if program == "keytool" {
+            assert!(told.contains("trustedCertEntry"), "{told}");
+        }
+        // The MAC belongs to the password.
+        let wrong = arguments.iter().map(|word| word.replace("secret", "another"));
+        assert!(
+            !std::process::Command::new(program)
+                .args(wrong)
+                .output()
+                .unwrap()
+                .status
+                .success(),
+            "{program}"
+        );
+    }
 }

@@ -1,0 +1,114 @@
+//! The pages of `docs/` that are made of the program's own tables. `UPDATE_GOLDENFILES=1 cargo test --lib book` writes them anew.
+
+use std::fmt::Write;
+use std::path::Path;
+
+use super::{groups, verbs};
+use crate::config::{SETTINGS, Setting, variable};
+
+/// Characters of a line.
+const LINE_CHARACTERS_MAX: usize = 110;
+
+/// A text in lines, each after `indent`.
+fn wrapped(text: &str, indent: &str) -> String {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace() {
+        let line = lines.last_mut().unwrap();
+        if !line.is_empty() && indent.len() + line.chars().count() + 1 + word.chars().count() > LINE_CHARACTERS_MAX {
+            lines.push(word.to_owned());
+        } else {
+            line.push_str(if line.is_empty() { "" } else { " " });
+            line.push_str(word);
+        }
+    }
+    lines.iter().map(|line| format!("{indent}{line}\n")).collect()
+}
+
+fn settings() -> String {
+    let mut page = "# Settings\n\nA setting is an option `--NAME` of the command line, a variable of the environment and a key of the \
+                    configuration file, in this order of\nprecedence. `helenus settings` prints the values in use and where each comes \
+                    from. The program's table of settings generates this page.\n"
+        .to_owned();
+    let mut headings: Vec<&str> = Vec::new();
+    for setting in SETTINGS {
+        let heading = groups::group(setting.name);
+        if !headings.contains(&heading) {
+            headings.push(heading);
+        }
+    }
+    for heading in headings {
+        let _ = writeln!(page, "\n## {heading}");
+        let of_heading = |setting: &&Setting| groups::group(setting.name) == heading;
+        for setting in SETTINGS.iter().filter(of_heading) {
+            let default = setting
+                .default
+                .map(|text| format!(", default {text}"))
+                .unwrap_or_default();
+            let times = if setting.repeatable {
+                ", may be given several times"
+            } else {
+                ""
+            };
+            let head = format!("--{} {}", setting.name, setting.value);
+            let _ = write!(page, "\n    {}\n", head.trim_end());
+            page.push_str(&wrapped(
+                &format!("{}{default}{times}", variable(setting.name)),
+                "        ",
+            ));
+            page.push_str(&wrapped(setting.help, "        "));
+        }
+    }
+    page
+}
+
+fn verbs() -> String {
+    let mut page = "# Verbs\n\n`helenus VERB -h` prints the settings that a verb uses. [settings.md](settings.md) describes them. The \
+                    program's table of verbs generates this\npage.\n"
+        .to_owned();
+    let command = verbs::command();
+    for verb in verbs::VERBS {
+        let built = command.find_subcommand(verb.name).unwrap();
+        let _ = write!(page, "\n    helenus {}\n", verb.name);
+        page.push_str(&wrapped(verb.summary, "        "));
+        if !verb.aliases.is_empty() {
+            page.push_str(&wrapped(
+                &format!("Older words: {}", verb.aliases.join(", ")),
+                "        ",
+            ));
+        }
+        for argument in built
+            .get_arguments()
+            .filter(|argument| argument.get_help_heading().is_none() && !argument.is_hide_set())
+        {
+            let values = argument.get_value_names().unwrap_or_default();
+            let values: Vec<&str> = values.iter().map(clap::builder::Str::as_str).collect();
+            let takes = argument.get_action().takes_values();
+            let value = if takes { values.join(" ") } else { String::new() };
+            let name = argument.get_long().map(|long| format!("--{long} ")).unwrap_or_default();
+            let value = if value.is_empty() && takes {
+                argument.get_id().as_str().to_uppercase()
+            } else {
+                value
+            };
+            let _ = writeln!(page, "        {}", format!("{name}{value}").trim_end());
+            let help = argument.get_help().map(ToString::to_string).unwrap_or_default();
+            page.push_str(&wrapped(&help, "            "));
+        }
+    }
+    page
+}
+
+#[test]
+fn pages_of_the_book_are_those_of_the_tables() {
+    for (name, page) in [("settings.md", settings()), ("verbs.md", verbs())] {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("docs").join(name);
+        if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
+            std::fs::write(&file, &page).unwrap();
+        }
+        let kept = std::fs::read_to_string(&file).unwrap_or_default();
+        assert!(
+            kept == page,
+            "docs/{name} is not what the program says: UPDATE_GOLDENFILES=1 cargo test --lib book"
+        );
+    }
+}
