@@ -65,13 +65,19 @@ pub enum Mutant {
     SweepWhileCopied,
     /// What an older copy left in the target of a move stays: before rows are copied, after a move that failed, and at start.
     TargetNotEmptied,
+    /// A group is answered before it is durable, though the settings say that it is not.
+    SkipSync,
+    /// A read at QUORUM is answered by one replica, though it lags.
+    LagAtQuorum,
+    /// A collection that is written anew keeps what was in it.
+    OverwriteKeepsElements,
     /// A backup takes its snapshots while writes go on. The simulation makes no backups: a test of its own does (tests/database/backup.rs).
     SnapshotWithoutGates,
 }
 
 impl Mutant {
     /// Those that the simulation must catch.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 29] = [
         Self::AcknowledgeBeforeCommit,
         Self::BatchInParts,
         Self::UnlockAtCancel,
@@ -98,6 +104,9 @@ impl Mutant {
         Self::VoidedPurgeCounts,
         Self::TombstoneDroppedEarly,
         Self::TargetNotEmptied,
+        Self::SkipSync,
+        Self::LagAtQuorum,
+        Self::OverwriteKeepsElements,
     ];
 }
 

@@ -21,6 +21,7 @@ use super::request::Request;
 use super::write::request::{Routed, WriteRequest};
 use crate::command::{Partitions, Read};
 use crate::consistency::WriteKind;
+use crate::mutant::{self, Mutant};
 use crate::partition::faults::{Counts, Outcome, Place, StatementKind, Subject};
 use crate::partition::nodes::Ordered;
 use crate::partition::{
@@ -187,7 +188,8 @@ impl Disturbance<'_> {
             // A read leaves nothing behind, so before and after are the same.
             return Err(timeout(Kind::Read, consistency, counts));
         }
-        let is_at_one = matches!(consistency, Consistency::One | Consistency::LocalOne);
+        let is_at_one =
+            matches!(consistency, Consistency::One | Consistency::LocalOne) || mutant::is_on(Mutant::LagAtQuorum);
         if !is_at_one || !self.nodes.keeps_moments() || !select.probes.is_empty() {
             return Ok(ReadView::default());
         }

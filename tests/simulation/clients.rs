@@ -3,6 +3,7 @@
 mod at_rest;
 mod changes;
 mod scans;
+pub(crate) mod shapes;
 mod sweeps;
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -25,6 +26,7 @@ pub(crate) use at_rest::check_at_rest;
 use changes::{create_or_drop, lift_or_lower, lift_or_lower_any, move_part, repartition, split_or_merge};
 pub(crate) use scans::finish_scans;
 use scans::next_page;
+use shapes::{ask_shapes, check_shapes};
 use sweeps::{ask_wide, check_wide};
 
 /// Client timestamps that are ahead of all that the server gives, however often the clock is set forward: from ten years on, a millisecond
@@ -71,6 +73,9 @@ pub(crate) async fn begin(world: &Rc<World>, runner: &mut Runner, server: Server
                 "CREATE TABLE ks.y (k int, c int, a bigint, b bigint, PRIMARY KEY (k, c)) WITH helenus_partitions = 2{}",
                 if of_world.is_graceless { " AND gc_grace_seconds = 0" } else { "" }
             ),
+            "CREATE TABLE ks.z (k int, c int, s bigint static, g bigint, h bigint, m map<int, bigint>, e set<bigint>, l list<bigint>, \
+             PRIMARY KEY (k, c)) WITH helenus_partitions = 2"
+                .to_owned(),
             "CREATE TABLE ks.x (k bigint PRIMARY KEY) WITH helenus_partitions = 2".to_owned(),
         ];
         if of_world.is_indexed {
@@ -107,7 +112,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
     if world.is_narrow && world.chance(700) {
         return ask_register(world, server).await;
     }
-    match world.below(148) {
+    match world.below(164) {
         0..25 => insert(world, server).await,
         25..29 => delete(world, server, Extent::Row).await,
         29..31 => delete(world, server, Extent::Partition).await,
@@ -129,6 +134,7 @@ async fn ask_something(world: &Rc<World>, server: &Server) {
         116..122 => lift_or_lower_any(world, server).await,
         122..130 => ask_plain(world, server).await,
         130..146 => ask_wide(world, server).await,
+        146..162 => ask_shapes(world, server).await,
         _ => create_or_drop(world, server).await,
     }
 }

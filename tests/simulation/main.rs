@@ -11,7 +11,9 @@
 //! goes on next is drawn. Requests are dropped anywhere, commits fail, are done and answered as failed (to be seen at once, or when the
 //! next one comes, as on a disk that was full), the medium dies, replicas are down, the clock is set back and forth, and at the end,
 //! or in the middle, power is lost. Physical partitions are split, merged, and moved to stores of their own and back, media of which
-//! fail each by itself; the rows of one batch may lie in several. What was deleted or expired is swept meanwhile, at once or after a grace. After every step the maps are judged; every answer is judged when it comes; at rest everything is.
+//! fail each by itself; the rows of one batch may lie in several. What was deleted or expired is swept meanwhile, at once or after a grace.
+//! Static columns, collections and batches of many rows are written and read, also by replicas that lag. The write that power loss
+//! meets is there in part. After every step the maps are judged; every answer is judged when it comes; at rest everything is.
 //! Then a table with throughput is overloaded while it splits and merges (`budgets`).
 //!
 //! What it cannot see: the `file:` and `slate:` engines (they have threads; kills of the real server, `compat crash`, are theirs), the

@@ -44,10 +44,15 @@ pub(crate) enum Mark {
     Expired,
     LowerFailed,
     LoweredAgain,
+    CollectionGrown,
+    CollectionShrunk,
+    BatchOfManyRows,
+    ReplicasLagged,
+    WriteTorn,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 39] = [
+    pub(crate) const ALL: [Self; 44] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -87,6 +92,11 @@ impl Mark {
         Self::Expired,
         Self::LowerFailed,
         Self::LoweredAgain,
+        Self::CollectionGrown,
+        Self::CollectionShrunk,
+        Self::BatchOfManyRows,
+        Self::ReplicasLagged,
+        Self::WriteTorn,
     ];
 }
 

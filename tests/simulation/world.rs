@@ -13,6 +13,7 @@ use helenus::engine::{Error, FailureCause, Options, PartitionSizes};
 use helenus::partition::store::{self, Medium, MediumFaults};
 use helenus::token::Token;
 
+use super::clients::shapes;
 use super::marks::{Mark, Marks};
 use super::model::{Counter, Register, RowVersions, Truncated};
 use super::runner::{Log, Runner, Turn};
@@ -89,6 +90,8 @@ pub(crate) struct World {
     pub(crate) rows: RefCell<BTreeMap<(i32, i32), RowVersions>>,
     /// Cells of table `y`, by key, row and column.
     pub(crate) wide: RefCell<BTreeMap<(i32, i32, usize), RowVersions>>,
+    /// Cells of table `z`.
+    pub(crate) shapes: RefCell<BTreeMap<shapes::Cell, RowVersions>>,
     pub(crate) pairs: RefCell<Vec<RowVersions>>,
     pub(crate) registers: RefCell<Vec<Register>>,
     pub(crate) counters: RefCell<Vec<Counter>>,
@@ -162,6 +165,7 @@ impl World {
             numbers: Cell::new(0),
             rows: RefCell::default(),
             wide: RefCell::default(),
+            shapes: RefCell::default(),
             pairs: RefCell::new(vec![RowVersions::default(); PAIRS]),
             registers: RefCell::new(vec![Register::default(); REGISTERS + PLAIN_REGISTERS]),
             counters: RefCell::new(vec![Counter::default(); COUNTERS]),
@@ -383,7 +387,7 @@ impl Server {
     }
 }
 
-/// Rows as numbers.
+/// Rows as numbers: of a collection (a count, then elements of eight bytes, each behind its length) the count and these.
 fn lines(rows: &helenus::cql::Rows) -> Vec<Line> {
     let mut content = rows.content.as_ref();
     let mut lines = Vec::new();
@@ -399,11 +403,17 @@ fn lines(rows: &helenus::cql::Rows) -> Vec<Line> {
             }
             let (value, rest) = rest.split_at(length as usize);
             content = rest;
-            line.push(Some(match value.len() {
-                1 => i64::from(value[0]),
-                4 => i64::from(i32::from_be_bytes(value.try_into().unwrap())),
-                _ => i64::from_be_bytes(value.try_into().unwrap()),
-            }));
+            let number = |bytes: &[u8]| Some(i64::from_be_bytes(bytes.try_into().unwrap()));
+            match value.len() {
+                1 => line.push(Some(i64::from(value[0]))),
+                4 => line.push(Some(i64::from(i32::from_be_bytes(value.try_into().unwrap())))),
+                8 => line.push(number(value)),
+                _ => {
+                    let elements = value[4..].chunks(12);
+                    line.push(i64::try_from(elements.len()).ok());
+                    line.extend(elements.map(|element| number(&element[4..])));
+                }
+            }
         }
         lines.push(line);
     }
@@ -483,6 +493,7 @@ fn crash(world: &Rc<World>) {
     }
     world.log.borrow_mut().note("crash".to_owned());
     world.medium.crash();
+    (0..world.medium.torn()).for_each(|_| world.mark(Mark::WriteTorn));
 }
 
 /// From one start of the database to its end.
@@ -628,12 +639,19 @@ async fn live(world: &Rc<World>, is_last: bool) {
 /// Takes replicas down, makes writes time out that were done, splits under requests that have looked their place up; or ends all that.
 fn disturb(world: &World, database: &Database) {
     let seed = world.below(1 << 30);
-    let text = match world.below(5) {
+    let text = match world.below(6) {
         0 => (1..=1 + world.below(4))
             .map(|node| format!("[[fault]]\naction = \"replica-down\"\nnode = {node}\n"))
             .collect(),
         1 => "[[fault]]\naction = \"timeout-after\"\nkeyspace = \"ks\"\nstatement = \"write\"\nprobability = 0.3\ncount = 5\n".to_owned(),
-        2 => "[[fault]]\naction = \"split\"\nkeyspace = \"ks\"\ntable = \"t\"\nprobability = 0.5\ncount = 2\n".to_owned(),
+        2 => (1..=1 + world.below(4))
+            .map(|node| {
+                let bound = ["commits = 3", "commits = 20", "ms = 2000"][usize::try_from(world.below(3)).unwrap()];
+                world.mark(Mark::ReplicasLagged);
+                format!("[[fault]]\naction = \"lag\"\nkeyspace = \"ks\"\ntable = \"z\"\nnode = {node}\n{bound}\n")
+            })
+            .collect(),
+        3 => "[[fault]]\naction = \"split\"\nkeyspace = \"ks\"\ntable = \"t\"\nprobability = 0.5\ncount = 2\n".to_owned(),
         _ => {
             world.log.borrow_mut().note("nothing is disturbed".to_owned());
             return database.nodes().clear();

@@ -5,6 +5,7 @@ use bytes::Bytes;
 use crate::command::{ColumnChange, Value};
 use crate::engine::read::layout::Shape;
 use crate::engine::{Error, value};
+use crate::mutant::{self, Mutant};
 use crate::partition::store::{Cell, CellState, ColumnId, Deletion, Expiry, Marker, Row};
 use crate::schema::Column;
 use crate::types::CqlType;
@@ -77,7 +78,9 @@ impl FragmentWriter<'_> {
                     timestamp,
                     ..self.stamp.deletion()
                 };
-                row.complex.push((ColumnId(column.id), deletion));
+                if !mutant::is_on(Mutant::OverwriteKeepsElements) {
+                    row.complex.push((ColumnId(column.id), deletion));
+                }
                 let keys = self.list_keys.append(elements.len());
                 for ((element, bytes), key) in elements.iter().zip(keys) {
                     let path = match (element, Shape::of(&column.ty)) {

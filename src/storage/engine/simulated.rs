@@ -54,7 +54,9 @@ struct Inner {
     /// Whether commits are answered before they are durable: a crash then leaves any of the states since the last sync.
     is_relaxed: bool,
     /// The states since the last sync, the synced one first; empty unless it is relaxed.
-    unsynced: Vec<Arc<State>>,
+    unsynced: Vec<Unsynced>,
+    /// How often a cut of the power left a part of one write.
+    torn: u64,
     /// The state before the last commit, for a mutant.
     before: Arc<State>,
     queue: VecDeque<Request>,
@@ -115,6 +117,7 @@ impl Medium {
             durable: Arc::default(),
             is_relaxed: false,
             unsynced: Vec::new(),
+            torn: 0,
             before: Arc::default(),
             queue: VecDeque::new(),
             answers: Vec::new(),
@@ -143,7 +146,7 @@ impl Medium {
         inner.derivations = Derivations::default();
         inner.sweeps = Arc::default();
         options.found_time(inner.durable.time);
-        inner.is_relaxed = options.durability != Durability::Group;
+        inner.is_relaxed = options.durability != Durability::Group || mutant::is_on(Mutant::SkipSync);
         Store {
             medium: self.clone(),
             life: inner.life,
@@ -228,7 +231,10 @@ impl Medium {
         let unsynced = std::mem::take(&mut inner.unsynced);
         if inner.is_relaxed && !unsynced.is_empty() {
             let kept = inner.random.usize(..=unsynced.len());
-            state = unsynced.get(kept).cloned().unwrap_or(state);
+            if let Some(kept) = unsynced.get(kept) {
+                state = Arc::clone(&kept.state);
+                inner.torn += u64::from(kept.is_torn);
+            }
         }
         inner.before = Arc::clone(&state);
         inner.durable = state;
@@ -236,6 +242,13 @@ impl Medium {
         for medium in self.beside() {
             medium.crash();
         }
+    }
+
+    /// How often a cut of the power left a part of one write, here or in a store beside.
+    #[must_use]
+    pub fn torn(&self) -> u64 {
+        let of_beside = self.beside().iter().map(Self::torn).sum::<u64>();
+        self.inner().torn + of_beside
     }
 
     /// The numbers of the stores beside this one that are there.
@@ -268,6 +281,14 @@ impl Medium {
         let of_beside = self.beside().iter().map(Self::digest).fold(0_u32, u32::wrapping_add);
         self.inner().durable.digest().wrapping_add(of_beside)
     }
+}
+
+/// What a cut of the power may leave of a log that was not synced.
+#[derive(Debug)]
+struct Unsynced {
+    state: Arc<State>,
+    /// A group was written in part: its first requests.
+    is_torn: bool,
 }
 
 impl Inner {
@@ -315,6 +336,7 @@ impl Inner {
         self.openings += u64::from(late.is_some());
         let mut state = late.unwrap_or_else(|| Arc::clone(&self.durable));
         let mut seqs = Vec::new();
+        let mut parts = Vec::new();
         let syncs = group.iter().any(|request| request.syncs);
         for mut request in group {
             if request.only_in.is_some_and(|opening| opening.0 != self.openings) {
@@ -325,7 +347,7 @@ impl Inner {
             let result = match outcome {
                 Ok((next, committed)) => {
                     if !fails {
-                        state = next;
+                        parts.push(std::mem::replace(&mut state, next));
                     }
                     Ok(committed)
                 }
@@ -342,18 +364,28 @@ impl Inner {
             self.answers.push((request.answer, result));
         }
         if dies {
-            self.dead = Some(state);
-            return format!("die {seqs:?}");
+            // The log has the first requests of the group, or all.
+            let kept = self.random.usize(..=parts.len());
+            let torn = parts.get(kept).cloned();
+            self.torn += u64::from(kept > 0 && torn.is_some());
+            self.dead = Some(torn.unwrap_or(state));
+            return format!("die {seqs:?}, {kept} are there");
         }
         if done_but_fails && self.random.bool() {
             self.late = Some(state);
             return format!("write {seqs:?} late");
         }
         self.before = std::mem::replace(&mut self.durable, state);
-        if syncs && !fails {
+        if syncs && !fails && !mutant::is_on(Mutant::SkipSync) {
             self.unsynced.clear();
         } else if self.is_relaxed {
-            self.unsynced.push(Arc::clone(&self.before));
+            self.unsynced.push(Unsynced {
+                state: Arc::clone(&self.before),
+                is_torn: false,
+            });
+            let parts = parts.into_iter().skip(1);
+            self.unsynced
+                .extend(parts.map(|state| Unsynced { state, is_torn: true }));
         }
         format!("write {seqs:?} {fails} {done_but_fails}")
     }

@@ -55,6 +55,7 @@ async fn check(world: &Rc<World>, server: &Server) {
         world.fail("t", format!("{} rows are there, {found:?} are counted", seen.len()));
     }
     check_wide(world, server, is_settled).await;
+    check_shapes(world, server, is_settled).await;
     check_pairs(world, server, is_settled).await;
     check_registers(world, server, is_settled).await;
     for counter in 0..COUNTERS {

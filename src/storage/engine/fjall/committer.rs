@@ -39,6 +39,7 @@ use super::{Engine, Published, Shared, guard};
 use crate::clock::{Clock, TimeMark};
 use crate::invariant::{Broken, Invariant};
 use crate::metrics;
+use crate::mutant::{self, Mutant};
 use crate::storage::absence::Absence;
 use crate::storage::batch::{Change, Space};
 use crate::storage::derivation::Derivations;
@@ -463,8 +464,8 @@ impl Committer {
         // Keys come in order, so a table's come together.
         let mut counting: Option<(TableId, TableSize)> = None;
         let mode = match self.options.durability {
-            Durability::Group => PersistMode::SyncData,
-            Durability::Periodic(_) | Durability::Os => PersistMode::Buffer,
+            Durability::Group if !mutant::is_on(Mutant::SkipSync) => PersistMode::SyncData,
+            Durability::Group | Durability::Periodic(_) | Durability::Os => PersistMode::Buffer,
         };
         let capacity = group.pending.len() + group.own.len() + 4;
         let mut batch = fjall::OwnedWriteBatch::with_capacity(engine.database.clone(), capacity).durability(Some(mode));
