@@ -2,13 +2,18 @@
 //!
 //! In Cassandra they are one row, shown as it was first written. Keys here keep the bytes as they were written, so a write to a
 //! table whose clustering columns have such types looks first whether the row is there in another form, and then writes to that.
-//! Who does so holds the stripe of the partition.
+//! A range that goes on behind such a value is deleted under each of its forms that is stored:
+//!
+//! ```text
+//! DELETE … WHERE a = 1.0 AND b > 2      [1.0│2↑ … 1.0│∞)   and, as 1.00 is stored,   [1.00│2↑ … 1.00│∞)
+//! ```
+//! The caller holds the stripe of the partition.
 
 use std::ops::{Bound, ControlFlow};
 
 use bytes::Bytes;
 
-use crate::command::{Write, WriteTarget};
+use crate::command::{ClusteringRange, Write, WriteTarget};
 use crate::engine::{Error, storage_read};
 use crate::partition::LogicalPartition;
 use crate::schema::Table;
@@ -34,24 +39,146 @@ pub(super) fn must_look(table: &Table) -> bool {
 pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<Write>, Error> {
     let modification = routed.modification;
     let table = routed.table();
-    let (WriteTarget::Rows(rows), true) = (&modification.target, must_look(table)) else {
+    if !must_look(table) {
         return Ok(None);
-    };
+    }
     // Several partitions may hold one row in different forms; Cassandra's own answer to that is one statement each.
     let [partition_key] = modification.partition_keys.as_slice() else {
         return Ok(None);
     };
     let (token, partition) = routed.partitions.place(partition_key);
     let logical = partition.logical(table.storage_id, token, partition_key)?;
-    let mut stored = Vec::with_capacity(rows.len());
-    for clustering in rows {
-        let found = find(table, &logical, clustering).await?;
-        stored.push(found.unwrap_or_else(|| clustering.clone()));
-    }
-    Ok((stored != *rows).then(|| Write {
-        target: WriteTarget::Rows(stored),
+    let target = match &modification.target {
+        WriteTarget::Rows(rows) => {
+            let mut stored = Vec::with_capacity(rows.len());
+            for clustering in rows {
+                let found = find(table, &logical, clustering).await?;
+                stored.push(found.unwrap_or_else(|| clustering.clone()));
+            }
+            WriteTarget::Rows(stored)
+        }
+        WriteTarget::Ranges(ranges) => {
+            let mut all = ranges.clone();
+            for range in ranges {
+                all.extend(of_other_forms(table, &logical, range).await?);
+            }
+            WriteTarget::Ranges(all)
+        }
+        WriteTarget::Static | WriteTarget::Partition => return Ok(None),
+    };
+    Ok((target != modification.target).then(|| Write {
+        target,
         ..modification.clone()
     }))
+}
+
+/// The same rows as in a range, under other stored forms of the values that the keys of the range begin with.
+async fn of_other_forms(
+    table: &Table,
+    partition: &LogicalPartition<'_>,
+    range: &ClusteringRange,
+) -> Result<Vec<ClusteringRange>, Error> {
+    let mut found = Vec::new();
+    let mut start = range.start.clone();
+    let is_below = |key: &[u8], end: Option<&Vec<u8>>| end.is_none_or(|end| key < end.as_slice());
+    // From the longest prefix to the shortest: where the range goes on behind all keys of one, the rest of it is under a shorter one.
+    for values in prefixes(table, &range.start) {
+        let prefix = encoded(table, &values);
+        let end = behind(&prefix);
+        let ends_here = range.end.is_some() && end.as_ref().is_none_or(|end| !is_below(end, range.end.as_ref()));
+        let piece_end = if ends_here { range.end.clone() } else { end.clone() };
+        for form in stored_forms(table, partition, &values).await? {
+            let moved = |key: &Vec<u8>| key.strip_prefix(prefix.as_slice()).map(|rest| [&form, rest].concat());
+            // A bound outside the prefix stands for all of it.
+            found.push(ClusteringRange {
+                start: moved(&start).unwrap_or_else(|| form.clone()),
+                end: piece_end.as_ref().and_then(moved).or_else(|| behind(&form)),
+            });
+        }
+        match end {
+            Some(end) if !ends_here && is_below(&end, range.end.as_ref()) => start = end,
+            _ => break,
+        }
+    }
+    Ok(found)
+}
+
+/// The values that a key begins with: of all columns that it has whole, then one fewer, down to one.
+fn prefixes(table: &Table, key: &[u8]) -> Vec<Vec<Bytes>> {
+    let (mut rest, mut values, mut all) = (key, Vec::new(), Vec::new());
+    for column in table.clustering() {
+        let Ok(value) = column.ty.decode_key(&mut rest, column.descending) else {
+            break;
+        };
+        values.push(value);
+        // The end of a range may look like the key of a value and be none.
+        if !key.starts_with(&encoded(table, &values)) {
+            break;
+        }
+        all.push(values.clone());
+    }
+    all.reverse();
+    all
+}
+
+/// What the keys of rows with these first values begin with.
+fn encoded(table: &Table, values: &[Bytes]) -> Vec<u8> {
+    let mut key = Vec::new();
+    for (column, value) in table.clustering().iter().zip(values) {
+        column.ty.encode_key(value, column.descending, &mut key);
+    }
+    key
+}
+
+/// What the keys of stored rows begin with whose first values equal these in other bytes.
+async fn stored_forms(
+    table: &Table,
+    partition: &LogicalPartition<'_>,
+    values: &[Bytes],
+) -> Result<Vec<Vec<u8>>, Error> {
+    let mut prefixes = vec![Vec::new()];
+    let at = partition.now();
+    for (column, value) in table.clustering().iter().zip(values) {
+        let mut longer = Vec::with_capacity(prefixes.len());
+        for mut prefix in prefixes {
+            if !has_forms(&column.ty) {
+                column.ty.encode_key(value, column.descending, &mut prefix);
+                longer.push(prefix);
+                continue;
+            }
+            let known = prefix.len();
+            let mut next = prefix;
+            column.ty.encode_key_order(value, column.descending, &mut next);
+            let end = behind(&next);
+            // From form to form, however many rows are under each. This one's own is among them if only for the columns that follow.
+            loop {
+                let mut form = None;
+                let bounds = (
+                    Bound::Included(next.as_slice()),
+                    end.as_deref().map_or(Bound::Unbounded, Bound::Excluded),
+                );
+                let scanned = partition.scan(bounds, false, &at, |stored, _| {
+                    let mut rest = stored.get(known..).unwrap_or_default();
+                    if column.ty.decode_key(&mut rest, column.descending).is_ok() {
+                        form = stored.get(..stored.len() - rest.len()).map(<[u8]>::to_vec);
+                    }
+                    ControlFlow::Break(())
+                });
+                scanned.await.map_err(|error| storage_read(&error))?;
+                let Some(form) = form else { break };
+                let after = behind(&form);
+                longer.push(form);
+                match after {
+                    Some(after) => next = after,
+                    None => break,
+                }
+            }
+        }
+        prefixes = longer;
+    }
+    let own = encoded(table, values);
+    prefixes.retain(|prefix| *prefix != own);
+    Ok(prefixes)
 }
 
 /// The values of a clustering key.
