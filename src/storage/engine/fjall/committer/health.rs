@@ -23,7 +23,7 @@ impl Committer {
     /// An engine that failed in the background does not say why; whether the disk is full can be tried, and that it was may have been seen.
     pub(super) fn cause_of(&self, error: Error) -> Error {
         match error {
-            Error::Engine { .. } if self.room.was_short() => was_full(self.directory.path()),
+            Error::Engine { .. } if self.room.was_short() || self.is_short_now() => was_full(self.directory.path()),
             Error::Engine { .. } => self
                 .directory
                 .probe(TABLE_BYTES)

@@ -80,6 +80,14 @@ impl Committer {
     }
 }
 
+impl Committer {
+    /// Whether there is too little room for a table now: a failure may come sooner than the next look.
+    pub(super) fn is_short_now(&self) -> bool {
+        let engine = self.engine.as_ref();
+        engine.is_some_and(|engine| is_short(engine, self.options.faults.as_ref()))
+    }
+}
+
 /// Whether the engine's disk has too little room for a table.
 fn is_short(engine: &Engine, faults: Option<&Faults>) -> bool {
     if let Some(fault) = faults.and_then(|faults| faults(FaultPoint::Room)) {
