@@ -23,6 +23,9 @@ HERE = pathlib.Path(__file__).resolve().parent
 NAMES = tomllib.loads((HERE / "names.toml").read_text())
 VERSION = NAMES["version"]
 
+#: What travels with every copy of the program: its licence, and those of the packages in it.
+TERMS = {name: (HERE.parent / name).read_bytes() for name in ("LICENSE", "NOTICE")}
+
 #: Most bytes of the image, compressed.
 IMAGE_BYTES_MAX = 15_000_000
 
@@ -79,7 +82,7 @@ def deb(folder, program):
         "usr/share/bash-completion/completions/helenus": (printed(program, "completions", "bash"), 0o644),
         "usr/lib/systemd/system/helenus.service": ((HERE / "helenus.service").read_bytes(), 0o644),
         "etc/helenus/helenus.toml": ((HERE / "helenus.toml").read_bytes(), 0o644),
-        f"usr/share/doc/{name}/copyright": (f"License: {NAMES['license']}\n".encode(), 0o644),
+        f"usr/share/doc/{name}/copyright": (TERMS["NOTICE"] + b"\n" + TERMS["LICENSE"], 0o644),
     }
     size = sum(len(content) for content, _ in files.values()) // 1024
     control = (
@@ -106,6 +109,7 @@ def wheel(folder, program):
     server, kit = NAMES["pypi"]["server"], NAMES["pypi"]["kit"]
     files = {"helenus/__init__.py": (kits / "helenus/src/helenus/__init__.py").read_bytes()}
     files[f"{server}-{VERSION}.data/scripts/helenus"] = program.read_bytes()
+    files |= {f"{server}-{VERSION}.dist-info/licenses/{term}": content for term, content in TERMS.items()}
     write_wheel(folder, server, files, WHEEL_TAGS, [])
     needs = tomllib.loads((kits / "pytest-helenus/pyproject.toml").read_text())["project"]["dependencies"]
     files = {
@@ -157,8 +161,9 @@ def npm(folder, program):
     carrier = f"{name}-linux-{NODE}"
     common = {"version": VERSION, "license": NAMES["license"]}
     carried = {"name": carrier, "description": f"{NAMES['summary']}: the program for Linux on {NODE}", **common}
-    carried |= {"os": ["linux"], "cpu": [NODE], "files": ["helenus"], "preferUnplugged": True}
-    pack(folder, carried, {"helenus": (program.read_bytes(), 0o755)})
+    carried |= {"os": ["linux"], "cpu": [NODE], "files": ["helenus", *TERMS], "preferUnplugged": True}
+    terms = {term: (content, 0o644) for term, content in TERMS.items()}
+    pack(folder, carried, {"helenus": (program.read_bytes(), 0o755), **terms})
     finder = {"name": name, "description": NAMES["summary"], **common}
     # Only platforms whose package is made: an install asks the registry for every name in this list.
     finder |= {"main": "index.js", "bin": {"helenus": "helenus.js"}, "optionalDependencies": {carrier: VERSION}}
@@ -200,6 +205,10 @@ def image(folder, program):
         # Test harnesses run it inside the container.
         ("usr/bin/cqlsh", pathlib.PurePath("helenus"), 0o777, 0),
         ("usr/bin/helenus", program.read_bytes(), 0o755, 0),
+        ("usr/share", None, 0o755, 0),
+        ("usr/share/doc", None, 0o755, 0),
+        ("usr/share/doc/helenus", None, 0o755, 0),
+        *((f"usr/share/doc/helenus/{term}", content, 0o644, 0) for term, content in TERMS.items()),
     ])
     compressed = zipped(layer)
     second = 1_000_000_000

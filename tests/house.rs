@@ -260,9 +260,14 @@ const HASHES_KEYS: &[(&str, &str)] = &[
 ];
 
 const TOP_LEVEL: &[&str] = &[
+    "CHANGELOG.md",
+    "CONTRIBUTING.md",
     "Cargo.lock",
     "Cargo.toml",
+    "LICENSE",
+    "NOTICE",
     "README.md",
+    "SECURITY.md",
     "compat",
     "dist",
     "docs",
