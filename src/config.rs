@@ -79,6 +79,8 @@ pub struct Config {
     pub block_cache_bytes_max: usize,
     /// Most stores beside the main one.
     pub stores_max: usize,
+    /// Bytes of the disk that are kept free for what frees it; 0: none.
+    pub disk_reserve_bytes: u64,
     /// Whether what is gone of a store that was used is begun anew.
     pub create: bool,
     /// Time between clean-ups of what expired or was deleted; zero: never.
@@ -180,6 +182,7 @@ impl Config {
             key_filter_bytes_max: values.parsed("key-filter-bytes-max")?,
             block_cache_bytes_max: values.parsed("block-cache-bytes-max")?,
             stores_max: values.parsed("stores-max")?,
+            disk_reserve_bytes: values.parsed("disk-reserve-bytes")?,
             create: values.parsed("create")?,
             sweep_interval: values.seconds("sweep-seconds")?,
             clock_rules: ClockRules {

@@ -54,9 +54,12 @@ const LOAD_MAX: Duration = Duration::from_millis(2500);
 const AFTER_REFUSAL: Duration = Duration::from_millis(600);
 /// Longest wait for a write to be taken once a full disk has room.
 const WRITES_AGAIN_MAX: Duration = Duration::from_secs(10);
+/// Bytes that a disk with a reserve is left with, so that a deletion finds room.
+const RESERVED_FREE_BYTES: u64 = 14 << 20;
+
 /// What a line of the log says that tells of an EIO, and of a full disk.
 const NAMES_EIO: [&str; 2] = ["os error 5", "Input/output error"];
-const NAMES_FULL: [&str; 3] = ["full", "No space left", "os error 28"];
+const NAMES_FULL: [&str; 4] = ["full", "No space left", "os error 28", "disk-reserve-bytes"];
 /// What a server says that goes on as if nothing had been.
 const GOES_ON: &str = "takes writes again";
 
@@ -365,18 +368,32 @@ impl Trials<'_> {
     /// A trial with a full disk.
     fn full(&mut self, disk: &Disk, number: u32, random: &mut fastrand::Rng) -> Outcome<()> {
         let name = format!("full-{number}");
-        let (launch, logs) = self.launch(&name)?;
+        let (mut launch, logs) = self.launch(&name)?;
+        // Every other trial meets the end of the disk itself.
+        let is_reserved = number % 2 == 1;
+        if !is_reserved {
+            launch = launch.with(&["--disk-reserve-bytes", "0"]);
+        }
         let mut server = launch.start(&logs)?;
         crash::create(&mut server.connect()?)?;
         let refusals = Arc::new(Refusals::expected());
         let mut promises = Promises::default();
         let writers = Writers::start(server.address(), LONG_ROWS_CYCLE, crash::CLIENTS, &refusals);
         std::thread::sleep(Duration::from_millis(random.u64(50..500)));
-        let filler = disk.fill(random.u64(..2 << 20))?;
+        let least_free = if is_reserved { RESERVED_FREE_BYTES } else { 0 };
+        let filler = disk.fill(least_free + random.u64(..2 << 20))?;
         let has_ended = wait_for_refusals(&mut server, &refusals, FILLING_MAX)?;
         let reads = server
             .connect()
             .and_then(|mut connection| connection.must("SELECT v FROM crash.register WHERE k = 0"));
+        if is_reserved && !has_ended && refusals.count() > 0 {
+            let deleted = server
+                .connect()
+                .and_then(|mut connection| connection.must("DELETE FROM crash.register WHERE k = -1"));
+            if let Err(error) = deleted {
+                self.fault(&name, format!("a deletion while the reserve is kept: {error}"));
+            }
+        }
         std::fs::remove_file(&filler)?;
         self.done.trials += 1;
         self.done.struck += u32::from(refusals.count() > 0);

@@ -21,6 +21,7 @@ const GROUPS: &[(&str, &[&str])] = &[
             "create",
             "init",
             "sweep-seconds",
+            "disk-reserve-bytes",
             "clock-jump-seconds-max",
             "confirm-clock",
             "stores-max",

@@ -216,6 +216,12 @@ pub const SETTINGS: &[Setting] = &[
         "Time between clean-ups of expired and deleted data; 0: never",
     ),
     setting(
+        "disk-reserve-bytes",
+        "BYTES",
+        Some("268435456"),
+        "Refuse writes but deletions, TRUNCATE and changes of the schema while the disk has less room; at most a twentieth of it; 0: none",
+    ),
+    setting(
         "clock-jump-seconds-max",
         "SECONDS",
         Some("604800"),

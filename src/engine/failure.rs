@@ -59,6 +59,8 @@ pub enum FailureCause {
     CatalogInDoubt,
     /// The disk is full.
     DiskFull,
+    /// The disk has less room than its reserve. This write did not happen.
+    DiskReserve,
     /// The store takes no writes until the server starts again. This write did not happen.
     WritesRefused,
     /// The store is opened again after a failure.
@@ -82,6 +84,9 @@ impl fmt::Display for FailureCause {
             // The fact is documented, the words are ours.
             Self::Scaling => "The scale operation cannot be performed because another scale operation is in progress.",
             Self::CatalogInDoubt => "a change of the schema failed, and the store cannot say yet whether it was done",
+            Self::DiskReserve => {
+                "the disk has less room than disk-reserve-bytes: until there is more, only DELETE, TRUNCATE and changes of the schema are taken"
+            }
             Self::DiskFull => "the disk is full; writes succeed again when there is room",
             Self::WritesRefused => {
                 "the store takes no writes since one failed; check the disk and start the server again"

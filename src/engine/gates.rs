@@ -27,6 +27,7 @@ use super::admission::{Admission, Concerned, Work};
 use super::catalog::Catalog;
 use super::disturb::{self, Disturbance};
 use super::error::Error;
+use super::failure::FailureCause;
 use super::levels;
 use super::limits::{SizeLimits, refuse_overflow, too_large};
 use super::logical::{Admitted, LogicalPartitions, Weight};
@@ -36,7 +37,7 @@ use super::read::source;
 use super::request::Request;
 use super::write::request::{Routed, WriteRequest};
 use super::write::size::BatchSize;
-use crate::command::{Batch, Partitions, Position, Read, Write};
+use crate::command::{Batch, Partitions, Position, Read, Write, WriteVerb};
 use crate::consistency::WriteKind;
 use crate::guardrails::{Guardrails, Threshold};
 use crate::partition::{Consistency, Nodes, ReadView, TablePartitions};
@@ -52,6 +53,8 @@ pub(super) struct Gates<'a> {
     pub(super) rules: &'a Rules,
     pub(super) nodes: &'a Nodes,
     pub(super) admission: &'a Admission,
+    /// Whether the disk has less room than its reserve.
+    pub(super) is_disk_short: bool,
 }
 
 // 3. Bound: values and options of the request.
@@ -213,7 +216,7 @@ pub(super) async fn admit_read(
     Ok(view)
 }
 
-/// A write: the fault plan and replicas, then request units of all physical partitions that are written to. Gives what the fault
+/// A write: the disk's reserve, the fault plan and replicas, then request units of all physical partitions that are written to. Gives what the fault
 /// plan answers after the write is done ([`told_after`]).
 pub(super) async fn admit_write(
     gates: Gates<'_>,
@@ -221,6 +224,9 @@ pub(super) async fn admit_write(
     routed: &[Routed<'_>],
     write: &WriteRequest,
 ) -> Result<Option<Error>, Error> {
+    if gates.is_disk_short {
+        keep_reserve(routed, write)?;
+    }
     let told_after = if gates.nodes.is_quiet() {
         None
     } else {
@@ -236,6 +242,19 @@ pub(super) async fn admit_write(
     let work = Work::Write(write.write_kind);
     gates.admission.admit(request, concerned, work).await?;
     Ok(told_after)
+}
+
+/// A disk with less room than its reserve takes deletions only.
+#[cold]
+fn keep_reserve(routed: &[Routed<'_>], write: &WriteRequest) -> Result<(), Error> {
+    if routed.iter().all(|one| one.modification.kind == WriteVerb::Delete) {
+        return Ok(());
+    }
+    Err(Error::WriteFailure {
+        consistency: write.consistency,
+        write_kind: write.write_kind,
+        cause: FailureCause::DiskReserve,
+    })
 }
 
 /// A TRUNCATE: the budget of changes, then every replica, as in Cassandra.

@@ -176,6 +176,7 @@ impl Engine {
             rules: &self.rules,
             nodes: &self.nodes,
             admission: &self.ledger.admission,
+            is_disk_short: self.stores.is_disk_short(),
         }
     }
 

@@ -16,7 +16,7 @@ use arc_swap::ArcSwap;
 use super::ring::StoreId;
 use crate::clock::Clock;
 use crate::storage::{
-    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Result, Store, Url,
+    Batch, Committed, Derivations, Durability, Error, KeyRange, Moments, Options, Reserve, Result, Store, Url,
 };
 
 /// Open stores. Clones are the same.
@@ -37,6 +37,7 @@ struct Inner {
     beside: ArcSwap<imbl::OrdMap<StoreId, Store>>,
     /// What is registered with all.
     derivations: ArcSwap<Derivations>,
+    reserve: Reserve,
 }
 
 impl StoreId {
@@ -56,6 +57,7 @@ impl Stores {
             ..options.clone()
         };
         let main = Store::open(url, &options, clock.clone()).await?;
+        let reserve = Reserve::of(options.disk_reserve_bytes);
         Ok(Self(Arc::new(Inner {
             url: url.clone(),
             options,
@@ -65,6 +67,7 @@ impl Stores {
             main,
             beside: ArcSwap::default(),
             derivations: ArcSwap::default(),
+            reserve,
         })))
     }
 
@@ -131,6 +134,19 @@ impl Stores {
     pub fn lost(&self) -> Option<(StoreId, Arc<Error>)> {
         let lost = |(id, store): (StoreId, Store)| Some((id, store.lost()?));
         self.all().into_iter().find_map(lost)
+    }
+
+    /// Looks at the room of the disk that the stores are on; in memory and in a bucket there is none to look at.
+    pub fn look_at_disk(&self) {
+        if let Some(directory) = self.0.url.directory() {
+            self.0.reserve.look(directory, &self.0.options);
+        }
+    }
+
+    /// Whether the disk had less room than its reserve when it was last looked at.
+    #[must_use]
+    pub fn is_disk_short(&self) -> bool {
+        self.0.reserve.is_short()
     }
 
     /// Most stores beside the main one.

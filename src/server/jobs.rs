@@ -20,6 +20,9 @@ const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// limit meanwhile.
 const WRITTEN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
+/// Time between looks at the room of the disk: a disk that takes 500 MB/s takes as much as the usual reserve meanwhile.
+const DISK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
+
 /// Starts the jobs that the settings ask for; an interval of zero switches a job off.
 pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
     let tasks = database.tasks();
@@ -27,6 +30,14 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
     memory::spawn_returns(tasks);
     let nodes = Arc::clone(database.nodes());
     tasks.until_stop("times of the fault plan", async move { nodes.keep_time().await });
+    if config.disk_reserve_bytes > 0 {
+        let database = Arc::clone(database);
+        database.look_at_disk();
+        tasks.every("disk check", DISK_CHECK_INTERVAL, move || {
+            database.look_at_disk();
+            std::future::ready(())
+        });
+    }
     if let Some(interval) = every(config.sweep_interval) {
         let database = Arc::clone(database);
         tasks.every("sweep", interval, move || sweep(Arc::clone(&database)));

@@ -285,6 +285,7 @@ fn options(
             durability,
             row_cache_bytes_max: config.row_cache_bytes_max,
             stores_beside_max: config.stores_max,
+            disk_reserve_bytes: config.disk_reserve_bytes,
             create: config.create,
             key_filter_bytes_max: config.key_filter_bytes_max,
             block_cache_bytes_max: config.block_cache_bytes_max,

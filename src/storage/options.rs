@@ -61,7 +61,8 @@ pub enum FaultPoint {
     Commit,
     /// Before the store looks whether the medium takes writes again.
     Probe,
-    /// When the `file:` engine's free space is looked at while it writes in the background: a full disk means that there is too little.
+    /// When the free space is looked at, by the `file:` engine while it writes in the background and for the reserve: a full disk means
+    /// that there is too little.
     Room,
     /// After all that was acknowledged was made durable by a sync of its own; what is returned is not looked at.
     Synced,
@@ -112,6 +113,8 @@ pub struct Options {
     pub is_accepted_later: bool,
     /// Whether a directory that is being restored into may be opened: by the restore itself ([`super::Restoring`]).
     pub is_restored_into: bool,
+    /// Bytes of the disk that are kept free for what frees it ([`super::Reserve`]); 0: none. Of no meaning in memory and in a bucket.
+    pub disk_reserve_bytes: u64,
     /// How a bucket is reached; of no meaning elsewhere.
     pub reach: Arc<Reach>,
     /// Fault injection for tests; `None` in life.
@@ -145,6 +148,7 @@ impl Default for Options {
             must_exist: false,
             is_accepted_later: false,
             is_restored_into: false,
+            disk_reserve_bytes: 0,
             reach: Arc::default(),
             faults: None,
             read_faults: None,

@@ -95,6 +95,11 @@ impl Engine {
         self.catalog.grow_due().await
     }
 
+    /// Looks at the room of the disk: while less is free than the reserve, only what may free some is written.
+    pub fn look_at_disk(&self) {
+        self.stores.look_at_disk();
+    }
+
     /// Forgets the timestamps given so far: for a reset, after which nothing is stored that has one.
     pub fn forget_timestamps(&self) {
         self.writes.clock.forget();
