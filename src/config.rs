@@ -5,6 +5,8 @@
 
 mod access;
 mod amounts;
+mod audit;
+mod audit_settings;
 mod setting;
 mod settings;
 mod values;
@@ -28,6 +30,7 @@ use crate::partition::store::bucket::Reach;
 use crate::partition::store::{Durability, Error, Url};
 use crate::profile::Profile;
 use crate::profile::{Account, Strict};
+use crate::server::audit::AuditOptions;
 use crate::server::{ChargePayload, Options};
 use crate::throughput::{Coefficients, RequestUnits};
 
@@ -125,6 +128,8 @@ pub struct Config {
     pub log_format: LogFormat,
     /// Rounds of hashing of new passwords of roles, as a power of two.
     pub password_cost: u32,
+    /// Where who asked what is recorded; `None`: nowhere.
+    pub audit: Option<AuditOptions>,
     /// Open file for the address.
     pub ready_fd: Option<u32>,
     /// File for the address.
@@ -169,6 +174,7 @@ impl Config {
             reach: reach(values)?,
             server,
             password_cost: password_cost(values)?,
+            audit: audit::audit(values)?,
             admin_listen,
             admin_token: values.text("admin-token").map(str::to_owned),
             admin_show_keys: values.parsed("admin-show-keys")?,

@@ -209,6 +209,7 @@ const STARTS_TASKS: &[(&str, &str)] = &[
         "a request: its connection polls it to its end",
     ),
     ("src/server/admin/mod.rs", "the acceptor: `Admin::stop` joins it"),
+    ("src/server/audit/file.rs", "the writer: the end of the server joins it"),
     (
         "src/storage/engine/moments.rs",
         "the writer of moments: dropping its handle joins it",

@@ -69,6 +69,15 @@ const GROUPS: &[(&str, &[&str])] = &[
         ],
     ),
     (
+        "Audit log",
+        &[
+            "audit-log",
+            "audit-categories",
+            "audit-file-bytes-max",
+            "audit-files-max",
+        ],
+    ),
+    (
         "Cosmos profile",
         &[
             "profile",

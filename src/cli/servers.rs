@@ -136,17 +136,28 @@ pub(super) fn addresses(config: &Config) -> (Option<String>, Option<String>) {
     (first(&config.server.listen), tls.and_then(|tls| first(&tls.listen)))
 }
 
-/// The admin port of a running server.
+/// The admin port of a running server, and its token where it is known: servers with roles ask for it.
 ///
 /// # Errors
 /// No server has the data open, or its admin port is off.
-pub(super) fn admin(values: &Values) -> Result<SocketAddr, Failure> {
+pub(super) fn admin(values: &Values) -> Result<(SocketAddr, Option<String>), Failure> {
+    let given = values.text("admin-token").map(str::to_owned);
     if let Some(address) = values.admin_listen()? {
-        return Ok(address);
+        // The token of another server is not for this one.
+        let record = Config::new(values).map(|config| running(&config).ok().flatten());
+        let same = record.ok().flatten().filter(|record| {
+            let of_record = record.admin.as_deref().and_then(|admin| admin.parse().ok());
+            of_record == Some(address)
+        });
+        return Ok((address, given.or_else(|| same?.token)));
     }
     let config = Config::new(values)?;
     match running(&config)? {
-        Some(ServerRecord { admin: Some(admin), .. }) => Ok(admin.parse()?),
+        Some(ServerRecord {
+            admin: Some(admin),
+            token,
+            ..
+        }) => Ok((admin.parse()?, given.or(token))),
         Some(ServerRecord { admin: None, .. }) => {
             Err("the server's admin port is off: start it with --admin-listen ADDRESS:PORT".into())
         }

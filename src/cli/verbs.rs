@@ -80,6 +80,7 @@ const ADMIN: Uses = Uses::Only(&[
     "listen",
     "tls-listen",
     "admin-listen",
+    "admin-token",
     "profile",
     "ready-json",
 ]);
@@ -445,7 +446,8 @@ fn gather(outer: &ArgMatches, inner: &ArgMatches, serves: bool) -> Result<Values
 
 /// Asks the admin port of a running server and prints what it says.
 fn status(values: &Values, is_json: bool) -> Result<ExitCode, Failure> {
-    let everything = client::everything(servers::admin(values)?)?;
+    let (address, token) = servers::admin(values)?;
+    let everything = client::everything(address, token.as_deref())?;
     let mut out = std::io::stdout().lock();
     if is_json {
         serde_json::to_writer(&mut out, &everything)?;

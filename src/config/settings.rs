@@ -1,5 +1,6 @@
 //! The table of settings: names, defaults, help.
 
+use super::audit_settings as audit;
 use super::setting::{Setting, setting, switch};
 
 /// Settings whose values are never shown.
@@ -123,6 +124,10 @@ pub const SETTINGS: &[Setting] = &[
         Some("10"),
         "Rounds of bcrypt for new passwords of roles, as a power of two: 4 to 16",
     ),
+    audit::LOG,
+    audit::CATEGORIES,
+    audit::FILE_BYTES,
+    audit::FILES,
     switch(
         "allow-unauthenticated-network",
         "Serve other addresses than this machine's own without a login",

@@ -14,6 +14,7 @@
 //! statements by id (the server's).
 
 mod answer;
+mod audited;
 mod database;
 mod explain;
 mod gates;
@@ -26,6 +27,7 @@ mod shape;
 mod watch;
 
 pub use answer::{Answer, AnswerKind, QueryParams, ResultMetadata, Rows, SessionState, Values};
+pub use audited::{AuditCategory, Audited};
 pub use database::{Database, Member};
 pub use plans::Statement;
 pub use roles::{FirstRole, HashTurn, Hashing, NoLogin, RoleOptions, RoleService};

@@ -117,6 +117,8 @@ counters! {
     BYTES_SENT = "bytes_sent_total";
     /// Logins that failed or were refused.
     LOGINS_FAILED = "logins_failed_total";
+    /// Records that the audit log could not take: the disk refused them, or more came than it takes.
+    AUDIT_LOST = "audit_records_lost_total";
     /// Statements prepared, those that were prepared already included.
     STATEMENTS_PREPARED = "statements_prepared_total";
     /// Prepared statements forgotten to make room.

@@ -15,6 +15,7 @@ use std::time::Duration;
 
 use futures::future::BoxFuture;
 
+use super::audit::Audit;
 use super::guesses::{Guesses, Judged, WAIT_MAX};
 use crate::clock::Clock;
 use crate::cql::{NoLogin, RoleService};
@@ -116,6 +117,7 @@ pub(super) struct Authenticator {
     door: Door,
     guesses: Guesses,
     clock: Clock,
+    audit: Option<Arc<Audit>>,
 }
 
 impl std::fmt::Debug for Authenticator {
@@ -138,7 +140,15 @@ impl Authenticator {
             door,
             guesses: Guesses::new(key),
             clock,
+            audit: None,
         }
+    }
+
+    /// The same, with logins in an audit log.
+    #[must_use]
+    pub(super) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
+        self.audit = audit;
+        self
     }
 
     /// Whether clients must log in.
@@ -152,8 +162,38 @@ impl Authenticator {
     pub(super) fn login(self: &Arc<Self>, from: IpAddr, token: &[u8]) -> Judging {
         let (user, password) = match plain(token) {
             Ok(parts) => parts,
-            Err(error) => return Judging::Done(Login::at_once(Err(error))),
+            Err(error) => {
+                let refused = Login::at_once(Err(error));
+                self.record(from, "", &refused);
+                return Judging::Done(refused);
+            }
         };
+        let judging = self.judge_password(from, user, password);
+        match judging {
+            Judging::Done(login) => {
+                self.record(from, user, &login);
+                Judging::Done(login)
+            }
+            Judging::Later(judged) => {
+                let (authenticator, user) = (Arc::clone(self), user.to_owned());
+                Judging::Later(Box::pin(async move {
+                    let login = judged.await;
+                    authenticator.record(from, &user, &login);
+                    login
+                }))
+            }
+        }
+    }
+
+    /// Records a login as far as it is judged: when it is answered is another matter.
+    fn record(&self, from: IpAddr, user: &str, login: &Login) {
+        if let Some(audit) = &self.audit {
+            let refused = login.outcome.as_ref().err();
+            audit.login(from, user, refused.map(|error| error as &dyn std::error::Error));
+        }
+    }
+
+    fn judge_password(self: &Arc<Self>, from: IpAddr, user: &str, password: &[u8]) -> Judging {
         Judging::Done(match &self.door {
             Door::Open => Login::at_once(Ok(user.to_owned())),
             Door::Account(account) => {

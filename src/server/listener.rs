@@ -16,6 +16,7 @@ use tokio_rustls::TlsAcceptor;
 
 use super::Handler;
 use super::admission::{Admission, Admitted};
+use super::audit::Audit;
 use super::auth::{Authenticator, Credentials};
 use super::connection::{self, End, Shared};
 use super::events::Events;
@@ -157,6 +158,7 @@ pub struct Bound {
     up: Option<watch::Receiver<Up>>,
     certificates: Option<Certificates>,
     roles: Option<Arc<RoleService>>,
+    audit: Option<Arc<Audit>>,
 }
 
 /// An address that is taken.
@@ -193,6 +195,7 @@ impl Bound {
             up: None,
             certificates: None,
             roles: None,
+            audit: None,
             options,
         };
         let nodes = bound.options.nodes.max(1);
@@ -246,6 +249,11 @@ impl Bound {
         self.roles = Some(roles);
     }
 
+    /// Records logins in an audit log.
+    pub(super) fn record_in(&mut self, audit: Option<Arc<Audit>>) {
+        self.audit = audit;
+    }
+
     /// Serves with `handler`. Must run within a tokio runtime.
     #[must_use]
     pub fn serve<H: Handler>(self, handler: &Arc<H>, events: Arc<Events>, clock: Clock) -> Server {
@@ -257,18 +265,22 @@ impl Bound {
         let budget = Budget::with_unasked(limits.memory_bytes_max - pool.bytes_max(), limits.memory_wait);
         let shared = Arc::new(Shared {
             limits: self.options.limits,
-            authenticator: Arc::new(Authenticator::new(
-                self.options.credentials,
-                self.roles,
-                clock.clone(),
-                self.options.login_key,
-            )),
+            authenticator: Arc::new(
+                Authenticator::new(
+                    self.options.credentials,
+                    self.roles,
+                    clock.clone(),
+                    self.options.login_key,
+                )
+                .with_audit(self.audit),
+            ),
             admission: Arc::clone(&admission),
             profile: self.options.profile,
             requests_pool: Arc::clone(&pool),
             budget: Arc::clone(&budget),
             clock,
         });
+        let authenticator = Arc::clone(&shared.authenticator);
         let mut listeners = JoinSet::new();
         let of_plain = self.shared.map_or(Security::Plain, Security::Either);
         let plain = self.plain.into_iter().map(|listener| (listener, of_plain.clone()));
@@ -300,6 +312,7 @@ impl Bound {
             admission,
             budgets: [budget, pool],
             drain_limit,
+            authenticator,
         }
     }
 }
@@ -364,9 +377,15 @@ pub struct Server {
     /// Of answers and buffers, and of large requests while they are read.
     budgets: [Arc<Budget>; 2],
     drain_limit: Duration,
+    authenticator: Arc<Authenticator>,
 }
 
 impl Server {
+    /// What judges logins.
+    pub(super) const fn authenticator(&self) -> &Arc<Authenticator> {
+        &self.authenticator
+    }
+
     /// Where plain connections are taken, in the order of the options.
     #[must_use]
     pub fn addresses(&self) -> &[SocketAddr] {

@@ -119,7 +119,7 @@ impl<W: Write> Write for Escaped<'_, W> {
 
 /// Whether a terminal or an editor does something at this character other than show it: control characters, line separators, and
 /// those that change the direction of text.
-fn obeys(character: char) -> bool {
+pub(super) fn obeys(character: char) -> bool {
     character.is_control()
         || matches!(character, '\u{2028}'..='\u{202E}' | '\u{2066}'..='\u{2069}' | '\u{200E}' | '\u{200F}')
 }

@@ -12,6 +12,7 @@
 
 pub mod admin;
 mod admission;
+pub mod audit;
 mod auth;
 mod closing;
 mod connection;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use uuid::Uuid;
 
+use super::audit::{Asker, Audit};
 use super::prepared::{self, Entry, Id, Statements};
 use super::refusal::refusal;
 use super::trace::{Trace, Tracer};
@@ -12,7 +13,9 @@ use super::{Events, Handled, Handler, Limits, Postponed, Session};
 use crate::clock::Clock;
 use crate::command::{BatchKind, Value};
 use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
-use crate::cql::{Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, Values};
+use crate::cql::{
+    Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, SessionState, Values,
+};
 use crate::metrics;
 use crate::throughput::{REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;
@@ -34,6 +37,7 @@ pub struct Requests {
     tracer: Tracer,
     charge_payload: ChargePayload,
     clock: Clock,
+    audit: Option<Arc<Audit>>,
 }
 
 /// The key of the custom payload under which a client is told what its request was charged, and may ask to be.
@@ -131,7 +135,15 @@ impl Requests {
             tracer,
             charge_payload: ChargePayload::default(),
             clock,
+            audit: None,
         }
+    }
+
+    /// The same, with statements in an audit log.
+    #[must_use]
+    pub(super) fn with_audit(mut self, audit: Option<Arc<Audit>>) -> Self {
+        self.audit = audit;
+        self
     }
 
     /// The same, with clients being told what their requests were charged.
@@ -317,11 +329,13 @@ impl Requests {
             MetadataMode::Full
         };
         let params = around.params(self.dated(query.params));
-        let mut answer = self
-            .database
-            .query(&session.state(), query.text, &params)
-            .await
-            .map_err(|error| refused(&error))?;
+        let state = session.state();
+        let outcome = self.database.query(&state, query.text, &params).await;
+        if let Some(audit) = &self.audit {
+            let keyspace = params.keyspace.as_ref().or(state.keyspace.as_ref());
+            audit.statement(asker(session, &state, keyspace), query.text, outcome.as_ref().err());
+        }
+        let mut answer = outcome.map_err(|error| refused(&error))?;
         let charge = self.around_answer(asks_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), mode)
@@ -343,13 +357,17 @@ impl Requests {
             .iter()
             .find_map(|id| statements.get(id))
             .filter(|entry| entry.schema_version == version);
-        let entry = match kept {
-            Some(entry) => entry,
-            None => {
-                let planned = self.plan(keyspace, prepare.text.into());
-                statements.insert(planned.map_err(|error| refused(&error))?)
-            }
+        let planned = match kept {
+            Some(entry) => Ok(entry),
+            None => self
+                .plan(keyspace.clone(), prepare.text.into())
+                .map(|planned| statements.insert(planned)),
         };
+        if let Some(audit) = &self.audit {
+            let asker = asker(session, &state, keyspace.as_ref());
+            audit.prepared(asker, prepare.text, planned.as_ref().err());
+        }
+        let entry = planned.map_err(|error| refused(&error))?;
         let mut warnings = Vec::new();
         if !entry.statement.is_fully_qualified() && session.warn_of_use() {
             warnings.push(use_warning(state.keyspace.as_deref(), &entry));
@@ -418,11 +436,13 @@ impl Requests {
         let entry = self.statement(session, execute.id)?;
         let skip = execute.params.skip_metadata;
         let params = around.params(self.dated(execute.params));
-        let mut answer = self
-            .database
-            .execute(&session.state(), &entry.statement, &params)
-            .await
-            .map_err(|error| refused(&error))?;
+        let state = session.state();
+        let outcome = self.database.execute(&state, &entry.statement, &params).await;
+        if let Some(audit) = &self.audit {
+            let asker = asker(session, &state, entry.keyspace.as_ref());
+            audit.statement(asker, &entry.text, outcome.as_ref().err());
+        }
+        let mut answer = outcome.map_err(|error| refused(&error))?;
         let charge = self.around_answer(asks_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             let known = entry.prepared.result.as_ref().zip(entry.result.as_ref());
@@ -444,10 +464,18 @@ impl Requests {
 
     async fn batch(&self, session: &Session, batch: Batch<'_>, around: &mut Around) -> Result<Response, Refused> {
         let mut members = Vec::with_capacity(batch.statements.len());
+        let mut texts = Vec::new();
         for statement in batch.statements {
             let member = match statement.subject {
-                Subject::Text(text) => Member::Text(text.to_owned()),
-                Subject::Prepared(id) => Member::Prepared(Arc::clone(&self.statement(session, id)?.statement)),
+                Subject::Text(text) => {
+                    texts.extend(self.audit.is_some().then(|| text.to_owned()));
+                    Member::Text(text.to_owned())
+                }
+                Subject::Prepared(id) => {
+                    let entry = self.statement(session, id)?;
+                    texts.extend(self.audit.is_some().then(|| entry.text.as_ref().to_owned()));
+                    Member::Prepared(Arc::clone(&entry.statement))
+                }
             };
             members.push((member, bound_values(statement.values)));
         }
@@ -467,11 +495,13 @@ impl Requests {
             request_bytes: around.request_bytes,
             ..QueryParams::default()
         };
-        let mut answer = self
-            .database
-            .batch(&session.state(), kind, members, &params)
-            .await
-            .map_err(|error| refused(&error))?;
+        let state = session.state();
+        let outcome = self.database.batch(&state, kind, members, &params).await;
+        if let Some(audit) = &self.audit {
+            let keyspace = params.keyspace.as_ref().or(state.keyspace.as_ref());
+            audit.batch(asker(session, &state, keyspace), &texts, outcome.as_ref().err());
+        }
+        let mut answer = outcome.map_err(|error| refused(&error))?;
         let charge = self.around_answer(asks_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
@@ -494,6 +524,11 @@ impl Handler for Requests {
             Err(error) => Handled::Answer(Body::Error(error.body).into()),
         }
     }
+}
+
+/// Who asks, for the audit log.
+fn asker<'a>(session: &Session, state: &'a SessionState, keyspace: Option<&'a Arc<str>>) -> Asker<'a> {
+    Asker::at(session.client(), state.user.as_deref(), keyspace.map(AsRef::as_ref))
 }
 
 /// The same value; the compiler reuses the vector's memory, so this copies no list.

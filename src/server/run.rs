@@ -7,7 +7,9 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
+use super::admin::logins::Gate;
 use super::admin::{Admin, AdminBound, Source};
+use super::audit::{Audit, AuditError};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
 use super::requests::emit_schema_changes;
@@ -75,6 +77,9 @@ pub enum RunError {
     /// The addresses cannot be served.
     #[error(transparent)]
     Start(#[from] StartError),
+    /// The audit log cannot be written.
+    #[error(transparent)]
+    Audit(#[from] AuditError),
     /// The fault plan does not go with the other settings.
     #[error("fault-plan: {0}")]
     Faults(#[from] PlanError),
@@ -89,6 +94,7 @@ pub struct Running {
     admin_token: Option<String>,
     certificates: Option<Certificates>,
     identity: Option<Identity>,
+    audit: Option<Arc<Audit>>,
     /// How long background work may take to end.
     stop_within: Duration,
 }
@@ -128,6 +134,11 @@ impl Running {
         {
             bound.judge_by(roles);
         }
+        let audit = match config.audit.clone() {
+            Some(options) => Some(Arc::new(Audit::open(options, clock.clone())?)),
+            None => None,
+        };
+        bound.record_in(audit.clone());
         let certificates = bound.certificates().cloned();
         let nodes = database.nodes();
         bound.follow(nodes.up());
@@ -138,7 +149,8 @@ impl Running {
             identity.keep()?;
         }
         let requests = Requests::new(Arc::clone(&database), &config.server.limits, clock.clone());
-        let requests = Arc::new(requests.with_charge_payload(config.charge_payload));
+        let requests = requests.with_charge_payload(config.charge_payload);
+        let requests = Arc::new(requests.with_audit(audit.clone()));
         let events = Arc::new(Events::default());
         emit_schema_changes(&database, &events);
         let server = bound.serve(&requests, events, clock.clone());
@@ -155,6 +167,11 @@ impl Running {
                 clock,
                 token,
                 shows_keys: config.admin_show_keys,
+                gate: database.roles().map(|roles| Gate {
+                    authenticator: Arc::clone(server.authenticator()),
+                    roles: Arc::clone(roles),
+                }),
+                audit: audit.clone(),
             })
         });
         jobs::spawn(config, &database, certificates.as_ref());
@@ -168,6 +185,7 @@ impl Running {
             admin,
             admin_token,
             identity,
+            audit,
             stop_within: config.server.limits.drain,
         })
     }
@@ -231,6 +249,10 @@ impl Running {
         self.server.drain().await;
         if let Some(admin) = self.admin {
             admin.stop().await;
+        }
+        if let Some(audit) = self.audit {
+            // Only that it has ended matters. It waits for a disk, so on a thread that may.
+            drop(tokio::task::spawn_blocking(move || audit.finish()).await);
         }
         self.database.close_within(self.stop_within).await
     }

@@ -165,7 +165,7 @@ async fn status_tells_the_keys_that_stand_out() {
         server.database().query(&session, &text, &params).await.unwrap();
     }
     let admin = server.admin_address().unwrap();
-    let everything = tokio::task::spawn_blocking(move || client::everything(admin).unwrap())
+    let everything = tokio::task::spawn_blocking(move || client::everything(admin, None).unwrap())
         .await
         .unwrap();
     let (hot, large) = (&everything["keys"]["hot"][0], &everything["keys"]["largest"][0]);

@@ -1,8 +1,8 @@
 //! Roles of the program: the first one, what is left after a kill, and a password that no one knows any more.
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
-use std::io::Write;
-use std::net::SocketAddr;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpStream};
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -115,4 +115,153 @@ async fn a_trace_does_not_tell_a_password() {
         assert!(text.contains("*******") && !text.contains("MARKER"), "{table}");
     }
     program.kill();
+}
+
+#[tokio::test]
+async fn the_audit_log_says_who_did_what_and_whether_they_were_allowed() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.log");
+    let program = Program::start_in(tempfile::tempdir().unwrap(), |folder| {
+        let mut arguments = with_login(folder);
+        arguments.extend(["--audit-log".to_owned(), file.display().to_string()]);
+        arguments
+    });
+    let address = program.address;
+    assert_eq!(refused(address, "cassandra", "MARKER").await, Some(INCORRECT));
+    let statements = [
+        "CREATE ROLE ann WITH PASSWORD = 'MARKER' AND LOGIN = true",
+        "CREATE KEYSPACE ks WITH replication = {'class': 'SimpleStrategy', 'replication_factor': 1}",
+        "CREATE TABLE ks.t (k int PRIMARY KEY)",
+        "INSERT INTO ks.t (k) VALUES (1)",
+        "SELECT * FROM ks.t",
+    ];
+    assert_eq!(ask(address, "cassandra", "cassandra", &statements).await, None);
+    let denied = ["SELECT * FROM ks.t"];
+    assert_eq!(ask(address, "ann", "MARKER", &denied).await, Some(UNAUTHORIZED));
+    // The end of the program writes what is queued.
+    program.stop();
+    let written = std::fs::read_to_string(&file).unwrap();
+    let came: Vec<_> = written
+        .lines()
+        .map(|line| {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            let text = |name: &str| record[name].as_str().unwrap_or_default().to_owned();
+            assert_eq!(text("source"), "127.0.0.1");
+            assert!(record["timestamp"].as_i64().unwrap() > 1_600_000_000_000);
+            (text("user"), text("type"), record["allowed"].as_bool().unwrap())
+        })
+        .collect();
+    let expected = [
+        ("cassandra", "LOGIN_ERROR", false),
+        ("cassandra", "LOGIN_SUCCESS", true),
+        ("cassandra", "CREATE_ROLE", true),
+        ("cassandra", "CREATE_KEYSPACE", true),
+        ("cassandra", "CREATE_TABLE", true),
+        ("ann", "LOGIN_SUCCESS", true),
+        ("ann", "UNAUTHORIZED_ATTEMPT", false),
+    ];
+    assert_eq!(
+        came,
+        expected.map(|(user, kind, allowed)| (user.to_owned(), kind.to_owned(), allowed))
+    );
+    assert!(!written.contains("MARKER"));
+    #[cfg(unix)]
+    {
+        use std::os::unix::fs::MetadataExt;
+        assert_eq!(std::fs::metadata(&file).unwrap().mode() & 0o777, 0o600);
+    }
+}
+
+/// Asks the admin port; gives the status and the body.
+fn admin(address: &str, method: &str, path: &str, authorization: Option<&str>) -> (u16, String) {
+    let mut socket = TcpStream::connect(address).unwrap();
+    let authorization = authorization.map_or_else(String::new, |value| format!("Authorization: {value}\r\n"));
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Content-Length: 0\r\n\r\n");
+    socket.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_admin_port_asks_for_roles() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.log");
+    let program = Program::start_in(tempfile::tempdir().unwrap(), |folder| {
+        let mut arguments = with_login(folder);
+        arguments.extend(["--admin-listen", "127.0.0.1:0", "--audit-log"].map(str::to_owned));
+        arguments.push(file.display().to_string());
+        arguments
+    });
+    let record = program.record();
+    let (address, token) = (record.admin.unwrap(), format!("Bearer {}", record.token.unwrap()));
+    let statements = [
+        "CREATE ROLE reader WITH PASSWORD = 'r' AND LOGIN = true",
+        "GRANT SELECT ON ALL KEYSPACES TO reader",
+        "CREATE ROLE some WITH PASSWORD = 's' AND LOGIN = true",
+        "GRANT SELECT ON KEYSPACE system_auth TO some",
+        "CREATE ROLE idle WITH PASSWORD = 'i'",
+        "GRANT SELECT ON ALL KEYSPACES TO idle",
+    ];
+    assert_eq!(ask(program.address, "cassandra", "cassandra", &statements).await, None);
+    // cassandra:cassandra, cassandra:guess, reader:r, some:s, idle:i, nobody:n
+    let basic = |text: &str| Some(format!("Basic {text}"));
+    let askers = [
+        ("no login", None, 401, 401),
+        ("the token", Some(token), 200, 200),
+        ("a superuser", basic("Y2Fzc2FuZHJhOmNhc3NhbmRyYQ=="), 200, 200),
+        ("its wrong password", basic("Y2Fzc2FuZHJhOmd1ZXNz"), 401, 401),
+        ("a reader", basic("cmVhZGVyOnI="), 200, 403),
+        ("a reader of some", basic("c29tZTpz"), 403, 403),
+        ("a role without LOGIN", basic("aWRsZTpp"), 401, 401),
+        ("no role", basic("bm9ib2R5Om4="), 401, 401),
+        ("another token", Some("Bearer guess".to_owned()), 401, 401),
+    ];
+    for (name, authorization, read, change) in &askers {
+        let authorization = authorization.as_deref();
+        for path in ["/", "/metrics", "/api/tables", "/api/faults"] {
+            let (status, body) = admin(&address, "GET", path, authorization);
+            assert_eq!(status, *read, "{name}: {path}: {body}");
+        }
+        let (status, body) = admin(&address, "DELETE", "/api/faults", authorization);
+        assert_eq!(status, *change, "{name}: {body}");
+        for path in ["/livez", "/readyz"] {
+            assert_eq!(admin(&address, "GET", path, authorization).0, 200, "{name}: {path}");
+        }
+    }
+    // A REVOKE holds for the next request.
+    let revoke = ["REVOKE SELECT ON ALL KEYSPACES FROM reader"];
+    assert_eq!(ask(program.address, "cassandra", "cassandra", &revoke).await, None);
+    assert_eq!(admin(&address, "GET", "/metrics", Some("Basic cmVhZGVyOnI=")).0, 403);
+    // Guesses are bounded as at the native port.
+    let guesses: Vec<_> = (0..40)
+        .map(|_| {
+            let address = address.clone();
+            std::thread::spawn(move || admin(&address, "GET", "/metrics", Some("Basic Y2Fzc2FuZHJhOmd1ZXNz")).0)
+        })
+        .collect();
+    let answers: Vec<u16> = guesses.into_iter().filter_map(|guess| guess.join().ok()).collect();
+    assert!(
+        answers.iter().all(|status| [401, 429].contains(status)) && answers.contains(&429),
+        "{answers:?}"
+    );
+    program.stop();
+    let written = std::fs::read_to_string(&file).unwrap();
+    let changes = |user: &str, allowed: bool| {
+        let is_one = |line: &&str| {
+            let record: serde_json::Value = serde_json::from_str(line).unwrap();
+            record["operation"] == "DELETE /api/faults" && record["user"] == user && record["allowed"] == allowed
+        };
+        written.lines().filter(is_one).count()
+    };
+    assert_eq!((changes("cassandra", true), changes("(token)", true)), (1, 1));
+    assert_eq!(
+        (
+            changes("reader", false),
+            changes("some", false),
+            changes("anonymous", false)
+        ),
+        (1, 1, 5)
+    );
 }

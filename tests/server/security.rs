@@ -12,6 +12,7 @@ use std::process::{Child, Command, Stdio};
 use std::sync::Arc;
 use std::time::Duration;
 
+use helenus::cli::record::ServerRecord;
 use helenus::clock::Clock;
 use helenus::permissions::{PRIVATE, PUBLIC, write};
 use helenus::server::{Credentials, Options};
@@ -124,6 +125,12 @@ impl Program {
         read(&self.folder.path().join("output"))
     }
 
+    /// What it says of itself in its data directory.
+    pub(crate) fn record(&self) -> ServerRecord {
+        let path = ServerRecord::path(&self.folder.path().join("data"));
+        wait_for("its record", || ServerRecord::read(&path).unwrap())
+    }
+
     /// Kills it; gives its folder.
     pub(crate) fn kill(mut self) -> tempfile::TempDir {
         self.child.kill().unwrap();
@@ -133,7 +140,7 @@ impl Program {
     }
 
     /// Ends it; gives all that it has printed.
-    fn stop(mut self) -> String {
+    pub(crate) fn stop(mut self) -> String {
         self.signal("-TERM");
         wait_for("it ends", || self.child.try_wait().unwrap());
         self.output()

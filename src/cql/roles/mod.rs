@@ -29,7 +29,7 @@ use super::answer::{Answer, AnswerKind, QueryParams, SessionState};
 use super::database::{Database, Member};
 use crate::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
 use crate::engine::Error;
-use crate::roles::{Resource, RoleName, Roles, password};
+use crate::roles::{Permission, Resource, RoleName, Roles, password};
 use crate::schema::Schema;
 
 /// Passwords that are hashed at once: each takes a processor for some 50 ms.
@@ -195,6 +195,18 @@ impl RoleService {
             return Ok(());
         }
         Err(NoLogin::NotPermitted(role.to_owned()))
+    }
+
+    /// Whether a role may read every keyspace: what figures of all of them need.
+    #[must_use]
+    pub fn may_read_all(&self, role: &str) -> bool {
+        self.load().allows(role, Permission::Select, &Resource::AllKeyspaces)
+    }
+
+    /// Whether a role has all permissions.
+    #[must_use]
+    pub fn is_superuser(&self, role: &str) -> bool {
+        self.load().is_superuser(role)
     }
 
     async fn with_superuser(&self, roles: &Roles, name: &str, password: String) -> Result<Roles, Error> {

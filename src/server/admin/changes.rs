@@ -1,4 +1,4 @@
-//! Who may change something through the admin port: who has the token of the server's record, on an address of this machine's own, and is
+//! Who may change something through the admin port: a superuser, or who has the token of the server's record, on an address of this machine's own, and is
 //! no page of a browser.
 //!
 //! A page can send requests here too, but no header of its own and no DELETE unless the answer to a question before (OPTIONS) allows it,
@@ -9,6 +9,7 @@ use axum::extract::Request;
 use axum::http::{StatusCode, header};
 use axum::response::Response;
 
+use super::logins::{Role, Superuser};
 use super::{Shared, answer};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
@@ -33,14 +34,22 @@ pub(super) fn guard(shared: &Shared, request: &Request) -> Option<Response> {
     if request.headers().contains_key(header::ORIGIN) {
         return Some(refuse(StatusCode::FORBIDDEN, "Not for pages of a browser"));
     }
+    if request.extensions().get::<Superuser>().is_some() || has_token(shared, request) {
+        return None;
+    }
+    if request.extensions().get::<Role>().is_some() {
+        return Some(refuse(StatusCode::FORBIDDEN, "Changes need a superuser"));
+    }
+    let why = "Changes need the header `Authorization: Bearer TOKEN`; the token is in the file helenus.server of the data directory, \
+               in the record of --ready-json, or what --admin-token sets";
+    Some(refuse(StatusCode::UNAUTHORIZED, why))
+}
+
+/// Whether a request has the token.
+pub(super) fn has_token(shared: &Shared, request: &Request) -> bool {
     let given = request.headers().get(header::AUTHORIZATION);
     let given = given.and_then(|value| value.as_bytes().strip_prefix(b"Bearer "));
-    if given.is_none_or(|given| !is_equal(given, shared.source.token.as_bytes())) {
-        let why = "Changes need the header `Authorization: Bearer TOKEN`; the token is in the file helenus.server of the data directory, \
-                   in the record of --ready-json, or what --admin-token sets";
-        return Some(refuse(StatusCode::UNAUTHORIZED, why));
-    }
-    None
+    given.is_some_and(|given| is_equal(given, shared.source.token.as_bytes()))
 }
 
 /// Whether two texts are equal, in a time that tells nothing of where they differ.

@@ -23,6 +23,14 @@ pub enum ClientError {
         /// Why.
         source: std::io::Error,
     },
+    /// Its clients log in as roles.
+    #[error(
+        "the admin port {address} asks for a login: give --data as to the server, whose record has the token, or --admin-token TEXT"
+    )]
+    Login {
+        /// Which.
+        address: SocketAddr,
+    },
     /// What answers is no admin port, or of another version.
     #[error("{address} does not answer like an admin port: {what}")]
     Strange {
@@ -38,6 +46,14 @@ pub enum ClientError {
 /// # Errors
 /// No answer, or none in HTTP.
 pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError> {
+    get_as(address, None, path)
+}
+
+/// Asks for one page, with the server's token where it is known. Gives the status and the body.
+///
+/// # Errors
+/// No answer, or none in HTTP.
+pub fn get_as(address: SocketAddr, token: Option<&str>, path: &str) -> Result<(u16, String), ClientError> {
     let io = |source| ClientError::Io { address, source };
     let strange = |what: &str| ClientError::Strange {
         address,
@@ -46,7 +62,9 @@ pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError
     let mut socket = TcpStream::connect_timeout(&address, WITHIN).map_err(io)?;
     socket.set_read_timeout(Some(WITHIN)).map_err(io)?;
     socket.set_write_timeout(Some(WITHIN)).map_err(io)?;
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n");
+    let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
+    let authorization = authorization.unwrap_or_default();
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).map_err(io)?;
     let mut answer = Vec::new();
     socket.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(io)?;
@@ -68,9 +86,10 @@ pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError
 }
 
 /// The JSON of one page.
-fn page(address: SocketAddr, path: &str) -> Result<Value, ClientError> {
+fn page(address: SocketAddr, token: Option<&str>, path: &str) -> Result<Value, ClientError> {
     let strange = |what: String| ClientError::Strange { address, what };
-    match get(address, path)? {
+    match get_as(address, token, path)? {
+        (401, _) => Err(ClientError::Login { address }),
         (200, body) => serde_json::from_str(&body).map_err(|error| strange(format!("{path}: {error}"))),
         (status, _) => Err(strange(format!("{path}: status {status}"))),
     }
@@ -80,8 +99,9 @@ fn page(address: SocketAddr, path: &str) -> Result<Value, ClientError> {
 ///
 /// # Errors
 /// No answer, or something else than an admin port.
-pub fn everything(address: SocketAddr) -> Result<Value, ClientError> {
-    let (status, tables) = (page(address, "/api/status")?, page(address, "/api/tables")?);
-    let (partitions, keys) = (page(address, "/api/partitions")?, page(address, "/api/keys")?);
+pub fn everything(address: SocketAddr, token: Option<&str>) -> Result<Value, ClientError> {
+    let page = |path| page(address, token, path);
+    let (status, tables) = (page("/api/status")?, page("/api/tables")?);
+    let (partitions, keys) = (page("/api/partitions")?, page("/api/keys")?);
     Ok(json!({ "status": status, "tables": tables, "partitions": partitions, "keys": keys }))
 }

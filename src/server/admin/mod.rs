@@ -26,12 +26,15 @@
 //! On an address of this machine's own, a request that names another host is refused: a page in a browser can have its own name resolve
 //! to 127.0.0.1, and would otherwise read all this.
 //!
-//! Deliberately absent: TLS, logins.
+//! With roles on, who asks logs in (logins.rs).
+//!
+//! Deliberately absent: TLS.
 
 mod changes;
 pub mod client;
 mod clock;
 mod faults;
+pub(super) mod logins;
 mod places;
 pub mod report;
 
@@ -42,7 +45,7 @@ use std::time::Duration;
 
 use axum::body::Body;
 use axum::extract::{Request, State};
-use axum::http::{StatusCode, header};
+use axum::http::{Method, StatusCode, header};
 use axum::middleware::{self, Next};
 use axum::response::Response;
 use axum::routing::{get, post};
@@ -58,6 +61,7 @@ use tokio::time::timeout;
 use places::{Places, Stage};
 
 use super::StartError;
+use super::audit::Audit;
 use crate::clock::Clock;
 use crate::cql::Database;
 use crate::engine::Probe;
@@ -96,6 +100,10 @@ pub struct Source {
     pub token: String,
     /// Whether partition keys are shown.
     pub shows_keys: bool,
+    /// What judges logins; `None`: no role is asked for.
+    pub(super) gate: Option<logins::Gate>,
+    /// Where changes and refusals are recorded; `None`: nowhere.
+    pub(super) audit: Option<Arc<Audit>>,
 }
 
 impl std::fmt::Debug for Source {
@@ -188,14 +196,15 @@ async fn accept(listener: TcpListener, router: Router, mut ended: watch::Receive
     loop {
         tokio::select! {
             accepted = listener.accept() => match accepted {
-                Ok((socket, _)) => {
+                Ok((socket, peer)) => {
                     // Closed at once rather than kept waiting: requests that take long must not fill the queue as well.
                     if !places.make_room(CONNECTIONS_MAX) {
                         metrics::ADMIN_REFUSED.increment();
                         continue;
                     }
                     let stage = Arc::new(Stage::default());
-                    let router = router.clone().layer(Extension(Arc::clone(&stage)));
+                    let from = logins::From(peer.ip());
+                    let router = router.clone().layer(Extension(Arc::clone(&stage))).layer(Extension(from));
                     places.take(stage, connections.spawn(serve(socket, router)));
                 }
                 Err(error) => {
@@ -318,7 +327,7 @@ async fn guard(State(shared): Shape, stage: Extension<Arc<Stage>>, request: Requ
     response
 }
 
-async fn guarded(shared: &Shared, request: Request, next: Next) -> Response {
+async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
     if shared.own_hosts_only && !host.is_some_and(is_own_host) {
         return answer(
@@ -327,7 +336,54 @@ async fn guarded(shared: &Shared, request: Request, next: Next) -> Response {
             "Only for localhost and addresses of this machine's own\n".to_owned(),
         );
     }
-    next.run(request).await
+    let admitted = logins::admit(shared, &mut request).await;
+    let asked = Asked::of(shared, &request);
+    let response = match admitted {
+        Ok(()) => next.run(request).await,
+        Err(refused) => *refused,
+    };
+    if let (Some(audit), Some(asked)) = (&shared.source.audit, asked) {
+        asked.record(audit, response.status());
+    }
+    response
+}
+
+/// A request, for the audit log.
+struct Asked {
+    from: IpAddr,
+    user: String,
+    operation: String,
+    is_change: bool,
+}
+
+impl Asked {
+    /// `None`: there is no audit log.
+    fn of(shared: &Shared, request: &Request) -> Option<Self> {
+        shared.source.audit.as_ref()?;
+        let role = request.extensions().get::<logins::Role>().map(|role| role.0.clone());
+        let of_token = || {
+            let is_token = changes::has_token(shared, request);
+            if is_token { "(token)" } else { "anonymous" }.to_owned()
+        };
+        let method = request.method();
+        Some(Self {
+            from: request.extensions().get::<logins::From>()?.0,
+            user: role.unwrap_or_else(of_token),
+            operation: format!("{method} {}", request.uri().path()),
+            is_change: method != Method::GET && method != Method::HEAD,
+        })
+    }
+
+    /// Records a change, and what was refused.
+    fn record(self, audit: &Audit, status: StatusCode) {
+        let allowed = !matches!(
+            status,
+            StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN | StatusCode::TOO_MANY_REQUESTS
+        );
+        if self.is_change || !allowed {
+            audit.admin(self.from, &self.user, &self.operation, allowed);
+        }
+    }
 }
 
 /// Whether a Host header names this machine by `localhost` or by an address, which no other's name can be made to mean.

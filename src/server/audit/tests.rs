@@ -1,0 +1,117 @@
+use super::*;
+
+const CLIENT: (IpAddr, Option<u16>) = (IpAddr::V4(std::net::Ipv4Addr::LOCALHOST), Some(7));
+
+fn recorded(categories: &[AuditCategory], ask: impl FnOnce(&Audit)) -> Vec<serde_json::Value> {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("audit.log");
+    let options = AuditOptions {
+        file: file.clone(),
+        file_bytes_max: 1 << 20,
+        files_max: 2,
+        categories: categories.to_vec(),
+    };
+    let audit = Audit::open(options, Clock::manual(0)).unwrap();
+    ask(&audit);
+    audit.finish();
+    let text = std::fs::read_to_string(file).unwrap();
+    assert!(
+        !text.chars().any(|character| character != '\n' && obeys(character)),
+        "{text:?}"
+    );
+    text.lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+}
+
+fn ann(keyspace: Option<&str>) -> Asker<'_> {
+    Asker {
+        source: CLIENT,
+        user: Some("ann"),
+        keyspace,
+    }
+}
+
+#[test]
+fn only_the_selected_categories_are_recorded() {
+    let statements = [
+        ("SELECT * FROM ks.t", "QUERY"),
+        ("SELECT * FROM system.local", ""),
+        ("/* c */ SELECT * FROM t", "QUERY"),
+        ("INSERT INTO ks.t (k) VALUES (1)", "DML"),
+        ("CREATE TABLE ks.t (k int PRIMARY KEY)", "DDL"),
+        ("GRANT SELECT ON ks.t TO ann", "DCL"),
+        ("USE ks", "OTHER"),
+    ];
+    for category in AuditCategory::ALL {
+        let records = recorded(&[category], |audit| {
+            for (text, _) in statements {
+                audit.statement(ann(None), text, None);
+            }
+        });
+        let expected: Vec<&str> = statements
+            .into_iter()
+            .filter_map(|(text, of)| (of == category.name()).then_some(text))
+            .collect();
+        let came: Vec<&str> = records
+            .iter()
+            .map(|record| record["operation"].as_str().unwrap())
+            .collect();
+        assert_eq!(came, expected, "{category:?}");
+    }
+}
+
+#[test]
+fn a_record_says_who_what_when_and_whether_it_was_allowed() {
+    let refusal = Error::Unauthorized("User ann has no SELECT permission".to_owned());
+    let records = recorded(&AuditCategory::ALL, |audit| {
+        audit.statement(ann(Some("ks")), "SELECT * FROM t", None);
+        audit.statement(ann(Some("ks")), "SELECT * FROM t", Some(&refusal));
+        audit.prepared(ann(None), "DROP TABLE ks.t", None);
+        audit.batch(ann(None), &["DELETE FROM a.t WHERE k = 1".into()], None);
+    });
+    let expected = [
+        r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"SELECT","category":"QUERY","allowed":true,"keyspace":"ks","scope":"t","operation":"SELECT * FROM t"}"#,
+        r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"UNAUTHORIZED_ATTEMPT","category":"AUTH","allowed":false,"statement":"SELECT","keyspace":"ks","scope":"t","operation":"SELECT * FROM t","error":"User ann has no SELECT permission"}"#,
+        r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"PREPARE_STATEMENT","category":"PREPARE","allowed":true,"keyspace":"ks","scope":"t","operation":"DROP TABLE ks.t"}"#,
+        r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"BATCH","category":"DML","allowed":true,"operation":"BATCH of [1] statements; DELETE FROM a.t WHERE k = 1"}"#,
+    ];
+    let came: Vec<String> = records.iter().map(ToString::to_string).collect();
+    assert_eq!(came, expected);
+}
+
+#[test]
+fn no_password_and_no_control_character_is_written() {
+    let syntax = Error::Syntax("line 1:40 no viable alternative at input 'MARKER'".to_owned());
+    let texts = [
+        "CREATE ROLE a WITH PASSWORD = 'MARKER' AND LOGIN = true",
+        "ALTER USER a WITH HASHED PassWord 'MARKER'",
+        "CREATE ROLE a WITH PASSWORD = 'MARKER",
+        "UPDATE system_auth.roles SET salted_hash = 'MARKER' WHERE role = 'a'",
+        "INSERT INTO app.users (name, password) VALUES ('a', 'MARKER')",
+    ];
+    for error in [None, Some(&syntax)] {
+        let records = recorded(&AuditCategory::ALL, |audit| {
+            for text in texts {
+                audit.statement(ann(None), text, error);
+                audit.prepared(ann(None), text, error);
+                audit.batch(ann(None), &[text.to_owned()], error);
+            }
+        });
+        assert_eq!(records.len(), 3 * texts.len());
+        for record in records {
+            assert!(!record.to_string().contains("MARKER"), "{record}");
+        }
+    }
+    let records = recorded(&AuditCategory::ALL, |audit| {
+        let text = "SELECT * FROM t WHERE k = 'a\n\u{1b}[2J\u{7f}\u{85}\u{2028}\u{202e}'";
+        audit.statement(ann(None), text, None);
+        audit.login(CLIENT.0, "x\n{\"user\":\"forged\"}", Some(&syntax));
+        audit.statement(
+            ann(None),
+            &format!("SELECT '{}' FROM t", "ü".repeat(100_000)),
+            Some(&syntax),
+        );
+    });
+    assert_eq!(records.len(), 3);
+    assert_eq!(records[1]["user"], "x\n{\"user\":\"forged\"}");
+    assert!(records[2]["operation"].as_str().unwrap().ends_with("… cut"));
+}
