@@ -30,6 +30,9 @@ pub enum Error {
     /// The user may not do this.
     #[error("{0}")]
     Unauthorized(String),
+    /// The same was done a moment ago: later it may be done again.
+    #[error("{0}")]
+    TooSoon(String),
     /// Only the server itself fills the tables of this keyspace.
     #[error("{keyspace} keyspace is not user-modifiable.")]
     NotModifiable {
@@ -171,7 +174,7 @@ impl Error {
             },
             Self::ReadTimeout { .. } => 0x1200,
             Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
-            Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } => 0x1001,
+            Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } | Self::TooSoon(_) => 0x1001,
             Self::FunctionFailure { .. } => 0x1400,
             Self::Damaged(_) | Self::Broken(_) | Self::Server(_) | Self::NotOffered(_) => 0x0000,
         }

@@ -27,7 +27,7 @@ pub(super) fn refusal(error: &Error) -> ErrorBody {
         Error::Config(_) => ErrorBody::new(ErrorCode::Config, text),
         Error::Unauthorized(_) | Error::NotModifiable { .. } => ErrorBody::new(ErrorCode::Unauthorized, text),
         Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
-        Error::Throttled { .. } | Error::MemoryInUse | Error::NoRoom { .. } => {
+        Error::Throttled { .. } | Error::MemoryInUse | Error::NoRoom { .. } | Error::TooSoon(_) => {
             ErrorBody::new(ErrorCode::Overloaded, text)
         }
         Error::NotOffered(_) => ErrorBody::new(ErrorCode::Server, text),

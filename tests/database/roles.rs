@@ -3,6 +3,7 @@
 #![expect(clippy::unwrap_used, reason = "a test may stop at the first surprise")]
 
 use std::net::{Ipv4Addr, SocketAddr};
+use std::time::Duration;
 
 use helenus::command::BatchKind;
 use helenus::cql::{FirstRole, Hashing, Member, QueryParams, RoleOptions, SessionState};
@@ -258,6 +259,7 @@ async fn a_password_is_right_until_it_changes() {
     assert!(!roles.is_known("ann", b"a"));
     assert!(!right("b").await && !roles.is_known("ann", b"b"));
     assert!(right("a").await && roles.is_known("ann", b"a"));
+    house.client.clock.advance(Duration::from_millis(5001));
     house.ok("ann", "ALTER ROLE ann WITH PASSWORD = 'b'").await;
     assert!(!roles.is_known("ann", b"a") && !right("a").await && right("b").await);
     assert!(roles.admit("ann").is_ok());
@@ -268,4 +270,49 @@ async fn a_password_is_right_until_it_changes() {
     );
     house.ok("boss", "DROP ROLE ann").await;
     assert!(!roles.is_known("ann", b"b") && !right("b").await);
+}
+
+/// Cassandra 5.0.9 was asked the same, in the same order.
+#[tokio::test]
+async fn a_password_is_not_changed_twice_in_five_seconds() {
+    let house = House::new("memory:").await;
+    let later = || house.client.clock.advance(Duration::from_millis(5001));
+    let too_soon = async |statement: &str, role: &str| {
+        let error = house.ask("boss", statement).await.unwrap_err();
+        assert_eq!(
+            error,
+            format!("Password for role {role} can only be changed every 5000ms.")
+        );
+    };
+    house
+        .ok("boss", "CREATE ROLE pw WITH PASSWORD = 'a' AND LOGIN = true")
+        .await;
+    too_soon("ALTER ROLE pw WITH PASSWORD = 'b'", "pw").await;
+    too_soon("ALTER ROLE pw WITH PASSWORD = 'b' AND LOGIN = false", "pw").await;
+    too_soon("ALTER USER pw WITH PASSWORD 'c'", "pw").await;
+    house.ok("boss", "ALTER ROLE pw WITH LOGIN = true").await;
+    house.client.clock.advance(Duration::from_millis(5000));
+    too_soon("ALTER ROLE pw WITH PASSWORD = 'b'", "pw").await;
+    later();
+    house.ok("boss", "ALTER ROLE pw WITH PASSWORD = 'b'").await;
+    too_soon("ALTER ROLE pw WITH PASSWORD = 'c'", "pw").await;
+    // A hash is taken at once, and counts as a change.
+    let hash = "$2a$04$JSJEMFm6GeaW9XxT5JIheuEtPvat6i7uKbnTcxX3c1wshIIsGyUtG";
+    later();
+    house
+        .ok("boss", &format!("ALTER ROLE pw WITH HASHED PASSWORD = '{hash}'"))
+        .await;
+    too_soon("ALTER ROLE pw WITH PASSWORD = 'd'", "pw").await;
+    house
+        .ok("boss", &format!("ALTER ROLE pw WITH HASHED PASSWORD = '{hash}'"))
+        .await;
+    // A role without a password gets its first one at once, and no second one, even when it was dropped meanwhile.
+    house.ok("boss", "CREATE ROLE none WITH LOGIN = true").await;
+    house.ok("boss", "ALTER ROLE none WITH PASSWORD = 'b'").await;
+    too_soon("ALTER ROLE none WITH PASSWORD = 'c'", "none").await;
+    house.ok("boss", "DROP ROLE none").await;
+    house.ok("boss", "CREATE ROLE none WITH LOGIN = true").await;
+    too_soon("ALTER ROLE none WITH PASSWORD = 'c'", "none").await;
+    // The superuser of the first start changes its password at once.
+    house.ok("boss", "ALTER ROLE boss WITH PASSWORD = 'other'").await;
 }

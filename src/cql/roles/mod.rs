@@ -16,6 +16,7 @@ mod store;
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use arc_swap::ArcSwap;
 use futures::future::BoxFuture;
@@ -37,6 +38,10 @@ const HASHED_AT_ONCE: usize = 2;
 
 /// Statements of one batch; a change of more rows takes several.
 const BATCH_STATEMENTS_MAX: usize = 1000;
+
+/// Time in which a role's password is not changed a second time, as in Cassandra: a change costs a hash, and a client that repeats it
+/// would keep others from logging in. (`cassandra.role_password_update_min_interval_ms`, 5,000.)
+const PASSWORD_CHANGE_INTERVAL: Duration = Duration::from_millis(5000);
 
 /// What a server with logins is started with.
 pub struct RoleOptions {
@@ -104,6 +109,8 @@ pub struct RoleService {
     known: Mutex<HashMap<RoleName, Known>>,
     turns: Arc<Semaphore>,
     hashing: Hashing,
+    /// When passwords were last set, by role: those of the last [`PASSWORD_CHANGE_INTERVAL`].
+    set: Mutex<HashMap<RoleName, Duration>>,
 }
 
 /// Whether a change failed that may have been stored.
@@ -124,6 +131,33 @@ impl RoleService {
             known: Mutex::default(),
             turns: Arc::new(Semaphore::new(HASHED_AT_ONCE)),
             hashing,
+            set: Mutex::default(),
+        }
+    }
+
+    /// Refuses to set a role's password again so soon. As in Cassandra this asks nothing of a new role, and HASHED PASSWORD passes.
+    fn limit_passwords(&self, name: &str, now: Duration) -> Result<(), RoleRefusal> {
+        let set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        let is_recent = |at: &Duration| now.saturating_sub(*at) <= PASSWORD_CHANGE_INTERVAL;
+        if set.get(name).is_some_and(is_recent) {
+            return Err(RoleRefusal::PasswordTooSoon(
+                name.to_owned(),
+                PASSWORD_CHANGE_INTERVAL.as_millis(),
+            ));
+        }
+        Ok(())
+    }
+
+    /// Notes whose passwords were set, and forgets what was long ago.
+    fn note_passwords(&self, before: &Roles, after: &Roles, now: Duration) {
+        let hash = |roles: &Roles, name: &str| roles.get(name).and_then(|role| role.salted_hash.clone());
+        let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
+        set.retain(|_, at| now.saturating_sub(*at) <= PASSWORD_CHANGE_INTERVAL);
+        for name in after.by_name.keys() {
+            let of_role = hash(after, name);
+            if of_role.is_some() && of_role != hash(before, name) {
+                set.insert(Arc::clone(name), now);
+            }
         }
     }
 
@@ -308,10 +342,15 @@ impl Database {
             Outcome::Rows(None) => Ok(Answer::new(AnswerKind::Void)),
             Outcome::Rows(Some(list)) => Ok(Answer::new(AnswerKind::Rows(list.into_rows()))),
             Outcome::Change(Change { mut next, password }) => {
+                let now = self.engine().clock.monotonic();
                 if let Some((name, password)) = password {
+                    if roles.contains(&name) {
+                        service.limit_passwords(&name, now)?;
+                    }
                     let hash = service.hash(password).await?;
                     next = next.with(&name, |role| role.salted_hash = Some(hash));
                 }
+                service.note_passwords(&roles, &next, now);
                 self.publish_roles(service, &mut doubt, &roles, next).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }

@@ -56,6 +56,8 @@ pub(in crate::cql) enum RoleRefusal {
     Hash,
     /// HASHED PASSWORD at a cost that logins would wait for too long.
     HashCost,
+    /// A role's password was set less than so many milliseconds ago.
+    PasswordTooSoon(String, u128),
     /// Data centers that are not there.
     DataCenters(Vec<String>),
     /// Groups of addresses that are not there: there are none.
@@ -123,6 +125,9 @@ impl fmt::Display for RoleRefusal {
                 "The cost of the hashed password is above {}: comparing would take too long",
                 password::COSTS.end()
             ),
+            Self::PasswordTooSoon(role, millis) => {
+                write!(out, "Password for role {role} can only be changed every {millis}ms.")
+            }
             Self::DataCenters(unknown) => write!(
                 out,
                 "Invalid value(s) for DATACENTERS '[{}]',All values must be valid datacenters",
@@ -170,6 +175,7 @@ impl From<RoleRefusal> for Error {
             | Is::ListsRoles(_)
             | Is::ListsPermissions(_) => Self::Unauthorized(text),
             Is::NotApplicable(_) => Self::Syntax(text),
+            Is::PasswordTooSoon(..) => Self::TooSoon(text),
             Is::Exists(_)
             | Is::Missing(_)
             | Is::MissingRole(_)
