@@ -7,6 +7,7 @@ mod access;
 mod amounts;
 mod audit;
 mod audit_settings;
+mod bucket_settings;
 mod setting;
 mod settings;
 mod values;

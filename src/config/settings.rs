@@ -1,6 +1,7 @@
 //! The table of settings: names, defaults, help.
 
 use super::audit_settings as audit;
+use super::bucket_settings as bucket;
 use super::setting::{Setting, setting, switch};
 
 /// Settings whose values are never shown.
@@ -15,42 +16,12 @@ pub const SETTINGS: &[Setting] = &[
         "Where data is kept: memory:, file:DIR, slate+file:DIR, slate+memory:, and, experimental, s3://BUCKET/PREFIX, \
          az://ACCOUNT/CONTAINER/PREFIX (ACCOUNT emulator: Azurite), gs://BUCKET/PREFIX; credentials of buckets as the cloud's own tools take them [default: file: in the user's data directory]",
     ),
-    setting(
-        "bucket-endpoint",
-        "URL",
-        None,
-        "Address of the bucket's service: http://HOST:PORT or https://HOST:PORT [default: the cloud's own]",
-    ),
-    setting(
-        "bucket-region",
-        "NAME",
-        None,
-        "Region of an s3: bucket [default: AWS_REGION, else us-east-1]",
-    ),
-    setting(
-        "bucket-path-style",
-        "BOOL",
-        Some("true"),
-        "Name an s3: bucket in the path of requests; false: in the host's name",
-    ),
-    setting(
-        "bucket-encryption",
-        "HOW",
-        Some("bucket"),
-        "How S3 encrypts what is put: bucket (as the bucket has it), sse, kms, kms:KEY",
-    ),
-    setting(
-        "bucket-lease",
-        "MILLISECONDS",
-        Some("2500"),
-        "How long a server owns a bucket's prefix without a renewal, which it puts three times in that time; a start after a crash waits for it",
-    ),
-    setting(
-        "bucket-ca-file",
-        "FILE",
-        None,
-        "PEM file of certificates that are trusted for the bucket's service besides the system's",
-    ),
+    bucket::ENDPOINT,
+    bucket::REGION,
+    bucket::PATH_STYLE,
+    bucket::ENCRYPTION,
+    bucket::LEASE,
+    bucket::CA_FILE,
     setting(
         "profile",
         "PROFILE",

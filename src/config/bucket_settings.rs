@@ -1,0 +1,51 @@
+//! The settings of data in a bucket.
+
+use super::setting::{Setting, setting};
+
+/// Where its service is.
+pub(super) const ENDPOINT: Setting = setting(
+    "bucket-endpoint",
+    "URL",
+    None,
+    "Address of the bucket's service: http://HOST:PORT or https://HOST:PORT [default: the cloud's own]",
+);
+
+/// Where it is.
+pub(super) const REGION: Setting = setting(
+    "bucket-region",
+    "NAME",
+    None,
+    "Region of an s3: bucket [default: AWS_REGION, else us-east-1]",
+);
+
+/// How requests name it.
+pub(super) const PATH_STYLE: Setting = setting(
+    "bucket-path-style",
+    "BOOL",
+    Some("true"),
+    "Name an s3: bucket in the path of requests; false: in the host's name",
+);
+
+/// How what is put is encrypted.
+pub(super) const ENCRYPTION: Setting = setting(
+    "bucket-encryption",
+    "HOW",
+    Some("bucket"),
+    "How S3 encrypts what is put: bucket (as the bucket has it), sse, kms, kms:KEY",
+);
+
+/// How long a server owns its prefix.
+pub(super) const LEASE: Setting = setting(
+    "bucket-lease",
+    "MILLISECONDS",
+    Some("2500"),
+    "How long a server owns a bucket's prefix without a renewal, which it puts three times in that time; a start after a crash waits for it",
+);
+
+/// Whose certificates are trusted.
+pub(super) const CA_FILE: Setting = setting(
+    "bucket-ca-file",
+    "FILE",
+    None,
+    "PEM file of certificates that are trusted for the bucket's service besides the system's",
+);
