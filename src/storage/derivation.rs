@@ -31,35 +31,61 @@ pub type Derivations = imbl::HashMap<TableId, Arc<dyn Derivation>>;
 
 /// Entries in the making: keys and values of [`super::Space::Indexes`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Entries(Vec<(Vec<u8>, Bytes)>);
+pub struct Entries {
+    kept: Vec<(Vec<u8>, Bytes)>,
+    too_long: Vec<TooLong>,
+}
+
+/// An entry that is longer than a key of the store may be.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TooLong {
+    /// Its index.
+    pub index: TableId,
+    /// Bytes of its value, as it was written.
+    pub value_bytes: usize,
+    /// Bytes that such a value may have beside this row's key, where encoding adds as many as to this one.
+    pub bytes_max: usize,
+}
 
 impl Entries {
-    /// Adds the entry of an encoded value for the row of this key. An entry whose key would be longer than
-    /// [`super::KEY_BYTES_MAX`] is left out: encoders of values keep below that.
-    pub fn add(&mut self, index: TableId, encoded: &[u8], row_key: &[u8]) {
+    /// Adds the entry of an encoded value, of so many bytes as it was written, for the row of this key. An entry whose key would be longer than
+    /// [`super::KEY_BYTES_MAX`] is left out and stands in [`Entries::too_long`]: writes of such values are refused before.
+    pub fn add(&mut self, index: TableId, encoded: &[u8], value_bytes: usize, row_key: &[u8]) {
         let Some(place) = row_key.get(TABLE_ID_BYTES..) else {
             return;
         };
-        let Ok(length) = u16::try_from(encoded.len()) else {
-            return;
+        let bytes_max = super::KEY_BYTES_MAX.saturating_sub(TABLE_ID_BYTES + place.len());
+        let length = match u16::try_from(encoded.len()) {
+            Ok(length) if encoded.len() <= bytes_max => length,
+            _ => {
+                let added_by_encoding = encoded.len().saturating_sub(value_bytes);
+                return self.too_long.push(TooLong {
+                    index,
+                    value_bytes,
+                    bytes_max: bytes_max.saturating_sub(added_by_encoding),
+                });
+            }
         };
         let bytes = TABLE_ID_BYTES + encoded.len() + place.len();
-        if bytes > super::KEY_BYTES_MAX {
-            return;
-        }
         let mut key = Vec::with_capacity(bytes);
         key.extend_from_slice(&index.to_be_bytes());
         key.extend_from_slice(encoded);
         key.extend_from_slice(place);
-        self.0.push((key, Bytes::copy_from_slice(&length.to_be_bytes())));
+        self.kept.push((key, Bytes::copy_from_slice(&length.to_be_bytes())));
     }
 
     /// The entries, sorted, each once.
     #[must_use]
     pub fn into_sorted(mut self) -> Vec<(Vec<u8>, Bytes)> {
-        self.0.sort_unstable();
-        self.0.dedup();
-        self.0
+        self.kept.sort_unstable();
+        self.kept.dedup();
+        self.kept
+    }
+
+    /// What was left out.
+    #[must_use]
+    pub fn too_long(&self) -> &[TooLong] {
+        &self.too_long
     }
 }
 

@@ -430,3 +430,97 @@ async fn a_build_goes_on_after_a_restart() {
         client.ok("SELECT index_name, is_queryable, is_building, column_name FROM system_views.sai_column_indexes");
     assert_eq!(printed(&sai.await), ["\"of_v\" true false \"v\""]);
 }
+
+/// What Cassandra's `CassandraIndex.validateIndexedValue` refuses, in its words; nothing of the statement is stored.
+#[tokio::test]
+async fn a_value_that_is_too_long_for_an_index_is_refused() {
+    let client = Client::with_keyspace("memory:").await;
+    for statement in [
+        "CREATE TABLE wide (k int, c text, v text, m map<text, text>, s set<text>, PRIMARY KEY (k, c))",
+        "CREATE INDEX of_v ON wide (v)",
+        "CREATE INDEX of_m ON wide (keys(m))",
+        "CREATE INDEX of_e ON wide (entries(m))",
+        "CREATE INDEX of_s ON wide (values(s))",
+        "CREATE TABLE plain (k int PRIMARY KEY, v text)",
+    ] {
+        client.ok(statement).await;
+    }
+    built(&client).await;
+    let text = |bytes: usize| "x".repeat(bytes);
+    for (statement, refusal) in [
+        (
+            format!("INSERT INTO wide (k, c, v) VALUES (1, 'c', '{}')", text(70_000)),
+            "Cannot index value of size 70000 for index of_v on ks.wide(v) (maximum allowed size=65535)",
+        ),
+        (
+            format!("UPDATE wide SET v = '{}' WHERE k = 1 AND c = 'c'", text(65_535)),
+            "Cannot index value of size 65535 for index of_v on ks.wide(v) (maximum allowed size=65535)",
+        ),
+        (
+            format!(
+                "INSERT INTO wide (k, c, v) VALUES (1, 'c', '{}') IF NOT EXISTS",
+                text(70_000)
+            ),
+            "Cannot index value of size 70000 for index of_v on ks.wide(v) (maximum allowed size=65535)",
+        ),
+        (
+            format!("UPDATE wide SET s = s + {{'{}'}} WHERE k = 1 AND c = 'c'", text(66_000)),
+            "Cannot index value of size 66000 for index of_s on ks.wide(s) (maximum allowed size=65535)",
+        ),
+        (
+            format!(
+                "BEGIN BATCH INSERT INTO plain (k, v) VALUES (1, 'a'); INSERT INTO wide (k, c, v) VALUES (1, 'c', '{}'); APPLY BATCH",
+                text(70_000)
+            ),
+            "Cannot index value of size 70000 for index of_v on ks.wide(v) (maximum allowed size=65535)",
+        ),
+    ] {
+        assert_eq!(client.refused(&statement).await, refusal);
+    }
+    let error = client
+        .refused(&format!(
+            "UPDATE wide SET m['{}'] = 'v' WHERE k = 1 AND c = 'c'",
+            text(66_000)
+        ))
+        .await;
+    assert!(error.starts_with("Cannot index value of size 660"), "{error}");
+    assert!(client.rows("SELECT * FROM wide").await.is_empty());
+    assert!(client.rows("SELECT * FROM plain").await.is_empty());
+    // Cassandra takes this value; the key of the row leaves it no room in an entry of ours. The refusal names the longest that has.
+    let beside_a_long_key = |bytes| {
+        let (key, value) = (text(30_000), text(bytes));
+        format!("INSERT INTO wide (k, c, v) VALUES (2, '{key}', '{value}')")
+    };
+    let refusal = client.refused(&beside_a_long_key(40_000)).await;
+    let longest = refusal
+        .strip_prefix("Cannot index value of size 40000 for index of_v on ks.wide(v) (maximum allowed size=")
+        .and_then(|rest| rest.strip_suffix(')')?.parse::<usize>().ok())
+        .unwrap_or_else(|| panic!("{refusal}"));
+    assert!((35_000..36_000).contains(&longest), "{longest}");
+    let one_more = client.refused(&beside_a_long_key(longest + 1)).await;
+    assert!(
+        one_more.ends_with(&format!("(maximum allowed size={longest})")),
+        "{one_more}"
+    );
+    client.ok(&beside_a_long_key(longest)).await;
+    let value = text(longest);
+    let found = client.rows(&format!("SELECT k FROM wide WHERE v = '{value}'")).await;
+    assert_eq!(found, ["2"]);
+    // A condition that does not hold leaves nothing to index, in Cassandra too.
+    let unmet = format!(
+        "UPDATE wide SET v = '{}' WHERE k = 7 AND c = 'c' IF EXISTS",
+        text(70_000)
+    );
+    assert_eq!(client.rows(&unmet).await, ["false"]);
+    // What fits is taken and found; a column without an index takes more.
+    let long = text(60_000);
+    client
+        .ok(&format!("INSERT INTO wide (k, c, v) VALUES (1, 'c', '{long}')"))
+        .await;
+    let found = client.rows(&format!("SELECT k FROM wide WHERE v = '{long}'")).await;
+    assert_eq!(found, ["1"]);
+    client
+        .ok(&format!("INSERT INTO plain (k, v) VALUES (1, '{}')", text(70_000)))
+        .await;
+    check(&client).await;
+}

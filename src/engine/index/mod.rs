@@ -21,6 +21,7 @@ pub(crate) mod build;
 pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod choice;
+pub(crate) mod overlong;
 pub(crate) mod read;
 pub(crate) mod rows;
 mod walk;

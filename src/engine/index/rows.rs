@@ -9,7 +9,9 @@ use std::sync::Arc;
 use crate::engine::read::layout::Shape;
 use crate::engine::value;
 use crate::partition::store::key::{self, RowKind};
-use crate::partition::store::{CellStateRef, ColumnId, Derivation, Entries, RowView};
+use crate::partition::store::{
+    CellStateRef, ColumnId, Derivation, Entries, KEY_BYTES_MAX, Result, Row, RowView, TooLong,
+};
 use crate::schema::{ColumnKind, IndexPart, IndexTarget, Table};
 use crate::types::{CqlType, list_elements, map_entries};
 
@@ -87,6 +89,18 @@ impl IndexedRows {
         (!is_empty).then_some(rows)
     }
 
+    /// The entries of a row that no index can keep, because they are longer than a key of the store.
+    ///
+    /// # Errors
+    /// A row that cannot be read back.
+    pub(crate) fn left_out(&self, key: &[u8], row: &Row) -> Result<Vec<TooLong>> {
+        let encoded = row.encode();
+        let view = RowView::parse(&encoded)?;
+        let mut entries = Entries::default();
+        self.derive(key, &view, &mut entries);
+        Ok(entries.too_long().to_vec())
+    }
+
     fn derive_from_key(&self, key: &[u8], row: &RowView<'_>, entries: &mut Entries) {
         let shows = row.marker().is_some()
             || row
@@ -145,10 +159,23 @@ impl Derivation for IndexedRows {
     }
 }
 
+/// Whether an entry of an encoded value of so many bytes can be kept for the row of this key.
+pub(crate) fn entry_fits(encoded_bytes: usize, key: &[u8]) -> bool {
+    encoded_bytes + key.len() <= KEY_BYTES_MAX
+}
+
 fn put_value(target: &IndexTarget, value: &[u8], key: &[u8], entries: &mut Entries) {
     target.encode_value(value, &mut |encoded| {
-        entries.add(target.storage_id, &encoded, key);
+        entries.add(target.storage_id, &encoded, value.len(), key);
     });
+}
+
+/// A key of a map with its value.
+fn put_entry(target: &IndexTarget, map_key: &[u8], value: &[u8], key: &[u8], entries: &mut Entries) {
+    if let Some(encoded) = target.encode_entry(map_key, value) {
+        // As Cassandra's `CompositeType` has both: each with a length of two bytes and an end of one.
+        entries.add(target.storage_id, &encoded, map_key.len() + value.len() + 6, key);
+    }
 }
 
 /// A cell of a column, by how the column is kept.
@@ -171,8 +198,8 @@ fn put_cell(table: &Table, of: &OfCells, path: &[u8], bytes: &[u8], key: &[u8], 
             }
         }
         (Shape::Map(ty), IndexPart::Entries) => {
-            if let Some(encoded) = element(ty).and_then(|element| target.encode_entry(&element, bytes)) {
-                entries.add(target.storage_id, &encoded, key);
+            if let Some(element) = element(ty) {
+                put_entry(target, &element, bytes, key, entries);
             }
         }
         // Cassandra refuses indexes on user-defined types that are not frozen.
@@ -191,9 +218,7 @@ fn put_whole(table: &Table, target: &IndexTarget, bytes: &[u8], key: &[u8], entr
         }
         IndexPart::Entries => {
             for (map_key, value) in map_entries(bytes).unwrap_or_default() {
-                if let Some(encoded) = target.encode_entry(map_key, value) {
-                    entries.add(target.storage_id, &encoded, key);
-                }
+                put_entry(target, map_key, value, key, entries);
             }
         }
         IndexPart::Values if is_map(table, target) => {

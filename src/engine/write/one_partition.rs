@@ -11,6 +11,7 @@ use super::room::WriteRoom;
 use super::staged::{Marked, Staged};
 use super::whole_row;
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
+use crate::engine::index::overlong;
 use crate::engine::{Error, gates, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
 use crate::invariant::{Broken, Invariant};
@@ -232,6 +233,7 @@ impl OnePartition<'_> {
             let together = async |bytes_max| self.bytes_together(&key, &row, bytes_max).await;
             gates::row(&self.room.limits, request, together).await?;
         }
+        overlong::check(&self.routed.modification.table, &key, &row)?;
         let marked = self.marked_row(&key, of_static, &row);
         let batch = staged.batch(self.partition, marked);
         let before = batch.bytes();

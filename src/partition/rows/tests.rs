@@ -17,7 +17,7 @@ struct EachRow;
 
 impl Derivation for EachRow {
     fn derive(&self, key: &[u8], _: &RowView<'_>, entries: &mut Entries) {
-        entries.add(INDEX, b"v", key);
+        entries.add(INDEX, b"v", 1, key);
     }
 }
 

@@ -21,7 +21,7 @@ impl Derivation for OfCells {
             {
                 let mut encoded = vec![u8::try_from(value.len() % 200).unwrap()];
                 encoded.extend_from_slice(value);
-                entries.add(self.index, &encoded, key);
+                entries.add(self.index, &encoded, encoded.len(), key);
             }
         }
     }

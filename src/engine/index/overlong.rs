@@ -1,0 +1,103 @@
+//! Values that are too long for an index: refused with the write, as by Cassandra, before anything is stored.
+//!
+//! An entry is a key of the store: the value, encoded, then the key of its row. One that is longer than a key may be has no place in the
+//! index, and a read by that index would not find the row. Cassandra refuses values of 65,535 bytes and more in a legacy index
+//! (`CassandraIndex.validateIndexedValue`), before anything of the batch is stored. Indexes of the other kinds leave out terms that are too
+//! long, in Cassandra too, and so does the build of any index over rows that were there before.
+//!
+//! Differs: the key of the row counts here, so that the limit is lower where keys are long.
+//!
+//! Rows of which all is short cost one sum: no entry can be longer than all values twice, since encoding at most doubles them.
+
+use std::sync::Arc;
+
+use crate::engine::Error;
+use crate::engine::index::rows::{IndexedRows, entry_fits};
+use crate::partition::RowKey;
+use crate::partition::store::{CellState, Row};
+use crate::schema::{IndexFamily, Table};
+
+/// What an entry has besides encoded bytes of values and the row's key: ends of components, and the index's number.
+const FRAME_BYTES: usize = 64;
+
+/// As Cassandra has it: values of so many bytes are refused already.
+const VALUE_BYTES_MAX: usize = 65_535;
+
+/// A value that an index cannot keep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Cannot index value of size {bytes} for index {index} on {keyspace}.{table}({column}) (maximum allowed size={bytes_max})"
+)]
+struct Overlong {
+    bytes: usize,
+    index: String,
+    keyspace: String,
+    table: String,
+    column: String,
+    bytes_max: usize,
+}
+
+impl From<Overlong> for Error {
+    fn from(overlong: Overlong) -> Self {
+        Self::Invalid(overlong.to_string())
+    }
+}
+
+/// Refuses what is written to a row if an index of its table cannot keep a value of it.
+///
+/// # Errors
+/// [`Error::Invalid`] in Cassandra's words.
+pub(crate) fn check(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
+    if table.indexes.is_empty() {
+        return Ok(());
+    }
+    let of_cells = row.cells.iter().map(|cell| {
+        let value = match &cell.state {
+            CellState::Live { value, .. } => value.len(),
+            CellState::Tombstone { .. } => 0,
+        };
+        value + cell.path.as_ref().map_or(0, bytes::Bytes::len)
+    });
+    let longest = of_cells.max().unwrap_or(0).max(key.as_bytes().len());
+    if entry_fits(2 * longest + FRAME_BYTES, key.as_bytes()) {
+        return Ok(());
+    }
+    judge(table, key, row)
+}
+
+fn judge(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
+    let Some(indexed) = IndexedRows::of(table) else {
+        return Ok(());
+    };
+    let left_out = indexed
+        .left_out(key.as_bytes(), row)
+        .map_err(|error| crate::engine::storage_read(&error))?;
+    for of in left_out {
+        let mut indexes = table.indexes.values();
+        let Some(index) = indexes.find(|known| known.storage_id == of.index) else {
+            continue;
+        };
+        let Some(target) = index
+            .target(table)
+            .filter(|target| target.family == IndexFamily::Legacy)
+        else {
+            continue;
+        };
+        let column = table.columns.get(target.column).map(|column| column.name.clone());
+        return Err(Overlong {
+            bytes: of.value_bytes,
+            index: index.name.clone(),
+            keyspace: table.keyspace.clone(),
+            table: table.name.clone(),
+            column: column.unwrap_or_default(),
+            // What Cassandra would take too is refused with what fits beside this key.
+            bytes_max: if of.value_bytes >= VALUE_BYTES_MAX {
+                VALUE_BYTES_MAX
+            } else {
+                of.bytes_max
+            },
+        }
+        .into());
+    }
+    Ok(())
+}
