@@ -211,7 +211,7 @@ pub const SETTINGS: &[Setting] = &[
         "partition-bytes-max",
         "BYTES",
         Some("32212254720"),
-        "Bytes beyond which a physical partition is split in two",
+        "Bytes beyond which a physical partition is split until each part is smaller",
     ),
     setting(
         "partition-check-seconds",
