@@ -562,20 +562,13 @@ impl RowsPlan {
                         prefixes.dedup();
                     }
                     let lower = lower.as_ref().map(bound_parts).transpose()?;
-                    let upper = upper.as_ref().map(bound_parts).transpose()?;
+                    let mut upper = upper.as_ref().map(bound_parts).transpose()?;
+                    if let (Some((lower, _)), Some((upper, _))) = (&lower, &mut upper) {
+                        range::share_forms(lower, upper);
+                    }
                     let mut ranges = Vec::new();
                     for prefix in &prefixes {
-                        let above = lower
-                            .as_ref()
-                            .map(|(parts, inclusive)| range::beyond(prefix, parts, true, *inclusive));
-                        let below = upper
-                            .as_ref()
-                            .map(|(parts, inclusive)| range::beyond(prefix, parts, false, *inclusive));
-                        ranges.extend(match (above, below) {
-                            (Some(above), Some(below)) => range::intersect(&above, &below),
-                            (Some(ranges), None) | (None, Some(ranges)) => ranges,
-                            (None, None) => vec![range::with_prefix(prefix.clone())],
-                        });
+                        ranges.extend(range::between(prefix, lower.as_ref(), upper.as_ref()));
                     }
                     return Ok((prefixes, Some(ranges)));
                 }

@@ -34,6 +34,17 @@ pub(crate) struct BoundPart {
     pub(crate) descending: bool,
 }
 
+/// Gives the columns that two bounds begin with alike the same bytes in both (1.000 and 1.0 are equal): what is beyond one bound lies
+/// under its own bytes, so that bounds of different bytes would have nothing in common.
+pub(crate) fn share_forms(lower: &[BoundPart], upper: &mut [BoundPart]) {
+    for (lower, upper) in lower.iter().zip(upper) {
+        if lower.encoded.is_none() || lower.encoded != upper.encoded {
+            return;
+        }
+        upper.whole.clone_from(&lower.whole);
+    }
+}
+
 /// The keys under `prefix` whose next columns are beyond the bound: above it for a lower bound, below it for an upper one.
 pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive: bool) -> Vec<ClusteringRange> {
     let mut ranges = Vec::with_capacity(parts.len() + 1);
@@ -73,6 +84,21 @@ pub(crate) fn beyond(prefix: &[u8], parts: &[BoundPart], lower: bool, inclusive:
         ranges.push(with_prefix(equal));
     }
     tidy(ranges)
+}
+
+/// The keys under `prefix` within both bounds, each with whether it is inclusive; `None`: no bound on that side.
+pub(crate) fn between(
+    prefix: &[u8],
+    lower: Option<&(Vec<BoundPart>, bool)>,
+    upper: Option<&(Vec<BoundPart>, bool)>,
+) -> Vec<ClusteringRange> {
+    let above = lower.map(|(parts, inclusive)| beyond(prefix, parts, true, *inclusive));
+    let below = upper.map(|(parts, inclusive)| beyond(prefix, parts, false, *inclusive));
+    match (above, below) {
+        (Some(above), Some(below)) => intersect(&above, &below),
+        (Some(ranges), None) | (None, Some(ranges)) => ranges,
+        (None, None) => vec![with_prefix(prefix.to_vec())],
+    }
 }
 
 /// Sorted, without empty ranges, with those that touch made one.

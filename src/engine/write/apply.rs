@@ -69,14 +69,18 @@ impl WriteRoom {
             let stored = if must_read {
                 forms::as_stored(routed).await?
             } else {
-                None
+                Vec::new()
             };
-            let modification = stored.as_ref().unwrap_or(routed.modification);
-            let routed = Routed {
-                modification,
-                ..*routed
-            };
-            self.stage(&routed, timestamp, request, &mut staged, charges).await?;
+            if stored.is_empty() {
+                self.stage(routed, timestamp, request, &mut staged, charges).await?;
+            }
+            for modification in &stored {
+                let routed = Routed {
+                    modification,
+                    ..*routed
+                };
+                self.stage(&routed, timestamp, request, &mut staged, charges).await?;
+            }
         }
         let warning = gates::staged(&self.nodes, modifications, request, size.zip(staged.size.take()))?;
         let mut outcome = staged.commit(self, request, held, charges).await?;

@@ -120,7 +120,8 @@ impl WriteRoom {
             .iter()
             .zip(&stored)
             .map(|(routed, stored)| Routed {
-                modification: stored.as_ref().unwrap_or(routed.modification),
+                // A condition is of one partition, so one modification stays one.
+                modification: stored.first().unwrap_or(routed.modification),
                 ..*routed
             })
             .collect();

@@ -32,44 +32,59 @@ pub(super) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// The modification with each clustering key in the form in which its row is stored; `None` when nothing changes.
+/// The modification with each clustering key in the form in which its row is stored: one for each partition key, since partitions may
+/// hold one row in different forms. Empty: nothing changes.
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Option<Write>, Error> {
+pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Vec<Write>, Error> {
     let modification = routed.modification;
     let table = routed.table();
     if !must_look(table) {
-        return Ok(None);
+        return Ok(Vec::new());
     }
-    // Several partitions may hold one row in different forms; Cassandra's own answer to that is one statement each.
-    let [partition_key] = modification.partition_keys.as_slice() else {
-        return Ok(None);
-    };
-    let (token, partition) = routed.partitions.place(partition_key);
-    let logical = partition.logical(table.storage_id, token, partition_key)?;
-    let target = match &modification.target {
+    let mut writes = Vec::with_capacity(modification.partition_keys.len());
+    let mut is_changed = false;
+    for partition_key in &modification.partition_keys {
+        let (token, partition) = routed.partitions.place(partition_key);
+        let logical = partition.logical(table.storage_id, token, partition_key)?;
+        let Some(target) = target_as_stored(table, &logical, &modification.target).await? else {
+            return Ok(Vec::new());
+        };
+        is_changed |= target != modification.target;
+        writes.push(Write {
+            partition_keys: vec![partition_key.clone()],
+            target,
+            ..modification.clone()
+        });
+    }
+    Ok(if is_changed { writes } else { Vec::new() })
+}
+
+/// The rows of one partition in the forms in which they are stored; `None`: the target names no clustering values.
+async fn target_as_stored(
+    table: &Table,
+    partition: &LogicalPartition<'_>,
+    target: &WriteTarget,
+) -> Result<Option<WriteTarget>, Error> {
+    match target {
         WriteTarget::Rows(rows) => {
             let mut stored = Vec::with_capacity(rows.len());
             for clustering in rows {
-                let found = find(table, &logical, clustering).await?;
+                let found = find(table, partition, clustering).await?;
                 stored.push(found.unwrap_or_else(|| clustering.clone()));
             }
-            WriteTarget::Rows(stored)
+            Ok(Some(WriteTarget::Rows(stored)))
         }
         WriteTarget::Ranges(ranges) => {
             let mut all = ranges.clone();
             for range in ranges {
-                all.extend(of_other_forms(table, &logical, range).await?);
+                all.extend(of_other_forms(table, partition, range).await?);
             }
-            WriteTarget::Ranges(all)
+            Ok(Some(WriteTarget::Ranges(all)))
         }
-        WriteTarget::Static | WriteTarget::Partition => return Ok(None),
-    };
-    Ok((target != modification.target).then(|| Write {
-        target,
-        ..modification.clone()
-    }))
+        WriteTarget::Static | WriteTarget::Partition => Ok(None),
+    }
 }
 
 /// The same rows as in a range, under other stored forms of the values that the keys of the range begin with.
