@@ -15,6 +15,7 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use dashmap::DashMap;
+use foldhash::quality::RandomState;
 use md5::{Digest, Md5};
 use uuid::Uuid;
 
@@ -116,7 +117,8 @@ impl Forgotten {
 /// The prepared statements of a node.
 #[derive(Debug)]
 pub(super) struct Statements {
-    entries: DashMap<Id, Arc<Entry>>,
+    /// Looked up by each EXECUTE, so its hash is a quick one; its seed is random, since clients choose the texts that ids are made of.
+    entries: DashMap<Id, Arc<Entry>, RandomState>,
     /// At most `entries_max`.
     forgotten: Mutex<Forgotten>,
     /// Every id once, in the order in which the hand passes.
@@ -129,7 +131,7 @@ pub(super) struct Statements {
 impl Statements {
     pub(super) fn new(entries_max: usize, bytes_max: usize) -> Self {
         Self {
-            entries: DashMap::new(),
+            entries: DashMap::default(),
             forgotten: Mutex::default(),
             order: Mutex::default(),
             bytes: AtomicUsize::new(0),

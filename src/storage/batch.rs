@@ -105,6 +105,15 @@ impl Batch {
         Self::default()
     }
 
+    /// An empty batch with room for one change: most have no more.
+    #[must_use]
+    pub fn of_one() -> Self {
+        Self {
+            changes: Vec::with_capacity(1),
+            ..Self::default()
+        }
+    }
+
     /// Changes in it.
     #[must_use]
     pub fn len(&self) -> usize {

@@ -178,7 +178,9 @@ fn table_and_token(table: TableId, token: i64) -> [u8; TABLE_AND_TOKEN_BYTES] {
 /// What every key of a logical partition begins with.
 #[must_use]
 pub fn partition_prefix(table: TableId, token: i64, partition_key: &[u8]) -> Vec<u8> {
-    let mut prefix = Vec::with_capacity(TABLE_AND_TOKEN_BYTES + partition_key.len() + 4);
+    // Room for the zeros of a number, each of which takes two bytes.
+    let escapes = 2 + partition_key.len().min(8);
+    let mut prefix = Vec::with_capacity(TABLE_AND_TOKEN_BYTES + partition_key.len() + escapes);
     prefix.extend_from_slice(&table_and_token(table, token));
     escape_into(&mut prefix, partition_key);
     prefix

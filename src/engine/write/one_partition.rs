@@ -199,6 +199,9 @@ impl OnePartition<'_> {
             None
         };
         let mut stored = stored;
+        if row.cells.is_empty() {
+            row.cells = Vec::with_capacity(self.routed.modification.operations.len());
+        }
         for (column, operation) in self.operations(of_static) {
             // A list's element is looked for in what the operations of the same statement before it have left.
             if reads_before(operation) && !row.is_empty() {

@@ -115,10 +115,13 @@ impl Staged {
         let mut stores = self.stores.iter();
         let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
         let place = found.unwrap_or_else(|| {
+            if self.stores.is_empty() {
+                self.stores = Vec::with_capacity(1);
+            }
             self.stores.push(StagedStore {
                 id: partition.store_id,
                 store: partition.store().clone(),
-                batch: Batch::new(),
+                batch: Batch::of_one(),
                 marked: Vec::with_capacity(1),
             });
             self.stores.len() - 1
@@ -142,6 +145,9 @@ impl Staged {
             last.row_bytes += row_bytes;
             last.entry_bytes += entry_bytes;
             return;
+        }
+        if self.weights.is_empty() {
+            self.weights = Vec::with_capacity(1);
         }
         self.weights.push(Weight {
             table: Arc::clone(&modification.table),
