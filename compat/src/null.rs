@@ -55,27 +55,32 @@ fn serve(mut client: TcpStream) -> std::io::Result<()> {
 }
 
 /// Bodies of answers, made once.
-struct Canned {
+pub(crate) struct Canned {
     row: Vec<u8>,
     slice: Vec<u8>,
+    applied: Vec<u8>,
 }
 
 impl Canned {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self {
             row: rows(1),
             slice: rows(100),
+            applied: applied(),
         }
     }
 
-    /// Opcode and body of the answer. Prepared ids say what was prepared: 0 a write, 1 a row, 2 a slice.
-    fn answer(&self, op: u8, body: &[u8]) -> (u8, Vec<u8>) {
+    /// Opcode and body of the answer. Prepared ids say what was prepared: 0 a write, 1 a row, 2 a slice, 3 a
+    /// conditional write.
+    pub(crate) fn answer(&self, op: u8, body: &[u8]) -> (u8, Vec<u8>) {
         match op {
             opcode::STARTUP | opcode::REGISTER => (opcode::READY, Vec::new()),
             opcode::PREPARE => {
                 let text = String::from_utf8_lossy(body);
                 let id = if text.contains("LIMIT 100") {
                     2
+                } else if text.contains(" IF ") {
+                    3
                 } else {
                     u8::from(text.contains("SELECT"))
                 };
@@ -84,6 +89,7 @@ impl Canned {
             opcode::EXECUTE => match body.get(2) {
                 Some(1) => (opcode::RESULT, self.row.clone()),
                 Some(2) => (opcode::RESULT, self.slice.clone()),
+                Some(3) => (opcode::RESULT, self.applied.clone()),
                 _ => (opcode::RESULT, void()),
             },
             opcode::OPTIONS => (opcode::SUPPORTED, vec![0, 0]),
@@ -103,6 +109,21 @@ fn prepared(id: u8) -> Vec<u8> {
     for n in [0i32, 0, 0, 4, 0] {
         body.extend_from_slice(&n.to_be_bytes());
     }
+    body
+}
+
+/// What a conditional write that is applied answers.
+fn applied() -> Vec<u8> {
+    let mut body = Vec::new();
+    for n in [2i32, 1, 1] {
+        body.extend_from_slice(&n.to_be_bytes());
+    }
+    put_string(&mut body, "bench");
+    put_string(&mut body, "narrow");
+    put_string(&mut body, "[applied]");
+    body.extend_from_slice(&4u16.to_be_bytes());
+    body.extend_from_slice(&1i32.to_be_bytes());
+    put_bytes(&mut body, &[1]);
     body
 }
 

@@ -244,3 +244,22 @@ fn one(address: &str, phase: Phase, in_flight: usize, partitions: i32, until: Un
 fn seed_of(connection: u64, round: u64) -> u64 {
     0x9E37_79B9_7F4A_7C15u64.wrapping_mul((round << 32) + connection + 1)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::PHASES;
+    use crate::null::Canned;
+    use crate::raw::opcode;
+
+    #[test]
+    fn the_server_that_does_nothing_answers_as_expected() {
+        let canned = Canned::new();
+        for phase in PHASES {
+            let (_, prepared) = canned.answer(opcode::PREPARE, phase.statement.as_bytes());
+            // The kind of the result, then the id, with which an EXECUTE begins.
+            let (op, body) = canned.answer(opcode::EXECUTE, prepared.get(4..).unwrap_or_default());
+            assert_eq!(op, opcode::RESULT, "{}", phase.name);
+            assert!(body.len() >= phase.answer_bytes_min, "{}: {body:?}", phase.name);
+        }
+    }
+}
