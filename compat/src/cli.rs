@@ -203,6 +203,9 @@ enum Command {
         /// How often a disk is filled, for each engine.
         #[arg(long, default_value_t = 30)]
         fulls: u32,
+        /// How many first starts meet the end of the disk, for each engine, each with a block more than the one before.
+        #[arg(long, default_value_t = 60)]
+        first_starts: u32,
         /// Engine, as a data URL begins; may be repeated. Both if not given.
         #[arg(long, value_parser = launch::engine)]
         engine: Vec<String>,
@@ -501,11 +504,13 @@ pub fn run() -> Outcome<bool> {
         Command::Eio {
             calls,
             fulls,
+            first_starts,
             engine,
             seed,
         } => eio::run(&eio::Options {
             calls,
             fulls,
+            first_starts,
             engines: engine,
             seed,
         }),

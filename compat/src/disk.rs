@@ -47,7 +47,11 @@ impl Disk {
         std::fs::File::create(&disk.image)?.set_len(mebibytes << 20)?;
         tools::run(
             "mkfs.ext4",
-            [OsArg::Text("-q"), OsArg::Text("-F"), OsArg::Path(&disk.image)],
+            // No blocks are kept for root, which the server may be: a full disk is full.
+            ["-q", "-F", "-m", "0"]
+                .map(OsArg::Text)
+                .into_iter()
+                .chain([OsArg::Path(&disk.image)]),
         )?;
         disk.attach()?;
         Ok(disk)
@@ -95,6 +99,25 @@ impl Disk {
     /// # Errors
     /// The file system refuses.
     pub fn fill(&self, but_bytes: u64) -> Outcome<PathBuf> {
+        let filler = self.mount.join("filler");
+        let length = self.free_bytes()?.saturating_sub(but_bytes).max(1);
+        let length = length.to_string();
+        let arguments = [OsArg::Text("-l"), OsArg::Text(&length), OsArg::Path(&filler)];
+        let allocated = tools::run("fallocate", arguments);
+        // The file system itself takes blocks for a file that long: it may have come to its end, and be a little too full.
+        let missing = but_bytes.saturating_sub(self.free_bytes()?);
+        if missing > 0 {
+            let file = std::fs::OpenOptions::new().write(true).open(&filler)?;
+            let held = file.metadata()?.len();
+            file.set_len(held.saturating_sub(missing))?;
+        } else if but_bytes > 0 {
+            allocated?;
+        }
+        Ok(filler)
+    }
+
+    /// Bytes that files can still take.
+    fn free_bytes(&self) -> Outcome<u64> {
         let told = tools::run(
             "df",
             [
@@ -104,12 +127,7 @@ impl Disk {
             ],
         )?;
         let free = told.lines().nth(1).and_then(|line| line.trim().parse::<u64>().ok());
-        let free = free.ok_or(Error::Malformed("the free bytes that df tells"))?;
-        let filler = self.mount.join("filler");
-        let length = free.saturating_sub(but_bytes).max(1).to_string();
-        let arguments = [OsArg::Text("-l"), OsArg::Text(&length), OsArg::Path(&filler)];
-        tools::run("fallocate", arguments)?;
-        Ok(filler)
+        free.ok_or(Error::Malformed("the free bytes that df tells"))
     }
 }
 

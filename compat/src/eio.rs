@@ -4,7 +4,12 @@
 //! EIO:  start under strace ─► load ─► the Nth fsync or fdatasync fails, once or from then on ─► refusals ─► kill -9, or cut
 //!         ─► start: all acknowledged is there; what is served now is noted ─► cut ─► start: all of that is still there
 //! full: load ─► fill the disk but for a few bytes ─► refusals, reads go on ─► free it ─► writes again ─► kill -9 ─► start, check
+//! first start: fill the disk but for N blocks ─► start a new store, then load ─► a refusal that names the disk, at the start or later
+//!         ─► kill -9 ─► free it ─► start, check
 //! ```
+//! A call of the server meets the end of the disk where it needs one block more than there is; with N from 0 on each such call of a first
+//! start is met, since the number of blocks that it needs before is the same each time.
+//!
 //! A sync that failed says nothing about what came before it (the kernel forgets the failed pages), so that a server that goes on
 //! writing as if nothing had been fails here, and so does one that serves after a start what no sync ever held.
 //!
@@ -36,14 +41,16 @@ pub struct Options {
     pub calls: u32,
     /// How often a disk is filled, for each engine.
     pub fulls: u32,
+    /// How many first starts meet the end of the disk, for each engine: the first with no block left, each next with one more.
+    pub first_starts: u32,
     /// Engines, as data URLs begin; both if none is named.
     pub engines: Vec<String>,
     /// Of the moments and bytes.
     pub seed: u64,
 }
 
-/// Size of the disk.
-const DISK_MEBIBYTES: u64 = 400;
+/// Size of the disk: its twentieth is more than the server keeps free, which is more than what waits in memory to be written.
+const DISK_MEBIBYTES: u64 = 1600;
 /// Syncs of a thread among which those that fail are spread.
 const CALLS: u32 = 60;
 /// Longest load until a disk is full; its rows are of a cycle of long ones.
@@ -52,10 +59,12 @@ const LONG_ROWS_CYCLE: i32 = 3;
 /// Longest load of a trial, and how long it goes on after the first refusal.
 const LOAD_MAX: Duration = Duration::from_millis(2500);
 const AFTER_REFUSAL: Duration = Duration::from_millis(600);
+/// Bytes by which the next first start finds more room: a block of the file system.
+const BLOCK_BYTES: u64 = 4096;
 /// Longest wait for a write to be taken once a full disk has room.
 const WRITES_AGAIN_MAX: Duration = Duration::from_secs(10);
 /// Bytes that a disk with a reserve is left with, so that a deletion finds room.
-const RESERVED_FREE_BYTES: u64 = 14 << 20;
+const RESERVED_FREE_BYTES: u64 = 48 << 20;
 
 /// What a line of the log says that tells of an EIO, and of a full disk.
 const NAMES_EIO: [&str; 2] = ["os error 5", "Input/output error"];
@@ -118,6 +127,13 @@ fn of_engine(engine: &str, options: &Options) -> Outcome<bool> {
         trials.full(disk, number, &mut random)?;
     }
     held &= options.fulls == 0 || trials.report(&format!("full disk, seed {}", options.seed), begun);
+
+    trials.done = Done::default();
+    let begun = clock::now();
+    for blocks in 0..options.first_starts {
+        trials.first_start(disk, blocks)?;
+    }
+    held &= options.first_starts == 0 || trials.report("first starts on a full disk", begun);
 
     trials.done = Done::default();
     trials.lies(disk)?;
@@ -417,6 +433,70 @@ impl Trials<'_> {
         }
         self.done.promises.add(promises);
         self.forget(&name)
+    }
+
+    /// A first start with this many blocks free, and what follows while it goes well.
+    fn first_start(&mut self, disk: &Disk, blocks: u32) -> Outcome<()> {
+        let name = format!("first-{blocks}");
+        let (launch, logs) = self.launch(&name)?;
+        let launch = launch.with(&["--disk-reserve-bytes", "0"]);
+        let filler = disk.fill(u64::from(blocks) * BLOCK_BYTES)?;
+        let mut promises = Promises::default();
+        let mut is_created = false;
+        let mut told = Vec::new();
+        match launch.start(&logs) {
+            Err(error) => {
+                self.done.ended += 1;
+                told.push(error.to_string());
+            }
+            Ok(mut server) => match server.connect().and_then(|mut to| crash::create(&mut to)) {
+                Err(error) => {
+                    told.push(error.to_string());
+                    server.kill()?;
+                }
+                Ok(()) => {
+                    is_created = true;
+                    let refusals = Arc::new(Refusals::expected());
+                    let writers = Writers::start(server.address(), LONG_ROWS_CYCLE, crash::CLIENTS, &refusals);
+                    if wait_for_refusals(&mut server, &refusals, LOAD_MAX)? {
+                        self.fault(&name, "the server ended on a full disk");
+                    }
+                    server.kill()?;
+                    writers.join(&mut promises)?;
+                    self.done.refusals += refusals.count();
+                    told = refusals.texts();
+                }
+            },
+        }
+        std::fs::remove_file(&filler)?;
+        self.done.trials += 1;
+        self.done.struck += u32::from(!told.is_empty());
+        if !told.is_empty() && !told.iter().any(|text| names_full(text)) {
+            self.fault(&name, format!("nothing names the full disk: {told:?}"));
+        }
+        if told.iter().any(|text| text.contains("panicked")) {
+            self.fault(&name, "a panic");
+        }
+        match self.serve(&launch, &logs, &promises, is_created, None) {
+            Err(error) => self.fault(&name, format!("with room again: {error}")),
+            Ok(_) if !is_created => self.is_usable(&launch, &logs, &name)?,
+            Ok(_) => {}
+        }
+        self.done.promises.add(promises);
+        self.forget(&name)
+    }
+
+    /// Sees that a store whose first start failed takes a schema, whatever of one it has.
+    fn is_usable(&mut self, launch: &Launch, logs: &Path, name: &str) -> Outcome<()> {
+        let server = launch.start(logs)?;
+        let made = server.connect().and_then(|mut connection| {
+            connection.must("DROP KEYSPACE IF EXISTS crash")?;
+            crash::create(&mut connection)
+        });
+        if let Err(error) = made {
+            self.fault(name, format!("no schema with room again: {error}"));
+        }
+        server.kill()
     }
 
     /// Waits until a write is taken.

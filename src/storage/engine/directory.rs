@@ -27,6 +27,8 @@ use crate::storage::{Error, Result};
 
 const LOCK: &str = "helenus.lock";
 const FORMAT: &str = "helenus.format";
+/// How every version's format begins.
+const FORMAT_BEGINS: &str = "helenus store ";
 const USED: &str = "helenus.used";
 const ENGINE: &str = "engine";
 /// Bytes of a file that are written anew at a time.
@@ -50,13 +52,17 @@ impl Directory {
         create(path).map_err(io_error("creating", path))?;
         let format_path = path.join(FORMAT);
         if !format_path.exists() && !is_ours(path).map_err(io_error("listing", path))? {
-            return Err(Error::NotAStore {
-                directory: path.to_owned(),
-            });
+            return Err(without_format(path, format_path, format));
         }
         let lock = lock(path)?;
         match fs::read_to_string(&format_path) {
             Ok(found) if found.trim_end() == format => {}
+            Ok(found) if !found.starts_with(FORMAT_BEGINS) => {
+                return Err(Error::Corrupt {
+                    path: format_path,
+                    what: format!("it names no format; {}", format_again(format)),
+                });
+            }
             Ok(found) => {
                 let found = found.trim_end().chars().take(80).collect();
                 return Err(Error::UnknownFormat {
@@ -197,6 +203,27 @@ fn is_ours(path: &Path) -> io::Result<bool> {
         }
     }
     Ok(true)
+}
+
+/// What a directory is that has files and no format: a store that lost it, or none.
+fn without_format(directory: &Path, path: PathBuf, format: &str) -> Error {
+    if directory.join(USED).exists() || directory.join(ENGINE).exists() {
+        return Error::Corrupt {
+            path,
+            what: format!(
+                "it is missing, and there is a store beside it; {}",
+                format_again(format)
+            ),
+        };
+    }
+    Error::NotAStore {
+        directory: directory.to_owned(),
+    }
+}
+
+/// How the file that names the format is had again.
+fn format_again(format: &str) -> String {
+    format!("put it back from a backup, or write it again: the format of this engine is the line \"{format}\"")
 }
 
 fn lock(directory: &Path) -> Result<File> {

@@ -125,6 +125,10 @@ fn judge_trees(engine: &Path, log: &Log) -> Result<Vec<PathBuf>> {
     if log.files.is_empty() {
         return Err(damaged(engine.join("*.jnl"), "the log is missing"));
     }
+    let lock = engine.join("lock");
+    if !lock.exists() {
+        return Err(damaged(lock, "it is missing; it is an empty file: make it again"));
+    }
     let all = keyspaces(engine);
     let (mut of_store, mut manifests) = (0, Vec::new());
     for tree in list(&all)? {
