@@ -49,8 +49,8 @@ pub struct Options {
     pub seed: u64,
 }
 
-/// Size of the disk: its twentieth is more than the server keeps free, which is more than what waits in memory to be written.
-const DISK_MEBIBYTES: u64 = 1600;
+/// Size of the disk, of which the file takes a small part: at least twenty times what the server keeps free by default.
+const DISK_MEBIBYTES: u64 = 6144;
 /// Syncs of a thread among which those that fail are spread.
 const CALLS: u32 = 60;
 /// Longest load until a disk is full; its rows are of a cycle of long ones.
@@ -63,8 +63,8 @@ const AFTER_REFUSAL: Duration = Duration::from_millis(600);
 const BLOCK_BYTES: u64 = 4096;
 /// Longest wait for a write to be taken once a full disk has room.
 const WRITES_AGAIN_MAX: Duration = Duration::from_secs(10);
-/// Bytes that a disk with a reserve is left with, so that a deletion finds room.
-const RESERVED_FREE_BYTES: u64 = 48 << 20;
+/// Bytes that a disk with a reserve is left with, a little less than the reserve, of which writers take a part before the server looks.
+const RESERVED_FREE_BYTES: u64 = 240 << 20;
 
 /// What a line of the log says that tells of an EIO, and of a full disk.
 const NAMES_EIO: [&str; 2] = ["os error 5", "Input/output error"];
