@@ -199,13 +199,13 @@ impl TestServer {
     /// `request-log-max`.
     #[must_use]
     pub fn charges(&self) -> Vec<LoggedRequest> {
-        self.database().requests()
+        self.database().figures().requests()
     }
 
     /// The statements that did not get their request units at once, oldest first.
     #[must_use]
     pub fn throttles(&self) -> Vec<ThrottleShown> {
-        self.database().throttles()
+        self.database().figures().throttles()
     }
 
     /// Ends as the program does on SIGTERM: what is in work is answered, the data is closed.

@@ -278,6 +278,31 @@ const TOP_LEVEL: &[&str] = &[
     "tests",
 ];
 
+/// Files of the engine that a part may use: it knows nothing of pages, groups, gates, sessions or the catalog.
+const PART_KNOWS: &[&str] = &[
+    "engine/part",
+    "engine/error",
+    "engine/failure",
+    "engine/index/choice",
+    "engine/index/walk",
+    "engine/read/buffer",
+    "engine/read/evaluate",
+    "engine/read/layout",
+];
+
+/// Files that spread a read over parts and gather the rows of these.
+const STATEMENT_LEVEL: &[&str] = &["engine/read/source", "engine/read/sink", "engine/service/reads"];
+
+/// What only a part sees: stored rows, deletions, index entries, and the scans over them.
+const PART_ALONE_KNOWS: &[&str] = &[
+    "engine/part/logical",
+    "engine/part/ring",
+    "partition/store",
+    "partition/rows",
+    "partition/entries",
+    "storage",
+];
+
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -452,6 +477,51 @@ fn only_the_placement_gives_a_token() {
     }
     let known: BTreeSet<String> = HASHES_KEYS.iter().map(|(name, _)| (*name).to_owned()).collect();
     assert_eq!(hashing, known, "ask the placement of the table, or say here why not");
+}
+
+#[test]
+fn the_engine_is_a_facade_over_services() {
+    let mut files = Vec::new();
+    for file in Imports::of(&root().join("src")).files() {
+        let text = fs::read_to_string(root().join("src").join(&file.name)).unwrap();
+        // The storage engines bear the same name.
+        if lies_in(&file.name, "engine") && text.lines().any(|line| line == "impl Engine {") {
+            files.push(file.name.clone());
+        }
+    }
+    let most = [
+        "engine/service.rs",
+        "engine/service/reads.rs",
+        "engine/service/writes.rs",
+    ];
+    assert_eq!(files, most, "give what is new a service of its own, as `Upkeep` is");
+}
+
+#[test]
+fn a_part_sees_only_itself() {
+    let imports = Imports::of(&root().join("src"));
+    let (mut broken, mut parts, mut statement) = (Vec::new(), 0, 0);
+    for file in imports.files() {
+        let is_part = lies_in(&file.name, "engine/part");
+        let is_statement = STATEMENT_LEVEL.iter().any(|place| lies_in(&file.name, place));
+        parts += usize::from(is_part);
+        statement += usize::from(is_statement);
+        for target in imports.targets(file) {
+            let Target::File(module) = target else { continue };
+            let name = imports.name(&module);
+            let is_known = PART_KNOWS.iter().any(|place| lies_in(name, place));
+            let breaks_part = is_part && room(&module) == Some("engine") && !is_known;
+            let breaks_statement = is_statement && PART_ALONE_KNOWS.iter().any(|place| lies_in(name, place));
+            if breaks_part || breaks_statement {
+                broken.push(format!("{} uses {name}", file.name));
+            }
+        }
+    }
+    assert!(
+        parts > 0 && statement > 1,
+        "the files of parts and of the statement level are found"
+    );
+    assert!(broken.is_empty(), "{}", broken.join("\n"));
 }
 
 #[test]

@@ -50,4 +50,20 @@ impl Clustering {
             Self::Ranges(ranges) => ranges.is_empty(),
         }
     }
+
+    /// Whether a clustering key is among them.
+    #[must_use]
+    pub fn covers(&self, clustering: &[u8]) -> bool {
+        match self {
+            Self::All => true,
+            Self::Keys(keys) => keys.binary_search_by(|key| key.as_slice().cmp(clustering)).is_ok(),
+            Self::Ranges(ranges) => {
+                let after = ranges.partition_point(|range| range.start.as_slice() <= clustering);
+                after
+                    .checked_sub(1)
+                    .and_then(|place| ranges.get(place))
+                    .is_some_and(|range| range.end.as_deref().is_none_or(|end| clustering < end))
+            }
+        }
+    }
 }

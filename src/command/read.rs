@@ -95,6 +95,19 @@ impl Read {
     pub fn is_one_group(&self) -> bool {
         !self.selection.aggregates.is_empty() && self.group_by.is_none()
     }
+
+    /// Whether rows go into groups rather than into the result.
+    #[must_use]
+    pub fn is_grouped(&self) -> bool {
+        self.group_by.is_some() || !self.selection.aggregates.is_empty()
+    }
+
+    /// Whether it looks rows up by their whole keys, rather than visiting ranges of them.
+    #[must_use]
+    pub fn looks_up(&self) -> bool {
+        matches!(self.partitions, Partitions::Keys(_))
+            && (self.table.clustering_count == 0 || matches!(self.rows, Clustering::Keys(_)))
+    }
 }
 
 /// What the engine says of the indexes of a SELECT.

@@ -14,6 +14,7 @@
 mod plan;
 mod restore;
 mod salvage;
+mod service;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -21,8 +22,9 @@ use std::time::Duration;
 
 pub use self::plan::What;
 pub use self::restore::Restored;
-pub(super) use self::restore::{Restorer, verify};
+use self::restore::verify;
 pub use self::salvage::{Salvaged, salvage};
+pub use self::service::Backups;
 use super::catalog::{Catalog, Frozen, Snapshot};
 use super::error::Error;
 use super::failure::storage_read;

@@ -367,8 +367,8 @@ mod tests {
 
         /// Rows of each partition, and whether they are exact, as they are shown to who asks now.
         async fn rows(&self) -> (Vec<u64>, bool) {
-            self.database.count_partitions().await;
-            let all = self.database.partitions().into_iter();
+            self.database.upkeep().count_partitions().await;
+            let all = self.database.figures().partitions().into_iter();
             let of_table: Vec<_> = all.filter(|partition| partition.keyspace == "k").collect();
             let rows = of_table.iter().map(|partition| partition.rows).collect();
             (rows, of_table.iter().all(|partition| partition.is_exact))
@@ -376,6 +376,7 @@ mod tests {
 
         async fn check(&self) {
             self.database
+                .upkeep()
                 .repartition(LIMITS, &mut PartitionSizes::default())
                 .await
                 .unwrap();

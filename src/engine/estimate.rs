@@ -12,7 +12,7 @@ use super::error::Error;
 use super::failure::storage_read;
 use super::index::{self, Indexes};
 use super::ledger::Ledger;
-use super::read::sink::{Limits, looks_up};
+use super::read::sink::Limits;
 use super::read::source;
 use super::request::Request;
 use super::write;
@@ -66,7 +66,7 @@ impl Estimator<'_> {
                 index: IndexUse::None,
                 charges,
                 at_least: false,
-                looks_up: looks_up(read),
+                looks_up: read.looks_up(),
                 visited: 0,
                 partitions: 0,
             });
@@ -82,7 +82,7 @@ impl Estimator<'_> {
             index,
             charges,
             at_least,
-            looks_up: looks_up(read),
+            looks_up: read.looks_up(),
             visited: source::concerned(partitions, read).count(),
             partitions: partitions.all().len(),
         })
@@ -104,7 +104,7 @@ impl Estimator<'_> {
         let size = partitions.bytes(table.storage_id);
         let row_bytes = size.bytes.checked_div(size.rows).unwrap_or(0);
         let row_bytes = usize::try_from(row_bytes).unwrap_or(usize::MAX);
-        if looks_up(read) {
+        if read.looks_up() {
             let first = visited.first().copied();
             charges.enter(place(table, first.unwrap_or(0)), None);
             for _ in 0..rows_looked_up(read) {
@@ -118,7 +118,7 @@ impl Estimator<'_> {
         }
         let count = match (used, &read.partitions) {
             (IndexUse::Used { index, .. }, _) => {
-                let number = index::read::count(partitions, read, index, COUNTED_MAX).await?;
+                let number = index::count::count(partitions, read, index, COUNTED_MAX).await?;
                 Count {
                     number: number as u64,
                     at_least: number >= COUNTED_MAX,

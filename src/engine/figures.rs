@@ -26,7 +26,7 @@ const HOT_KEYS_MAX: usize = 100;
 
 /// The services whose figures are shown.
 #[derive(Clone, Copy)]
-pub(crate) struct Figures<'a> {
+pub struct Figures<'a> {
     pub(super) catalog: &'a Catalog,
     pub(super) stores: &'a Stores,
     pub(super) statements: &'a Arc<Statements>,
@@ -102,7 +102,8 @@ impl<'a> Figures<'a> {
     }
 
     /// What the stores did, together.
-    pub(crate) fn store_figures(&self) -> StoreFigures {
+    #[must_use]
+    pub fn store_figures(&self) -> StoreFigures {
         let mut sum = StoreFigures::default();
         for (_, store) in self.stores.all() {
             let figures = store.figures();
@@ -116,7 +117,8 @@ impl<'a> Figures<'a> {
 
     /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
     /// as it was counted ([`Counts::count_small`]).
-    pub(crate) fn partitions(&self) -> Vec<PartitionFigures> {
+    #[must_use]
+    pub fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();
         let mut figures = Vec::new();
         let now = self.clock.monotonic();
@@ -153,12 +155,14 @@ impl<'a> Figures<'a> {
     }
 
     /// Request units charged since the server started, metadata included.
-    pub(crate) fn request_units(&self) -> RequestUnits {
+    #[must_use]
+    pub fn request_units(&self) -> RequestUnits {
         self.ledger.meter.spent().total()
     }
 
     /// Request units charged to each table and view since the server started, by keyspace and name.
-    pub(crate) fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
+    #[must_use]
+    pub fn table_request_units(&self) -> Vec<(String, String, RequestUnits)> {
         let by_table = self.ledger.meter.spent().by_table();
         let snapshot = self.snapshot();
         let units = |table: &Arc<Table>| {
@@ -169,12 +173,14 @@ impl<'a> Figures<'a> {
     }
 
     /// Statements that did not get their request units at once, oldest first.
-    pub(crate) fn throttles(&self) -> Vec<ThrottleShown> {
+    #[must_use]
+    pub fn throttles(&self) -> Vec<ThrottleShown> {
         self.ledger.admission.throttles()
     }
 
     /// The request log, oldest first.
-    pub(crate) fn requests(&self) -> Vec<LoggedRequest> {
+    #[must_use]
+    pub fn requests(&self) -> Vec<LoggedRequest> {
         let host = self.seen.first().map(|node| node.host_id).unwrap_or_default();
         self.ledger.meter.log().shown(host)
     }
@@ -216,12 +222,14 @@ impl<'a> Figures<'a> {
     }
 
     /// What tables and keyspaces may spend, by keyspace and table.
-    pub(crate) fn throughput(&self) -> Vec<ThroughputShown> {
+    #[must_use]
+    pub fn throughput(&self) -> Vec<ThroughputShown> {
         throughput(&self.snapshot(), &self.catalog.offers, self.clock.monotonic())
     }
 
     /// The largest logical partitions that are known, the largest first.
-    pub(crate) fn largest_partitions(&self) -> Vec<LargePartition> {
+    #[must_use]
+    pub fn largest_partitions(&self) -> Vec<LargePartition> {
         let snapshot = self.snapshot();
         let stored = snapshot.schema.stored_tables();
         let tables: BTreeMap<StorageId, &Table> = stored.map(|table| (table.storage_id, table.as_ref())).collect();
@@ -232,7 +240,8 @@ impl<'a> Figures<'a> {
     }
 
     /// The partition keys of users' tables with the most requests in the last one to two minutes, the hottest first.
-    pub(crate) fn hot_keys(&self) -> Vec<HotKey> {
+    #[must_use]
+    pub fn hot_keys(&self) -> Vec<HotKey> {
         let snapshot = self.snapshot();
         let users = snapshot.schema.stored_tables();
         let users = users.filter(|table| !system::is_name(&table.keyspace));

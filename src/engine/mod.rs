@@ -4,8 +4,7 @@
 //! what it was charged. `cql` is the first front end.
 //!
 //! ```text
-//! Read          ─ read/source ─→ read/sink ─→ rows, position
-//!               ─ index/read  ─→
+//! Read          ─ read/source ─→ part/ ─→ read/sink ─→ rows, position
 //! Write, Batch  ─ write/      ─→ batch     ─→ store, durable
 //! SchemaIntent  ─ catalog     ─→ next schema, durable, published
 //! ```
@@ -34,6 +33,7 @@ mod limits;
 mod logical;
 mod meter;
 mod offers;
+mod part;
 mod partitions;
 mod pending;
 mod probe;
@@ -46,18 +46,18 @@ pub mod shown;
 mod spent;
 mod survey;
 mod sweep;
+mod upkeep;
 pub(crate) mod value;
 pub(crate) mod write;
 mod written;
 
-pub use backup::{BackedUp, BackupError, Restored, Salvaged, What, salvage};
+pub use backup::{BackedUp, BackupError, Backups, Restored, Salvaged, What, salvage};
 pub use catalog::SchemaListener;
 pub use error::Error;
 pub use estimate::ReadEstimate;
 pub use failure::{Access, FailureCause, StorageFailure};
 pub(crate) use failure::{storage_read, storage_write};
-pub(crate) use figures::Figures;
-pub use figures::{PartitionFigures, StoreFigures};
+pub use figures::{Figures, PartitionFigures, StoreFigures};
 pub use gates::refuse_system;
 pub use index::check::IndexCheck;
 pub use limits::SizeLimits;
@@ -71,5 +71,6 @@ pub use receipt::{ChargeReceipt, Ended, Executed, Origin};
 pub use request::{Request, Terms};
 pub use service::{Checked, ClockRules, Engine, LiveSource, Options, Paging, ReadPage};
 pub use survey::{LogicalSurvey, PhysicalSurvey, TableSurvey};
+pub use upkeep::Upkeep;
 pub use write::condition::{Decision, Written};
 pub use written::MeasuredPartitions;

@@ -4,11 +4,8 @@
 //! begin(Terms) ─→ Request ─ read · write · batch · truncate · change_schema ─→ rows, outcome ─ settle ─→ ChargeReceipt
 //! ```
 
-mod backups;
 mod options;
 mod reads;
-mod shown;
-mod upkeep;
 mod writes;
 
 use std::collections::BTreeSet;
@@ -17,16 +14,20 @@ use std::time::Duration;
 
 use uuid::Uuid;
 
-use super::catalog::{Catalog, SchemaListener, Snapshot};
+use super::backup::Backups;
+use super::catalog::{Catalog, SchemaListener};
 use super::counts::Counts;
 use super::draws::Draws;
 use super::error::Error;
+use super::figures::Figures;
 use super::gates::{self, Gates};
 use super::ledger::Ledger;
 use super::logical::LogicalPartitions;
 use super::probe::Prober;
+use super::read::virtual_rows;
 use super::receipt::{ChargeReceipt, Ended, Executed};
 use super::request::{Request, Terms};
+use super::upkeep::Upkeep;
 use super::write::WriteRoom;
 use crate::clock::Clock;
 use crate::command::{ChangeKind, SchemaIntent, SchemaOutcome};
@@ -41,7 +42,7 @@ use crate::schema::node::NodeInfo;
 use crate::schema::{Schema, StorageId, Table};
 use crate::tasks::Tasks;
 use crate::throughput::Charges;
-use crate::views::live::Live;
+use crate::views::{Sources, live::Live};
 
 pub use self::options::{ClockRules, Options};
 pub use self::reads::{Checked, Paging, ReadPage};
@@ -158,11 +159,6 @@ impl Engine {
         &self.nodes
     }
 
-    /// The catalog at this moment.
-    pub(crate) fn snapshot(&self) -> Arc<Snapshot> {
-        Arc::clone(&self.catalog.load())
-    }
-
     #[cfg(test)]
     pub(in crate::engine) const fn counts_mut(&mut self) -> &mut Counts {
         &mut self.counts
@@ -178,6 +174,65 @@ impl Engine {
             admission: &self.ledger.admission,
             is_disk_short: self.stores.is_disk_short(),
         }
+    }
+
+    /// What the server runs beside requests.
+    #[must_use]
+    pub const fn upkeep(&self) -> Upkeep<'_> {
+        Upkeep {
+            catalog: &self.catalog,
+            counts: &self.counts,
+            stores: &self.stores,
+            prober: &self.prober,
+            clock: &self.clock,
+            timestamps: &self.writes.clock,
+            is_cosmos: self.rules.profile.is_cosmos(),
+        }
+    }
+
+    /// The database's backups.
+    #[must_use]
+    pub const fn backups(&self) -> Backups<'_> {
+        Backups {
+            catalog: &self.catalog,
+            timestamps: &self.writes.clock,
+            profile: self.rules.profile,
+        }
+    }
+
+    /// What it does and holds, for views and for callers in the same process.
+    #[must_use]
+    pub fn figures(&self) -> Figures<'_> {
+        Figures {
+            catalog: &self.catalog,
+            stores: &self.stores,
+            statements: &self.statements,
+            ledger: &self.ledger,
+            counts: &self.counts,
+            logical: &self.writes.logical,
+            nodes: &self.nodes,
+            seen: &self.seen,
+            clock: &self.clock,
+            row_cache_bytes_max: self.row_cache_bytes_max,
+        }
+    }
+
+    /// Makes a view of this moment, as clients of the first node see it.
+    pub(crate) fn show<T>(&self, of: impl FnOnce(Sources<'_>) -> T) -> T {
+        let (schema, live) = (self.schema(), self.ask_server());
+        of(Sources {
+            schema: &schema,
+            node: self.node(),
+            live: &live,
+            token: virtual_rows::token,
+            figures: Some(self.figures()),
+        })
+    }
+
+    /// Statements by kind and by table.
+    #[must_use]
+    pub const fn statements(&self) -> &Arc<Statements> {
+        &self.statements
     }
 
     /// This node; of several virtual ones the first.

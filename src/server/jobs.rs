@@ -32,9 +32,9 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
     tasks.until_stop("times of the fault plan", async move { nodes.keep_time().await });
     if config.disk_reserve_bytes > 0 {
         let database = Arc::clone(database);
-        database.look_at_disk();
+        database.upkeep().look_at_disk();
         tasks.every("disk check", DISK_CHECK_INTERVAL, move || {
-            database.look_at_disk();
+            database.upkeep().look_at_disk();
             std::future::ready(())
         });
     }
@@ -79,7 +79,7 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
 
 /// Sweeps every table.
 async fn sweep(database: Arc<Database>) {
-    match database.sweep().await {
+    match database.upkeep().sweep().await {
         Ok(swept) => tracing::debug!(
             rows_removed = swept.rows_removed,
             rows_shrunk = swept.rows_shrunk,
@@ -92,13 +92,16 @@ async fn sweep(database: Arc<Database>) {
 
 /// Splits physical partitions that have grown too large.
 async fn check_sizes(database: Arc<Database>, limits: PartitionLimits, sizes: Arc<Mutex<PartitionSizes>>) {
-    let checked = database.repartition(limits, &mut *sizes.lock().await).await;
+    let checked = database.upkeep().repartition(limits, &mut *sizes.lock().await).await;
     log_check(checked);
 }
 
 /// Splits physical partitions that were filled fast.
 async fn check_written(database: Arc<Database>, limits: PartitionLimits, measured: Arc<Mutex<MeasuredPartitions>>) {
-    let checked = database.split_written(limits, &mut *measured.lock().await).await;
+    let checked = database
+        .upkeep()
+        .split_written(limits, &mut *measured.lock().await)
+        .await;
     log_check(checked);
 }
 
@@ -116,7 +119,7 @@ fn log_check(checked: Result<Repartitioned, Error>) {
 
 /// Makes the physical partitions that throughput asked for, when their time has come.
 async fn grow(database: Arc<Database>) {
-    match database.grow_due().await {
+    match database.upkeep().grow_due().await {
         Ok(0) => {}
         Ok(tables) => tracing::info!(tables, "physical partitions made for more throughput"),
         Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be made"),
@@ -125,7 +128,7 @@ async fn grow(database: Arc<Database>) {
 
 /// Splits physical partitions that use too many request units.
 async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
-    if let Err(error) = database.look_at_heat(&limits).await {
+    if let Err(error) = database.upkeep().look_at_heat(&limits).await {
         tracing::warn!(%error, "a check of the heat of physical partitions failed");
     }
 }

@@ -44,7 +44,7 @@ pub async fn reset(database: &Database, clock: &Clock, keep: Keep) -> Result<(),
         carry_out(database, clock, &statement).await?;
     }
     clock.reset_wall();
-    database.forget_timestamps();
+    database.upkeep().forget_timestamps();
     Ok(())
 }
 

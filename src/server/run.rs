@@ -231,7 +231,7 @@ impl Running {
     /// Waits until data can no longer be read, and says why. It cannot be read again before the process starts again.
     pub async fn until_lost(&self) -> String {
         loop {
-            if let Some(why) = self.database.lost() {
+            if let Some(why) = self.database.upkeep().lost() {
                 return why;
             }
             tokio::time::sleep(LOST_CHECK_INTERVAL).await;
@@ -405,7 +405,7 @@ pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<I
         url: config.data.clone(),
         source: Box::new(source),
     };
-    let found = database.check_indexes().await.map_err(failed)?;
+    let found = database.upkeep().check_indexes().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
     drop(look);
     Ok(found)

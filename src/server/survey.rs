@@ -41,7 +41,7 @@ pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<Tabl
         url: config.data.clone(),
         source: Box::new(source),
     };
-    let surveys = database.survey().await.map_err(failed)?;
+    let surveys = database.upkeep().survey().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
     drop(look);
     Ok(surveys.into_iter().map(figures).collect())

@@ -48,7 +48,7 @@ async fn restore_anew(url: &str, from: &Path, clock: Clock) -> Client {
     let restoring = options.url.directory().map(|path| Restoring::begin(path).unwrap());
     options.store.is_restored_into = true;
     let database = Database::open(options).await.unwrap();
-    database.restore(from, &What::All).await.unwrap();
+    database.backups().restore(from, &What::All).await.unwrap();
     if let Some(restoring) = restoring {
         database.close().await.unwrap();
         drop(database);
@@ -81,7 +81,7 @@ async fn reopen(url: &str, clock: Clock) -> Client {
 
 async fn built(client: &Client) {
     for _ in 0..2000 {
-        let check = client.database.check_indexes().await.unwrap();
+        let check = client.database.upkeep().check_indexes().await.unwrap();
         if check.building == 0 {
             assert_eq!(check.differences, 0, "{:?}", check.told);
             return;
@@ -184,7 +184,12 @@ async fn every_row_comes_back_byte_for_byte_on_every_engine() {
         if place != 2 {
             client.ok("ALTER TABLE ks.wide WITH helenus_lift = 2").await;
         }
-        let made = client.database.backup(&path("b"), &Scope::Whole).await.unwrap();
+        let made = client
+            .database
+            .backups()
+            .write(&path("b"), &Scope::Whole)
+            .await
+            .unwrap();
         assert_eq!(made.manifest.tables.len(), 6);
         let before = dump(&path("b"));
         let text = client.rows("DESCRIBE FULL SCHEMA").await;
@@ -194,7 +199,12 @@ async fn every_row_comes_back_byte_for_byte_on_every_engine() {
         let elsewhere = tempfile::tempdir().unwrap();
         let other = place_url(elsewhere.path(), place + 1);
         let restored = restore_anew(&other, &path("b"), client.clock.clone()).await;
-        restored.database.backup(&path("again"), &Scope::Whole).await.unwrap();
+        restored
+            .database
+            .backups()
+            .write(&path("again"), &Scope::Whole)
+            .await
+            .unwrap();
         assert_eq!(dump(&path("again")), before, "seed {seed}");
         assert_eq!(restored.rows("DESCRIBE FULL SCHEMA").await, text);
         assert_eq!(restored.rows("SELECT JSON * FROM ks.wide").await, shown);
@@ -347,7 +357,7 @@ async fn backups_under_load_with_splits_and_moves_show_one_moment() {
         for number in 1..=6_i64 {
             writers.until(number * 40).await;
             let backup = folder.path().join(format!("b{number}"));
-            let made = writers.database.backup(&backup, &Scope::Whole).await.unwrap();
+            let made = writers.database.backups().write(&backup, &Scope::Whole).await.unwrap();
             assert_eq!(one_moment(&backup).await, Ok(()));
             assert!(made.held < Duration::from_secs(5));
         }
@@ -370,7 +380,7 @@ async fn snapshots_taken_while_writes_go_on_show_no_moment() {
         writers.until(number * 5).await;
         let backup = folder.path().join(format!("b{number}"));
         mutant::set(Some(Mutant::SnapshotWithoutGates));
-        writers.database.backup(&backup, &Scope::Whole).await.unwrap();
+        writers.database.backups().write(&backup, &Scope::Whole).await.unwrap();
         mutant::set(None);
         wrong.extend(one_moment(&backup).await.err());
         if !wrong.is_empty() {
@@ -395,7 +405,7 @@ async fn a_logged_batch_on_its_way_is_in_the_backup_as_a_whole() {
     client.ok("UPDATE ks.t SET v = 2 WHERE k = 1").await;
     client.ok("DELETE FROM ks.t WHERE k = 7").await;
     let before = folder.path().join("before");
-    client.database.backup(&before, &Scope::Whole).await.unwrap();
+    client.database.backups().write(&before, &Scope::Whole).await.unwrap();
     client.ok("TRUNCATE ks.t").await;
     client
         .ok("INSERT INTO ks.t (k, v) VALUES (1, 1) USING TIMESTAMP 5")
@@ -433,7 +443,7 @@ async fn a_logged_batch_on_its_way_is_in_the_backup_as_a_whole() {
     mutant::set(None);
     assert_eq!(client.rows("SELECT v FROM ks.t").await, ["1"]);
     let backup = folder.path().join("b");
-    let made = client.database.backup(&backup, &Scope::Whole).await.unwrap();
+    let made = client.database.backups().write(&backup, &Scope::Whole).await.unwrap();
     assert_eq!((made.manifest.tables[0].rows, made.manifest.tables[0].late), (1, 2));
     let restored = restore_anew("memory:", &backup, Clock::manual(NOW_MICROS)).await;
     assert_eq!(restored.rows("SELECT v FROM ks.t").await, ["2"]);
@@ -463,20 +473,28 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     let client = Client::open(&place_url(folder.path(), 0)).await;
     fill(&client, 11).await;
     let path = |name: &str| folder.path().join(name);
-    client.database.backup(&path("b"), &Scope::Whole).await.unwrap();
+    client
+        .database
+        .backups()
+        .write(&path("b"), &Scope::Whole)
+        .await
+        .unwrap();
     let shown = client.rows("SELECT JSON * FROM ks.wide").await;
     client
         .database
+        .backups()
         .restore(&path("b"), &keyspace("ks", "Copied"))
         .await
         .unwrap();
     client
         .database
+        .backups()
         .restore(&path("b"), &table("ks.wide", "ks.wide2"))
         .await
         .unwrap();
     client
         .database
+        .backups()
         .restore(&path("b"), &table("ks.wide", "OtherOne.wide"))
         .await
         .unwrap();
@@ -489,7 +507,12 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
             "{name}"
         );
     }
-    client.database.backup(&path("again"), &Scope::Whole).await.unwrap();
+    client
+        .database
+        .backups()
+        .write(&path("again"), &Scope::Whole)
+        .await
+        .unwrap();
     let again = dump(&path("again"));
     let of = |keyspace: &str, table: &str| again[&(keyspace.to_owned(), table.to_owned())].clone();
     for (keyspace, table) in [("Copied", "wide"), ("ks", "wide2"), ("OtherOne", "wide")] {
@@ -510,17 +533,18 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
         keyspace: "ks".to_owned(),
         table: "wide".to_owned(),
     };
-    client.database.backup(&path("one"), &scope).await.unwrap();
+    client.database.backups().write(&path("one"), &scope).await.unwrap();
     assert_eq!(dump(&path("one")).len(), 1);
     client
         .database
+        .backups()
         .restore(&path("one"), &table("ks.wide", "Copied.wide3"))
         .await
         .unwrap();
     let scope = Scope::Keyspace {
         keyspace: "OtherOne".to_owned(),
     };
-    client.database.backup(&path("other"), &scope).await.unwrap();
+    client.database.backups().write(&path("other"), &scope).await.unwrap();
     assert_eq!(dump(&path("other")).len(), 2);
 
     client
@@ -541,6 +565,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     ] {
         let refused = client
             .database
+            .backups()
             .restore(&path("b"), &what)
             .await
             .unwrap_err()
@@ -563,7 +588,8 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
     ] {
         let refused = client
             .database
-            .backup(&path("none"), &scope)
+            .backups()
+            .write(&path("none"), &scope)
             .await
             .unwrap_err()
             .to_string();
@@ -571,7 +597,7 @@ async fn keyspaces_and_tables_come_back_under_other_names_beside_the_old_ones() 
         assert!(!path("none").exists());
     }
     assert!(matches!(
-        client.database.backup(&path("b"), &Scope::Whole).await,
+        client.database.backups().write(&path("b"), &Scope::Whole).await,
         Err(BackupError::Files(helenus::backup::Error::NotEmpty { .. }))
     ));
 }
@@ -630,7 +656,7 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
     let source = Client::open("memory:").await;
     fill(&source, 5).await;
     let backup = folder.path().join("b");
-    let made = source.database.backup(&backup, &Scope::Whole).await.unwrap();
+    let made = source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
     let url = place_url(folder.path(), 0);
     for commits in [1, 6, 60] {
         let left = Arc::new(AtomicI64::new(i64::MAX));
@@ -649,7 +675,7 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
             }
         };
         left.store(commits, Ordering::SeqCst);
-        let outcome = database.restore(&backup, &What::All).await;
+        let outcome = database.backups().restore(&backup, &What::All).await;
         left.store(i64::MAX, Ordering::SeqCst);
         drop(database.close().await);
         drop(database);
@@ -679,7 +705,7 @@ async fn a_damaged_backup_is_refused_by_file_name_before_anything_is_written() {
     let source = Client::open("memory:").await;
     fill(&source, 6).await;
     let backup = folder.path().join("b");
-    let made = source.database.backup(&backup, &Scope::Whole).await.unwrap();
+    let made = source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
     let name = &made.manifest.tables.iter().find(|table| table.rows > 0).unwrap().files[0].name;
     let path = backup.join(name);
     let mut bytes = std::fs::read(&path).unwrap();
@@ -690,6 +716,7 @@ async fn a_damaged_backup_is_refused_by_file_name_before_anything_is_written() {
     let version = target.database.schema_version();
     let refused = target
         .database
+        .backups()
         .restore(&backup, &What::All)
         .await
         .unwrap_err()
@@ -711,10 +738,10 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
         .await;
     source.ok("UPDATE ks.counts SET n = n + 5, o = o - 7 WHERE k = 1").await;
     let backup = folder.path().join("b");
-    source.database.backup(&backup, &Scope::Whole).await.unwrap();
+    source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
     for form in [Form::Csv, Form::Json] {
         let target = Client::open("memory:").await;
-        target.database.restore(&backup, &What::All).await.unwrap();
+        target.database.backups().restore(&backup, &What::All).await.unwrap();
         for table in ["wide", "counts", "base"] {
             let file = folder.path().join(format!("{table}.{form:?}"));
             let exported = export(&source.database, ("ks", table), form, &file).await.unwrap();
@@ -732,7 +759,7 @@ async fn exported_rows_come_back_and_bad_ones_are_named_by_their_line() {
         }
     }
     let target = Client::open("memory:").await;
-    target.database.restore(&backup, &What::All).await.unwrap();
+    target.database.backups().restore(&backup, &What::All).await.unwrap();
     let file = folder.path().join("bad");
     std::fs::write(&file, "k,c,v\n1,2,3\n1,x,3\n\n1,2\n\"a\n\",1,1\n7,,1\n1,3,4\n").unwrap();
     let imported = import(&target.database, ("ks", "base"), Form::Csv, &file, 9)

@@ -168,14 +168,14 @@ async fn a_sweep_removes_what_nobody_sees(client: Client) {
     client.ok("DELETE FROM t WHERE k = 2").await;
     let left = client.rows("SELECT k, c, v FROM t").await;
     client.clock.advance(std::time::Duration::from_secs(200));
-    let swept = client.database.sweep().await.unwrap();
+    let swept = client.database.upkeep().sweep().await.unwrap();
     assert_eq!(
         (swept.rows_removed, swept.deletions_removed),
         (3, 1),
         "the expired row, the deleted one, the one of the deleted partition, and that partition's deletion"
     );
     assert_eq!(client.rows("SELECT k, c, v FROM t").await, left.get(1..).unwrap());
-    let again = client.database.sweep().await.unwrap();
+    let again = client.database.upkeep().sweep().await.unwrap();
     assert_eq!(
         (again.rows_removed, again.rows_shrunk, again.deletions_removed),
         (0, 0, 0)
@@ -201,7 +201,7 @@ async fn a_sweep_keeps_markers_that_expired(client: Client) {
     for _ in 0..2 {
         assert!(client.rows("SELECT c, v FROM t WHERE p = 1").await.is_empty());
         assert_eq!(client.rows("SELECT c, v, w FROM t WHERE p = 1").await, ["1 null 1"]);
-        client.database.sweep().await.unwrap();
+        client.database.upkeep().sweep().await.unwrap();
     }
     for text in [
         "INSERT INTO t (p, c) VALUES (1, 1) USING TIMESTAMP 1500",
@@ -217,7 +217,7 @@ async fn a_sweep_keeps_markers_that_expired(client: Client) {
         ["1 1 null 1 null null"]
     );
     client.ok("ALTER TABLE t WITH gc_grace_seconds = 0").await;
-    client.database.sweep().await.unwrap();
+    client.database.upkeep().sweep().await.unwrap();
     assert_eq!(client.rows("SELECT c, v FROM t WHERE p = 1").await, ["1 null"]);
 }
 

@@ -105,7 +105,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         let delete = "DELETE FROM t WHERE k = 1 AND c = 0";
 
         is_full.store(true, Ordering::SeqCst);
-        client.database.look_at_disk();
+        client.database.upkeep().look_at_disk();
         for (text, write_kind) in [
             (insert.to_owned(), WriteKind::Simple),
             (
@@ -142,7 +142,7 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
         assert_eq!(client.rows("SELECT c FROM u").await, Vec::<String>::new(), "{scheme}");
 
         is_full.store(false, Ordering::SeqCst);
-        client.database.look_at_disk();
+        client.database.upkeep().look_at_disk();
         client.ok(insert).await;
         client.database.close().await.unwrap();
     }

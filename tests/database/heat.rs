@@ -31,11 +31,11 @@ impl Client {
             self.ok(&format!("INSERT INTO {table} (k, v) VALUES ({k}, 'v')")).await;
         }
         self.clock.advance(Duration::from_secs(1));
-        self.database.look_at_heat(&LIMITS).await.unwrap().splits
+        self.database.upkeep().look_at_heat(&LIMITS).await.unwrap().splits
     }
 
     fn loads(&self, table: &str) -> Vec<(i64, i64, RequestUnits)> {
-        let partitions = self.database.partitions().into_iter();
+        let partitions = self.database.figures().partitions().into_iter();
         let of_table = partitions.filter(|of| of.keyspace == "ks" && of.table == table);
         of_table.map(|of| (of.lower, of.upper, of.per_second)).collect()
     }
@@ -70,12 +70,22 @@ async fn what_stays_hot_is_split_until_it_is_not_and_merged_when_it_is_quiet() {
     // As long as they are busy none are merged, though they are small.
     let mut sizes = PartitionSizes::default();
     for _ in 0..3 {
-        let done = client.database.repartition(NO_SIZES, &mut sizes).await.unwrap();
+        let done = client
+            .database
+            .upkeep()
+            .repartition(NO_SIZES, &mut sizes)
+            .await
+            .unwrap();
         assert_eq!(done.merges, 0);
     }
     for _ in 0..60 {
         client.second("t", 0..1).await;
-        client.database.repartition(NO_SIZES, &mut sizes).await.unwrap();
+        client
+            .database
+            .upkeep()
+            .repartition(NO_SIZES, &mut sizes)
+            .await
+            .unwrap();
     }
     assert_eq!(client.loads("t").len(), 1);
     assert_eq!(printed(&client.ok("SELECT count(*) FROM t").await), ["50"]);
@@ -128,7 +138,7 @@ async fn the_keys_asked_most_are_shown() {
     client.ok("SELECT * FROM t WHERE a = 'often' AND b = 1").await;
     // A scan asks for no key.
     client.ok("SELECT * FROM t").await;
-    let hottest = &client.database.hot_keys()[0];
+    let hottest = &client.database.figures().hot_keys()[0];
     assert_eq!(
         (hottest.key.as_str(), hottest.requests, hottest.requests_error),
         ("'often', 1", 41, 0)
@@ -137,7 +147,7 @@ async fn the_keys_asked_most_are_shown() {
     let shown = "SELECT requests FROM system_cosmos.hot_keys WHERE keyspace_name = 'ks' AND table_name = 't' AND partition_key = '''often'', 1'";
     assert_eq!(printed(&client.ok(shown).await), ["41"]);
     client.clock.advance(Duration::from_secs(180));
-    assert!(client.database.hot_keys().is_empty());
+    assert!(client.database.figures().hot_keys().is_empty());
 }
 
 #[tokio::test]

@@ -120,7 +120,7 @@ async fn opens(archive: &str) {
         ] {
             client.ok(text).await;
         }
-        let check = client.database.check_indexes().await.unwrap();
+        let check = client.database.upkeep().check_indexes().await.unwrap();
         assert_eq!(check.differences, 0, "{archive}");
         client.database.close().await.unwrap();
     }

@@ -313,7 +313,12 @@ impl Front {
 
     /// Number, first key, end key and store of each physical partition of the table.
     fn parts(&self) -> Vec<(u64, String, Option<String>, u32)> {
-        let of_table = self.engine.partitions().into_iter().filter(|part| part.table == "t");
+        let of_table = self
+            .engine
+            .figures()
+            .partitions()
+            .into_iter()
+            .filter(|part| part.table == "t");
         let text = |key: Vec<u8>| String::from_utf8(key).unwrap();
         of_table
             .map(|part| (part.id, text(part.lower_key), part.upper_key.map(text), part.store))
@@ -325,7 +330,11 @@ impl Front {
             bytes_max,
             merges: false,
         };
-        let done = self.engine.repartition(limits, &mut PartitionSizes::default()).await;
+        let done = self
+            .engine
+            .upkeep()
+            .repartition(limits, &mut PartitionSizes::default())
+            .await;
         done.unwrap().splits
     }
 }
@@ -401,7 +410,7 @@ async fn lives(url: &str) {
     rows.sort();
     is_whole(&front, &rows).await;
     front.clock.advance(Duration::from_secs(10));
-    let swept = front.engine.sweep().await.unwrap();
+    let swept = front.engine.upkeep().sweep().await.unwrap();
     assert_eq!(swept.rows_removed, 1);
     is_whole(&front, &rows).await;
 
@@ -510,7 +519,7 @@ async fn an_ordered_table_is_split_by_heat_between_keys() {
             front.put(&format!("{number:02}"), 0, "x").await;
         }
         front.clock.advance(Duration::from_secs(1));
-        splits += front.engine.look_at_heat(&LIMITS).await.unwrap().splits;
+        splits += front.engine.upkeep().look_at_heat(&LIMITS).await.unwrap().splits;
     }
     assert!(splits > 0);
     let parts = front.parts();
@@ -555,7 +564,7 @@ async fn keys_of_one_token_are_counted_apart() {
         "{one} and {other}"
     );
     let sizes = |front: &Front| -> BTreeMap<String, u64> {
-        let largest = front.engine.largest_partitions().into_iter();
+        let largest = front.engine.figures().largest_partitions().into_iter();
         largest
             .filter(|of| of.is_watched)
             .map(|of| (of.key, of.bytes))
@@ -567,7 +576,7 @@ async fn keys_of_one_token_are_counted_apart() {
         known.values().all(|bytes| (CAP * 9 / 10..=CAP).contains(bytes)),
         "{known:?}"
     );
-    let hot = front.engine.hot_keys();
+    let hot = front.engine.figures().hot_keys();
     let of = |key: &str| {
         hot.iter()
             .find(|hot| hot.key == key)

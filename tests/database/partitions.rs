@@ -390,11 +390,23 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
     let mut sizes = PartitionSizes::default();
     let nothing = Repartitioned::default();
     // One look makes all the parts that it takes.
-    let splits = client.database.repartition(limits, &mut sizes).await.unwrap().splits;
-    assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+    let splits = client
+        .database
+        .upkeep()
+        .repartition(limits, &mut sizes)
+        .await
+        .unwrap()
+        .splits;
+    assert_eq!(
+        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        nothing
+    );
     // Some 420 KB: five parts, with room left in each.
     assert_eq!((splits, client.parts("t").await.len()), (4, 5));
-    assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+    assert_eq!(
+        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        nothing
+    );
     let mut counts = Vec::new();
     for part in client.parts("t").await {
         let text = format!(
@@ -412,24 +424,33 @@ async fn partitions_split_by_size_and_merge_when_they_stay_small() {
             .ok(&format!("INSERT INTO t (k, c, v) VALUES (7, {c}, '{text}')"))
             .await;
     }
-    while client.database.repartition(limits, &mut sizes).await.unwrap() != nothing {}
+    while client.database.upkeep().repartition(limits, &mut sizes).await.unwrap() != nothing {}
     let split = client.parts("t").await.len();
-    assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+    assert_eq!(
+        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        nothing
+    );
     assert!((6..=9).contains(&split), "{split}");
 
     // Small for one check is not enough.
     client.ok("TRUNCATE t").await;
-    assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+    assert_eq!(
+        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        nothing
+    );
     for _ in 1..split {
-        let mut merged = client.database.repartition(limits, &mut sizes).await.unwrap();
+        let mut merged = client.database.upkeep().repartition(limits, &mut sizes).await.unwrap();
         client.clock.advance(Duration::from_secs(60));
         if merged == nothing {
-            merged = client.database.repartition(limits, &mut sizes).await.unwrap();
+            merged = client.database.upkeep().repartition(limits, &mut sizes).await.unwrap();
         }
         assert_eq!((merged.splits, merged.merges), (0, 1));
     }
     assert_eq!(client.parts("t").await.len(), 1);
-    assert_eq!(client.database.repartition(limits, &mut sizes).await.unwrap(), nothing);
+    assert_eq!(
+        client.database.upkeep().repartition(limits, &mut sizes).await.unwrap(),
+        nothing
+    );
 }
 
 /// A loader that writes twice the limit between two checks: no partition passes the limit by more than that and an eighth.
@@ -448,10 +469,18 @@ async fn partitions_split_by_what_is_written_to_them() {
         for k in round * 200..(round + 1) * 200 {
             client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, '{text}')")).await;
         }
-        while client.database.split_written(limits, &mut measured).await.unwrap() != nothing {}
-        client.database.count_partitions().await;
+        while client
+            .database
+            .upkeep()
+            .split_written(limits, &mut measured)
+            .await
+            .unwrap()
+            != nothing
+        {}
+        client.database.upkeep().count_partitions().await;
         let parts = client
             .database
+            .figures()
             .partitions()
             .into_iter()
             .filter(|part| part.table == "t");
@@ -464,7 +493,14 @@ async fn partitions_split_by_what_is_written_to_them() {
     for k in 0..1000 {
         client.ok(&format!("INSERT INTO t (k, v) VALUES ({k}, '{text}')")).await;
     }
-    while client.database.split_written(limits, &mut measured).await.unwrap() != nothing {}
+    while client
+        .database
+        .upkeep()
+        .split_written(limits, &mut measured)
+        .await
+        .unwrap()
+        != nothing
+    {}
     assert!(client.parts("t").await.len() <= before + 2);
 
     // One key that fills a partition alone is not cut.
@@ -477,7 +513,12 @@ async fn partitions_split_by_what_is_written_to_them() {
             .await;
     }
     assert_eq!(
-        client.database.split_written(limits, &mut measured).await.unwrap(),
+        client
+            .database
+            .upkeep()
+            .split_written(limits, &mut measured)
+            .await
+            .unwrap(),
         nothing
     );
     assert_eq!(client.parts("one").await.len(), 1);

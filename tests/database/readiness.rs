@@ -58,7 +58,7 @@ impl Medium {
 async fn probe(database: &Database, within: Duration) -> Readiness {
     let mut probe = Probe::default();
     // Late or not shows in what the stores answered.
-    drop(tokio::time::timeout(within, database.probe(&mut probe)).await);
+    drop(tokio::time::timeout(within, database.upkeep().probe(&mut probe)).await);
     Readiness::of(&probe)
 }
 

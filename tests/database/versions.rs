@@ -161,13 +161,13 @@ async fn a_row_made_again_has_a_greater_version_after_a_sweep_and_a_restart() {
         assert_eq!(rows.write(&insert).await, Some(Decision::Applied), "round {round}");
         let version = rows.version().await.unwrap();
         assert!(version > before, "round {round}: {version} after {before}");
-        client.database.engine().sweep().await.unwrap();
+        client.database.engine().upkeep().sweep().await.unwrap();
         assert_eq!(rows.version().await, Some(version), "a sweep changed it");
         let delete = rows.change(WriteVerb::Delete, "", is(version), None);
         assert_eq!(rows.write(&delete).await, Some(Decision::Applied));
         assert_eq!(rows.version().await, None);
         client.clock.advance(std::time::Duration::from_secs(2));
-        client.database.engine().sweep().await.unwrap();
+        client.database.engine().upkeep().sweep().await.unwrap();
         let reinsert = rows.change(WriteVerb::Insert, "b", Condition::NotExists, None);
         assert_eq!(rows.write(&reinsert).await, Some(Decision::Applied));
         before = rows.version().await.unwrap();
@@ -175,6 +175,6 @@ async fn a_row_made_again_has_a_greater_version_after_a_sweep_and_a_restart() {
         let delete = rows.change(WriteVerb::Delete, "", is(before), None);
         assert_eq!(rows.write(&delete).await, Some(Decision::Applied));
         client.clock.advance(std::time::Duration::from_secs(2));
-        client.database.engine().sweep().await.unwrap();
+        client.database.engine().upkeep().sweep().await.unwrap();
     }
 }

@@ -151,7 +151,13 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
         values: Values::Positional(values),
         ..QueryParams::default()
     };
-    let epoch = server.database.partitions().iter().map(|part| part.epoch).max();
+    let epoch = server
+        .database
+        .figures()
+        .partitions()
+        .iter()
+        .map(|part| part.epoch)
+        .max();
     let answer = server.database.query(&server.session, text, &params).await;
     let told = match &answer {
         Ok(answer) => {
@@ -173,7 +179,16 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
         }
         Err(error) => return world.fail("b", error.to_string()),
     };
-    if server.database.partitions().iter().map(|part| part.epoch).max() > epoch && answer.is_ok() {
+    if server
+        .database
+        .figures()
+        .partitions()
+        .iter()
+        .map(|part| part.epoch)
+        .max()
+        > epoch
+        && answer.is_ok()
+    {
         world.mark(Mark::SpentByOldList);
     }
     world.log.borrow_mut().note(format!("buy {key} {told}"));
@@ -225,7 +240,7 @@ async fn split_or_merge(world: &Rc<World>, server: &Server, spent: &Spent) {
 
 /// What all accounts of the table have, in hundredths of a unit.
 fn balance(server: &Server) -> i64 {
-    let tables = server.database.throughput().into_iter();
+    let tables = server.database.figures().throughput().into_iter();
     let accounts = tables
         .filter(|shown| shown.table == "b")
         .flat_map(|shown| shown.partitions);

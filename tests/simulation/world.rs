@@ -236,7 +236,12 @@ impl World {
     /// Judges the maps of all tables that stay: cover, epochs, owners.
     pub(crate) fn check_maps(&self, database: &Database) {
         let mut tables: BTreeMap<String, Vec<Range>> = BTreeMap::new();
-        for part in database.partitions().into_iter().filter(|part| part.keyspace == "ks") {
+        for part in database
+            .figures()
+            .partitions()
+            .into_iter()
+            .filter(|part| part.keyspace == "ks")
+        {
             let list = tables.entry(part.table).or_default();
             list.push((part.id, part.epoch, part.lower, part.upper, part.store));
         }
@@ -292,6 +297,7 @@ impl World {
     /// The ranges of a table: (id, lower).
     pub(crate) fn parts(&self, database: &Database, table: &str) -> Vec<(u64, i64)> {
         let mut parts: Vec<(u64, i64)> = database
+            .figures()
             .partitions()
             .into_iter()
             .filter(|part| part.keyspace == "ks" && part.table == table)
@@ -303,14 +309,14 @@ impl World {
 
     /// The physical partitions of a table: (id, store).
     pub(crate) fn places(&self, database: &Database, table: &str) -> Vec<(u64, u32)> {
-        let of_table = database.partitions().into_iter();
+        let of_table = database.figures().partitions().into_iter();
         let of_table = of_table.filter(|part| part.keyspace == "ks" && part.table == table);
         of_table.map(|part| (part.id, part.store)).collect()
     }
 
     /// Judges the stores of a database that has just been opened and is at rest: those that lists name are there, and no others.
     fn check_stores(&self, database: &Database) {
-        let named: BTreeSet<u32> = database.partitions().iter().map(|part| part.store).collect();
+        let named: BTreeSet<u32> = database.figures().partitions().iter().map(|part| part.store).collect();
         let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).collect();
         let there = self.medium.numbers_beside();
         if named != there {

@@ -18,7 +18,7 @@ const STRIDE_ROWS: usize = 1024;
 /// Differences that are told one by one; more are counted.
 const DIFFERENCES_MAX: usize = 20;
 
-/// What [`crate::engine::Engine::check_indexes`] found.
+/// What [`crate::engine::Upkeep::check_indexes`] found.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct IndexCheck {
     /// Complete indexes looked at.

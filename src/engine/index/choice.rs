@@ -7,7 +7,7 @@ use crate::engine::Error;
 use crate::partition::{Hosted, KeySpan, Moment, TablePartitions};
 use crate::token::Token;
 
-/// Which index [`super::read::run`] would use first, without bringing any row. `wanted`: rows of a page, where that is known.
+/// Which index a read would use first, without bringing any row. `wanted`: rows of a page, where that is known.
 ///
 /// # Errors
 /// When the store cannot be read.
@@ -60,7 +60,7 @@ pub(crate) async fn explain(
 }
 
 /// A walk of an index in the physical partition of a token, over what lies under that token.
-pub(super) async fn in_token<'a>(
+pub(crate) async fn in_token<'a>(
     probes: &Probes<'a>,
     partition: &'a Hosted,
     at: Moment,
@@ -78,15 +78,7 @@ fn of_token(partition: &Hosted, token: Token) -> Option<KeySpan> {
     KeySpan::of_tokens(token.value(), token.value()).and_then(|span| span.and(&partition.span))
 }
 
-/// Whether a SELECT asks for partitions of this token.
-pub(super) fn may_be_in(partitions: &TablePartitions, select: &Read, token: Token) -> bool {
-    match &select.partitions {
-        Partitions::Keys(keys) => keys.iter().any(|key| partitions.token(key) == token),
-        Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
-    }
-}
-
 /// Whether an index may be asked within partitions.
-pub(super) fn may_seek_in_keys(select: &Read) -> bool {
+pub(crate) fn may_seek_in_keys(select: &Read) -> bool {
     !(select.reversed || select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
 }

@@ -3,7 +3,7 @@
 //! **Life of an index.** CREATE INDEX makes its definition and a `!index` record durable, then registers the [`rows::IndexedRows`] of
 //! its table with the store: from then on every commit keeps its entries with the rows. A task ([`build`]) passes over the rows that
 //! were there before, puts their entries in steps, each with how far it has come, and notes when it is done; a kill loses at most a
-//! step. Reads use the index from then on ([`read`]), and scan and filter before, with the same answers. DROP, TRUNCATE and DROP TABLE
+//! step. Reads use the index from then on ([`walk`]), and scan and filter before, with the same answers. DROP, TRUNCATE and DROP TABLE
 //! end its use first, then what is kept with the rows, then remove its entries behind, as those of tables.
 //!
 //! **Invariants.**
@@ -21,10 +21,10 @@ pub(crate) mod build;
 pub(crate) mod change;
 pub(crate) mod check;
 pub(crate) mod choice;
+pub(crate) mod count;
 pub(crate) mod overlong;
-pub(crate) mod read;
 pub(crate) mod rows;
-mod walk;
+pub(crate) mod walk;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

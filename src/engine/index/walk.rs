@@ -1,14 +1,19 @@
-//! A walk of one index in one physical partition: from its entries to the rows to which they lead.
+//! A walk of one index in one physical partition: candidates from its entries, in the order of the ring, each brought as a scan would.
+//!
+//! ```text
+//! one value        entries lie in the order of the ring:  seek · some entries · their rows · seek · …
+//! several, ranges  entries lie in the order of values:    pass over all · keep the least places · their rows · pass again · …
+//! ```
+//! Memory is bounded: so many places at a time, whatever the index holds, and these count for the memory of the answer. An index of regular or clustering columns leads to rows; one
+//! of static columns or of the partition key leads to partitions, which are then read whole. An index that would cost more than the
+//! scan that it spares, or that is not complete, is not used: the caller scans and filters, with the same answer.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
 
 use super::Indexes;
 use crate::command::{IndexProbe, Position, Read, Spared};
-use crate::engine::read::logical::{Logical, bring_static, covering};
-use crate::engine::read::row_sink::RowSink;
-use crate::engine::read::sink::{Sink, Step};
-use crate::engine::read::source::covers;
+use crate::engine::part::{Logical, PartSink, Reader, Step, bring_static, covering};
 use crate::engine::{Error, storage_read};
 use crate::invariant::Broken;
 use crate::partition::entries::{Entry, EntryRange, Place, PlaceRange, PlaceRef};
@@ -43,7 +48,7 @@ const COUNTED_ENTRIES: usize = 512;
 const ROW_BYTES: u64 = 100;
 
 /// A read of one index of one physical partition.
-pub(super) struct Walk<'a> {
+pub(crate) struct Walk<'a> {
     partition: &'a Hosted,
     at: Moment,
     select: &'a Read,
@@ -72,7 +77,7 @@ struct Current<'a> {
 }
 
 /// The probes of a SELECT that are of use at every moment that is taken from now on.
-pub(super) struct Probes<'a> {
+pub(crate) struct Probes<'a> {
     indexes: &'a Indexes,
     select: &'a Read,
     complete: Vec<&'a IndexProbe>,
@@ -80,7 +85,7 @@ pub(super) struct Probes<'a> {
 
 impl<'a> Probes<'a> {
     /// To be asked before a moment is taken: complete before, so that a snapshot has what the build of an index put last.
-    pub(super) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
+    pub(crate) fn now(indexes: &'a Indexes, select: &'a Read) -> Self {
         let complete = select
             .probes
             .iter()
@@ -92,8 +97,13 @@ impl<'a> Probes<'a> {
         }
     }
 
+    /// Whether there are none.
+    pub(crate) const fn is_empty(&self) -> bool {
+        self.complete.is_empty()
+    }
+
     /// Chooses among the probes for part of a physical partition; `None` when none is of use.
-    pub(super) async fn walk(
+    pub(crate) async fn walk(
         &self,
         partition: &'a Hosted,
         at: Moment,
@@ -173,22 +183,22 @@ impl<'a> Probes<'a> {
 
 impl<'a> Walk<'a> {
     /// The same of other places.
-    pub(super) fn over(self, places: PlaceRange) -> Self {
+    pub(crate) fn over(self, places: PlaceRange) -> Self {
         Self { places, ..self }
     }
 
     /// The index's name.
-    pub(super) fn index(&self) -> &'a str {
+    pub(crate) fn index(&self) -> &'a str {
         &self.probe.index
     }
 
     /// Whether the entries lie in the order of the ring.
-    pub(super) const fn is_ordered(&self) -> bool {
+    pub(crate) const fn is_ordered(&self) -> bool {
         self.ordered.is_some()
     }
 
     /// Whether entries lead to rows and lie in the order of the ring, so that they can be sought within a logical partition.
-    pub(super) fn seeks_rows(&self) -> bool {
+    pub(crate) fn seeks_rows(&self) -> bool {
         !self.by_partition && self.is_ordered()
     }
 
@@ -235,13 +245,13 @@ impl<'a> Walk<'a> {
     }
 
     /// The next places, in order, each once. Whether there may be more behind them.
-    async fn places(&mut self, sink: &mut Sink<'_, impl RowSink>) -> Result<(Vec<Place>, bool), Error> {
+    async fn places(&mut self, reader: &mut Reader<'_, impl PartSink>) -> Result<(Vec<Place>, bool), Error> {
         let Some(value) = self.ordered.clone() else {
-            sink.hold_places(self.pass_bytes)?;
+            reader.hold_places(self.pass_bytes)?;
             return self.pass().await;
         };
         let (places, rest) = self.seek(&value).await?;
-        sink.hold_places(places.iter().map(|place| place.as_ref().len() + PLACE_BYTES).sum())?;
+        reader.hold_places(places.iter().map(|place| place.as_ref().len() + PLACE_BYTES).sum())?;
         Ok((places, rest))
     }
 
@@ -327,27 +337,27 @@ impl<'a> Walk<'a> {
         Ok((least.into_iter().collect(), rest))
     }
 
-    pub(super) async fn run(
+    pub(crate) async fn run(
         mut self,
         resume: Option<&Position>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let mut current = None;
         if let Some(position) = resume {
-            match self.resume(position, sink).await? {
+            match self.resume(position, reader).await? {
                 Resumed::Inside(partition) => current = partition,
                 Resumed::Stopped => return Ok(Step::Stop),
             }
         }
         let mut rest = true;
         while rest {
-            let (places, more) = self.places(sink).await?;
+            let (places, more) = self.places(reader).await?;
             rest = more;
             for place in places {
                 let step = if self.by_partition {
-                    self.bring_partition(&place, None, sink).await?
+                    self.bring_partition(&place, None, reader).await?
                 } else {
-                    self.bring_row(&place, &mut current, sink).await?
+                    self.bring_row(&place, &mut current, reader).await?
                 };
                 if step == Step::Stop {
                     return Ok(step);
@@ -358,9 +368,9 @@ impl<'a> Walk<'a> {
                 self.places.skip(current.partition.prefix());
             }
         }
-        sink.hold_places(0)?;
+        reader.hold_places(0)?;
         if current.is_some_and(|current| !current.is_done) {
-            return sink.end_partition();
+            return reader.end_partition();
         }
         Ok(Step::Continue)
     }
@@ -368,7 +378,7 @@ impl<'a> Walk<'a> {
     async fn resume<'p>(
         &mut self,
         position: &'p Position,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Resumed<'a>, Error> {
         let token = self.partition.token(&position.partition_key);
         if !self.partition.span.contains(token.value(), &position.partition_key) {
@@ -385,7 +395,7 @@ impl<'a> Walk<'a> {
         if self.by_partition {
             self.places.skip(partition.prefix());
             let step = self
-                .bring_logical(partition, &position.partition_key, Some(position), sink)
+                .bring_logical(partition, &position.partition_key, Some(position), reader)
                 .await?;
             return Ok(if step == Step::Stop {
                 Resumed::Stopped
@@ -395,7 +405,7 @@ impl<'a> Walk<'a> {
         }
         self.places.start_after(&partition.prefix().row(clustering));
         let left = Some(position.partition_limit_rows);
-        let current = self.enter(partition, &position.partition_key, left, sink).await?;
+        let current = self.enter(partition, &position.partition_key, left, reader).await?;
         Ok(Resumed::Inside(Some(current)))
     }
 
@@ -409,13 +419,13 @@ impl<'a> Walk<'a> {
         partition: LogicalPartition<'a>,
         partition_key: &[u8],
         left: Option<Option<u32>>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Current<'a>, Error> {
         let deletions = partition.deletions(&self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
-        sink.begin_partition(partition_key, left)?;
-        if sink.wants_static() {
-            bring_static(&partition, &self.at, &deletions, sink).await?;
+        reader.begin_partition(partition_key, left)?;
+        if reader.wants_static() {
+            bring_static(&partition, &self.at, &deletions, reader).await?;
         }
         Ok(Current {
             partition,
@@ -428,22 +438,22 @@ impl<'a> Walk<'a> {
         &self,
         place: &Place,
         current: &mut Option<Current<'a>>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let is_of = |current: &Current<'_>| place.is_in(current.partition.prefix());
         if !current.as_ref().is_some_and(is_of) {
-            if current.take().is_some_and(|current| !current.is_done) && sink.end_partition()? == Step::Stop {
+            if current.take().is_some_and(|current| !current.is_done) && reader.end_partition()? == Step::Stop {
                 return Ok(Step::Stop);
             }
             let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
-            let entered = self.enter(self.logical(token, &partition_key)?, &partition_key, None, sink);
+            let entered = self.enter(self.logical(token, &partition_key)?, &partition_key, None, reader);
             *current = Some(entered.await?);
         }
         let Some(current) = current.as_mut().filter(|current| !current.is_done) else {
             return Ok(Step::Continue);
         };
         let key = current.partition.row_at(place).map_err(|error| storage_read(&error))?;
-        let Some(key) = key.filter(|key| covers(&self.select.rows, key.clustering())) else {
+        let Some(key) = key.filter(|key| self.select.rows.covers(key.clustering())) else {
             return Ok(Step::Continue);
         };
         let found = current.partition.get(&key, &self.at).await;
@@ -452,7 +462,7 @@ impl<'a> Walk<'a> {
         };
         let view = RowView::parse(&found.value).map_err(|error| storage_read(&error))?;
         let clustering = key.clustering();
-        let step = sink.row(clustering, found.bytes, &view, covering(&current.deletions, clustering))?;
+        let step = reader.row(clustering, found.bytes, &view, covering(&current.deletions, clustering))?;
         current.is_done = step == Step::SkipPartition;
         Ok(step)
     }
@@ -461,10 +471,10 @@ impl<'a> Walk<'a> {
         &self,
         place: &Place,
         resume: Option<&Position>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let (token, partition_key) = place.logical().map_err(|error| storage_read(&error))?;
-        self.bring_logical(self.logical(token, &partition_key)?, &partition_key, resume, sink)
+        self.bring_logical(self.logical(token, &partition_key)?, &partition_key, resume, reader)
             .await
     }
 
@@ -473,7 +483,7 @@ impl<'a> Walk<'a> {
         partition: LogicalPartition<'_>,
         partition_key: &[u8],
         resume: Option<&Position>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let logical = Logical {
             partition,
@@ -482,7 +492,7 @@ impl<'a> Walk<'a> {
             table: self.table,
             partition_key,
         };
-        logical.run(resume, sink).await
+        logical.run(resume, reader).await
     }
 }
 

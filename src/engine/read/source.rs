@@ -1,15 +1,17 @@
-//! Where the rows of a read come from: its physical partitions and logical partitions, in the order in which the sink wants them.
+//! Spreads a read over parts: which physical and logical partitions it visits, in the order in which the sink wants their rows.
 
 use std::collections::BTreeSet;
 
 use bytes::Bytes;
 
-use super::logical::Logical;
-use super::ring::Ring;
 use super::row_sink::RowSink;
-use super::sink::{Sink, Step};
-use crate::command::{Clustering, Partitions, Position, Read};
-use crate::engine::Error;
+use super::sink::{Shape, Sink};
+use crate::command::{Partitions, Position, Read};
+use crate::engine::index::Indexes;
+use crate::engine::index::choice::may_seek_in_keys;
+use crate::engine::index::walk::Probes;
+use crate::engine::part::{Asked, Cut, Ended, ReadPart, Receipt, Scratch, run_part};
+use crate::engine::{Error, Request};
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
 use crate::token::Token;
 
@@ -44,56 +46,139 @@ pub(crate) fn ahead<'a>(
 }
 
 /// The part of a span of the ring that is left when a page begins behind `resume`; `None`: nothing is.
-pub(crate) fn span_left(
-    partitions: &TablePartitions,
-    (lower, upper): (i64, i64),
-    resume: Option<&Position>,
-) -> Option<KeySpan> {
+fn span_left(partitions: &TablePartitions, (lower, upper): (i64, i64), resume: Option<&Position>) -> Option<KeySpan> {
     let span = KeySpan::of_tokens(lower, upper)?;
     let Some(position) = resume else { return Some(span) };
     let from = KeyBound::at_key(partitions.token(&position.partition_key), &position.partition_key);
     KeySpan::new(from.max(span.start().clone()), span.end().cloned())
 }
 
-/// Brings the rows of a SELECT to a sink, from behind `resume` where a page before has ended. How many parts of the ring in different
-/// physical partitions were read.
-///
-/// # Errors
-/// When a store fails, or the sink.
-pub(crate) async fn run(
-    partitions: &TablePartitions,
-    select: &Read,
-    view: &mut ReadView,
-    resume: Option<&Position>,
-    sink: &mut Sink<'_, impl RowSink>,
-) -> Result<usize, Error> {
-    if sink.is_exhausted() {
-        return Ok(0);
-    }
-    match &select.partitions {
-        Partitions::Keys(keys) => run_keys(partitions, select, keys, view, resume, sink).await,
-        Partitions::Ring { lower, upper } => {
-            let Some(span) = span_left(partitions, (*lower, *upper), resume) else {
-                return Ok(0);
-            };
-            let mut visited = 0;
-            for partition in partitions.touched(&span) {
-                let is_first = is_first_visit(partition, resume);
-                sink.enter(select.table.storage_id, partition, None, is_first);
-                visited += 1;
-                // Boxed: a scan is rare, and would make every read's future larger.
-                let step = Box::pin(ring(partition, select, &span, view, resume, sink)).await?;
-                if step == Step::Stop {
-                    break;
+/// The way that a read took.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Way<'a> {
+    /// Parts of the ring in different physical partitions that were read.
+    pub(crate) visited: usize,
+    /// The index that led to its rows; `None`: it scanned.
+    pub(crate) index: Option<&'a str>,
+}
+
+/// A read that is spread over parts.
+pub(crate) struct Spread<'a> {
+    pub(crate) request: &'a Request<'a>,
+    pub(crate) partitions: &'a TablePartitions,
+    pub(crate) read: &'a Read,
+    pub(crate) shape: &'a Shape,
+    pub(crate) indexes: &'a Indexes,
+    /// Where the page before ended.
+    pub(crate) resume: Option<&'a Position>,
+    /// Tombstones at which it fails; `None`: it does not.
+    pub(crate) tombstones_max: Option<u64>,
+}
+
+impl<'a> Spread<'a> {
+    /// Runs its parts one after the other until the sink wants no more.
+    ///
+    /// # Errors
+    /// When a store fails, or the sink.
+    pub(crate) async fn run(
+        &'a self,
+        view: &mut ReadView,
+        scratch: &mut Scratch<'_>,
+        sink: &mut Sink<'_, impl RowSink>,
+    ) -> Result<Way<'a>, Error> {
+        let mut way = Way::default();
+        if sink.is_exhausted() {
+            return Ok(way);
+        }
+        // Before any moment is taken: an index that is complete now is so in all of them.
+        let scans = self.read.probes.is_empty()
+            || (matches!(self.read.partitions, Partitions::Keys(_)) && !may_seek_in_keys(self.read));
+        let probes = (!scans).then(|| Probes::now(self.indexes, self.read));
+        let mut probes = probes.as_ref().filter(|probes| !probes.is_empty());
+        let asked = Asked {
+            read: self.read,
+            layout: &self.shape.layout,
+            context: &self.request.context,
+            now_seconds: self.request.now_seconds,
+            tombstones_max: self.tombstones_max,
+        };
+        match &self.read.partitions {
+            Partitions::Keys(keys) => {
+                let (left, mut inside) = keys_left(keys, self.resume);
+                let mut visits = Visits::new(self.partitions, keys, left, inside.is_some());
+                for (number, partition_key) in left.iter().enumerate() {
+                    let (token, partition, is_first) = visits.of(partition_key);
+                    way.visited += usize::from(is_first || number == 0);
+                    let part = ReadPart {
+                        partition,
+                        cut: Cut::Key(token, partition_key),
+                        resume: inside.take(),
+                        is_first,
+                        at: view.lend(partition),
+                        probes,
+                        rows_wanted: sink.rows_wanted(),
+                        // They count by logical partition where these are named.
+                        tombstones_before: 0,
+                    };
+                    let receipt = run_part(&asked, &part, scratch, sink).await;
+                    if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
+                        break;
+                    }
+                    probes = probes.filter(|_| way.index.is_some());
                 }
             }
-            Ok(visited)
+            Partitions::Ring { lower, upper } => {
+                let Some(span) = span_left(self.partitions, (*lower, *upper), self.resume) else {
+                    return Ok(way);
+                };
+                for partition in self.partitions.touched(&span) {
+                    way.visited += 1;
+                    let part = ReadPart {
+                        partition,
+                        cut: Cut::Span(&span),
+                        resume: self.resume,
+                        is_first: is_first_visit(partition, self.resume),
+                        at: view.lend(partition),
+                        probes,
+                        rows_wanted: sink.rows_wanted(),
+                        tombstones_before: sink.tombstones(),
+                    };
+                    // Boxed: a scan is rare, and would make every read's future larger.
+                    let receipt = Box::pin(run_part(&asked, &part, scratch, sink)).await;
+                    if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
+                        break;
+                    }
+                    // Where the first part goes by no index, the others do not either.
+                    probes = probes.filter(|_| way.index.is_some());
+                }
+            }
         }
+        Ok(way)
     }
 }
 
+/// Takes the receipt of a part: whether more is wanted, or why the read fails.
+#[inline]
+fn settle<'a>(
+    receipt: Receipt<'a>,
+    part: &ReadPart<'_, 'a>,
+    way: &mut Way<'a>,
+    sink: &mut Sink<'_, impl RowSink>,
+) -> Result<Ended, Error> {
+    tracing::trace!(
+        partition = part.partition.id.0,
+        epoch = part.partition.epoch,
+        rows = receipt.rows,
+        charged_micros = receipt.charged_micros,
+        "a part of a read ended"
+    );
+    sink.add_walked(receipt.walked);
+    way.index = receipt.index.or(way.index);
+    receipt.ended
+}
+
 /// Whether no page before has come to a physical partition. Where the ring is read in its order, one has come to that of its last row.
-pub(crate) fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
+fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> bool {
     resume.is_none_or(|position| {
         let token = partition.token(&position.partition_key);
         !partition.span.contains(token.value(), &position.partition_key)
@@ -101,7 +186,7 @@ pub(crate) fn is_first_visit(partition: &Hosted, resume: Option<&Position>) -> b
 }
 
 /// The physical partitions that reads of several keys come to.
-pub(crate) struct Visits<'a> {
+struct Visits<'a> {
     partitions: &'a TablePartitions,
     /// The one that was come to first: most reads come to no other, which costs no allocation.
     first: Option<PhysicalPartitionId>,
@@ -111,7 +196,7 @@ pub(crate) struct Visits<'a> {
 impl<'a> Visits<'a> {
     /// Before the first of the keys that are `left` of all; the pages before have come to where the others lie. `inside`: one has ended
     /// inside the first.
-    pub(crate) fn new(partitions: &'a TablePartitions, keys: &[Bytes], left: &[Bytes], inside: bool) -> Self {
+    fn new(partitions: &'a TablePartitions, keys: &[Bytes], left: &[Bytes], inside: bool) -> Self {
         let passed = keys.len() - left.len() + usize::from(inside);
         let mut visits = Self {
             partitions,
@@ -125,7 +210,7 @@ impl<'a> Visits<'a> {
     }
 
     /// The token and the physical partition of a key, and whether the read comes to that for the first time.
-    pub(crate) fn of(&mut self, partition_key: &[u8]) -> (Token, &'a Hosted, bool) {
+    fn of(&mut self, partition_key: &[u8]) -> (Token, &'a Hosted, bool) {
         let (token, partition) = self.partitions.place(partition_key);
         let is_first = match self.first {
             None => {
@@ -138,30 +223,9 @@ impl<'a> Visits<'a> {
     }
 }
 
-/// Brings the rows of a span of the ring that lie in one physical partition.
-///
-/// # Errors
-/// As [`run`].
-pub(crate) async fn ring(
-    partition: &Hosted,
-    select: &Read,
-    span: &KeySpan,
-    view: &mut ReadView,
-    resume: Option<&Position>,
-    sink: &mut Sink<'_, impl RowSink>,
-) -> Result<Step, Error> {
-    match Ring::new(partition, view.at(partition), select, span) {
-        Some(ring) => ring.run(resume, sink).await,
-        None => Ok(Step::Continue),
-    }
-}
-
 /// The partition keys that are left after the pages before, and the place inside the first of them, if it is begun. A place in none of
 /// them, as a page of another read leaves it, leaves nothing.
-pub(crate) fn keys_left<'k, 'p>(
-    keys: &'k [Bytes],
-    resume: Option<&'p Position>,
-) -> (&'k [Bytes], Option<&'p Position>) {
+fn keys_left<'k, 'p>(keys: &'k [Bytes], resume: Option<&'p Position>) -> (&'k [Bytes], Option<&'p Position>) {
     let Some(position) = resume else {
         return (keys, None);
     };
@@ -173,54 +237,4 @@ pub(crate) fn keys_left<'k, 'p>(
         keys.get(first..).unwrap_or_default(),
         resume.filter(|position| position.clustering.is_some()),
     )
-}
-
-async fn run_keys(
-    partitions: &TablePartitions,
-    select: &Read,
-    keys: &[Bytes],
-    view: &mut ReadView,
-    resume: Option<&Position>,
-    sink: &mut Sink<'_, impl RowSink>,
-) -> Result<usize, Error> {
-    let (left, resume) = keys_left(keys, resume);
-    let mut visits = Visits::new(partitions, keys, left, resume.is_some());
-    let mut visited = 0;
-    for (number, partition_key) in left.iter().enumerate() {
-        let (token, partition, is_first) = visits.of(partition_key);
-        visited += usize::from(is_first || number == 0);
-        sink.enter(
-            select.table.storage_id,
-            partition,
-            Some((token, partition_key)),
-            is_first,
-        );
-        let inside = if number == 0 { resume } else { None };
-        let logical = Logical {
-            at: view.lend(partition),
-            select,
-            table: &select.table,
-            partition: partition.logical(select.table.storage_id, token, partition_key)?,
-            partition_key,
-        };
-        if logical.run(inside, sink).await? == Step::Stop {
-            break;
-        }
-    }
-    Ok(visited)
-}
-
-/// Whether a statement's rows include this clustering key.
-pub(crate) fn covers(rows: &Clustering, clustering: &[u8]) -> bool {
-    match rows {
-        Clustering::All => true,
-        Clustering::Keys(keys) => keys.binary_search_by(|key| key.as_slice().cmp(clustering)).is_ok(),
-        Clustering::Ranges(ranges) => {
-            let after = ranges.partition_point(|range| range.start.as_slice() <= clustering);
-            after
-                .checked_sub(1)
-                .and_then(|place| ranges.get(place))
-                .is_some_and(|range| range.end.as_deref().is_none_or(|end| clustering < end))
-        }
-    }
 }

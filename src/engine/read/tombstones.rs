@@ -4,50 +4,14 @@
 //! such cells, and two for each deleted range; by partition where partitions are named, else over the page.
 
 use crate::command::{Clustering, FilterTarget, Partitions, Read, Value};
+use crate::engine::part::Walked;
 use crate::engine::value;
-use crate::partition::store::RowView;
 use crate::schema::Column;
 use crate::token::Token;
 use crate::types::quoted;
 
 /// Longest text of a query in a warning, in characters.
 const QUERY_CHARACTERS_MAX: usize = 512;
-
-/// What one command of a read has walked over.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Walked {
-    /// Rows that are there, whether filters let them through or not.
-    pub(crate) rows: u64,
-    /// Tombstones.
-    pub(crate) tombstones: u64,
-}
-
-impl Walked {
-    /// Counts a row: whether it is there, and how many of its cells are not.
-    pub(crate) fn row(
-        &mut self,
-        is_there: bool,
-        dead_cells: u64,
-        view: &RowView<'_>,
-        shadowed_to: Option<i64>,
-        now_seconds: i64,
-    ) {
-        self.tombstones += dead_cells;
-        if is_there {
-            self.rows += 1;
-            return;
-        }
-        let counts = |timestamp: i64| shadowed_to.is_none_or(|to| timestamp > to);
-        let is_deleted = view.deletion().is_some_and(|deletion| counts(deletion.timestamp));
-        let has_expired = || {
-            view.marker()
-                .is_some_and(|marker| counts(marker.timestamp) && !marker.is_live(now_seconds))
-        };
-        if dead_cells == 0 && (is_deleted || has_expired()) {
-            self.tombstones += 1;
-        }
-    }
-}
 
 /// Cassandra's warning. `partition_key` is the last one that was read; `page_rows` the size of the page, if there are pages.
 pub(crate) fn warning(select: &Read, page_rows: Option<u32>, partition_key: &[u8], walked: Walked) -> String {

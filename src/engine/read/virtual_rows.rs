@@ -1,15 +1,15 @@
-//! Reads of tables whose rows the server makes: the same sink, another source.
+//! Reads of tables whose rows the server makes: the same rows, another source.
 
 use bytes::Bytes;
 
 use crate::command::{Partitions, Position, Read};
-use crate::engine::{Error, value};
+use crate::engine::part::{Asked, PartSink, Reader, Scratch, Step};
+use crate::engine::{Error, Request, value};
 use crate::schema::Table;
 use crate::token::Token;
 
 use super::row_sink::RowSink;
-use super::sink::{Sink, Step};
-use super::source::covers;
+use super::sink::{Shape, Sink};
 
 /// A row as a view makes it: values by place in `table.columns`.
 pub(crate) type ViewRow = Vec<Option<Bytes>>;
@@ -48,19 +48,31 @@ fn clustering_key(table: &Table, row: &ViewRow) -> Vec<u8> {
     key
 }
 
-/// Brings rows that a view made, in token order, to a sink.
+/// Gives rows that a view made, in token order, to a sink, as one part that lies in no physical partition.
 ///
 /// # Errors
 /// As the sink.
 pub(crate) fn run(
+    request: &Request<'_>,
+    shape: &Shape,
     select: &Read,
     rows: Vec<ViewRow>,
     resume: Option<&Position>,
+    scratch: &mut Scratch<'_>,
     sink: &mut Sink<'_, impl RowSink>,
 ) -> Result<(), Error> {
     if sink.is_exhausted() {
         return Ok(());
     }
+    let asked = Asked {
+        read: select,
+        layout: &shape.layout,
+        context: &request.context,
+        now_seconds: request.now_seconds,
+        tombstones_max: None,
+    };
+    let mut reader = Reader::new(&asked, 0, scratch, sink);
+    let reader = &mut reader;
     let table = select.table.as_ref();
     let made: Vec<Made> = rows
         .into_iter()
@@ -113,9 +125,9 @@ pub(crate) fn run(
         let left = resume
             .filter(|_| after.is_some())
             .map(|position| position.partition_limit_rows);
-        sink.begin_partition(&key_of(partition), left)?;
-        let step = one(select, partition, after.take(), sink)?;
-        if step == Step::Stop || sink.end_partition()? == Step::Stop {
+        reader.begin_partition(&key_of(partition), left)?;
+        let step = one(select, partition, after.take(), reader)?;
+        if step == Step::Stop || reader.end_partition()? == Step::Stop {
             break;
         }
     }
@@ -126,7 +138,7 @@ fn one(
     select: &Read,
     partition: &[Made],
     after: Option<&[u8]>,
-    sink: &mut Sink<'_, impl RowSink>,
+    reader: &mut Reader<'_, impl PartSink>,
 ) -> Result<Step, Error> {
     let mut order: Vec<&Made> = partition.iter().collect();
     order.sort_by(|a, b| a.clustering.cmp(&b.clustering));
@@ -141,10 +153,10 @@ fn one(
                 row.clustering.as_slice() <= after
             }
         });
-        if is_before || !covers(&select.rows, &row.clustering) {
+        if is_before || !select.rows.covers(&row.clustering) {
             continue;
         }
-        let step = sink.virtual_row(&row.clustering, &row.values)?;
+        let step = reader.virtual_row(&row.clustering, &row.values)?;
         if step != Step::Continue {
             return Ok(step);
         }

@@ -5,12 +5,13 @@ use bytes::Bytes;
 use super::super::error::Error;
 use super::super::estimate::{Estimator, ReadEstimate};
 use super::super::gates::{self, ReadPass};
-use super::super::index;
 use super::super::levels;
+use super::super::part::Scratch;
 use super::super::read::room::{AnswerMemory, Room};
 use super::super::read::row_sink::RowSink;
 use super::super::read::sink::{Limits, Page, Shape, Sink};
-use super::super::read::{source, virtual_rows};
+use super::super::read::source::Spread;
+use super::super::read::virtual_rows;
 use super::super::value;
 use super::Engine;
 use super::Request;
@@ -173,36 +174,47 @@ impl Engine {
         if is_system {
             charges.metadata();
         }
+        let mut scratch = Scratch::new(&shape.layout, read.is_grouped(), charges);
         let Page {
             row_count,
             bytes,
             memory,
             mut position,
             warnings: walked,
+            leaves_rest,
         } = {
             // Ended where it lies, since it is large, and what it borrows is needed again.
-            let mut sink = Sink::new(read, shape, request, limits, charges, room, rows);
+            let mut sink = Sink::new(read, shape, request, limits, room, rows);
             if is_system {
                 // Boxed: rare, and every read's future would be as large.
-                Box::pin(self.bring_virtual(request, read, resume, &mut sink)).await?;
+                Box::pin(self.bring_virtual(request, shape, read, resume, &mut scratch, &mut sink)).await?;
             } else {
                 let partitions = request.snapshot.partitions(&read.table)?;
                 let mut view = gates::admit_read(gates, request, read, partitions, resume).await?;
-                let indexes = &self.catalog.indexes;
-                let by_index = index::read::run(indexes, partitions, read, &mut view, resume, &mut sink).await;
-                match by_index? {
+                let spread = Spread {
+                    request,
+                    partitions,
+                    read,
+                    shape,
+                    indexes: &self.catalog.indexes,
+                    resume,
+                    tombstones_max: limits.tombstones.fail,
+                };
+                let way = spread.run(&mut view, &mut scratch, &mut sink).await?;
+                match way.index {
                     Some(used) => notes.push(format!("Scanned with index {used}")),
-                    None => {
-                        let visited = source::run(partitions, read, &mut view, resume, &mut sink).await?;
-                        if request.terms.is_traced {
-                            let all = partitions.all().len();
-                            notes.push(format!("Read {visited} of {all} physical partitions"));
-                        }
+                    None if request.terms.is_traced => {
+                        let all = partitions.all().len();
+                        notes.push(format!("Read {} of {all} physical partitions", way.visited));
                     }
+                    None => {}
                 }
             }
             sink.finish()?
         };
+        if leaves_rest {
+            scratch.take_back();
+        }
         charges.give_back(bytes);
         let left_before = resume.map_or(0, |position| position.charge_left_micros);
         let left = charges.end_page(left_before, position.is_some())?;
@@ -224,14 +236,17 @@ impl Engine {
     async fn bring_virtual(
         &self,
         request: &Request<'_>,
+        shape: &Shape,
         read: &Read,
         resume: Option<&Position>,
+        scratch: &mut Scratch<'_>,
         sink: &mut Sink<'_, impl RowSink>,
     ) -> Result<(), Error> {
         if views::show_sizes(&read.table) {
-            self.count_partitions().await;
+            self.upkeep().count_partitions().await;
         }
-        virtual_rows::run(read, self.view_rows(request, read), resume, sink)
+        let shown = self.view_rows(request, read);
+        virtual_rows::run(request, shape, read, shown, resume, scratch, sink)
     }
 
     fn view_rows(&self, request: &Request<'_>, select: &Read) -> Vec<Vec<Option<Bytes>>> {

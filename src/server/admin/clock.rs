@@ -133,7 +133,7 @@ async fn apply(shared: &Shared, change: Change) -> Result<Response, Refusal> {
     }
     let database = &shared.source.database;
     database.nodes().follow_time();
-    if let Err(error) = database.sweep().await {
+    if let Err(error) = database.upkeep().sweep().await {
         tracing::warn!(%error, "the sweep after a move of the clock failed");
     }
     Ok(shown(clock))

@@ -243,7 +243,7 @@ fn router(shared: Arc<Shared>) -> Router {
     let figures = api::ROUTES.into_iter().fold(Router::new(), |router, route| {
         let answer = async move |State(shared): Shape| {
             if route.shows_sizes {
-                shared.source.database.count_partitions().await;
+                shared.source.database.upkeep().count_partitions().await;
             }
             let mut figures = shared.source.database.show(route.answer);
             if !shared.source.shows_keys {
@@ -400,7 +400,7 @@ fn is_own_host(host: &str) -> bool {
 }
 
 async fn scrape(State(shared): Shape) -> Response {
-    shared.source.database.count_partitions().await;
+    shared.source.database.upkeep().count_partitions().await;
     text(
         exposition::CONTENT_TYPE,
         shared.source.database.show(prometheus::render),
@@ -409,7 +409,7 @@ async fn scrape(State(shared): Shape) -> Response {
 
 async fn live(State(shared): Shape) -> Response {
     let database = &shared.source.database;
-    match database.lost() {
+    match database.upkeep().lost() {
         None => {
             let panics = database.tasks().panics().into_iter();
             let lines = panics.map(|(task, count)| format!("background task panicked: {task}, times: {count}\n"));
@@ -429,7 +429,7 @@ async fn ready(State(shared): Shape) -> Response {
     } else {
         let mut probe = Probe::default();
         // One limit for all stores: the probe holds which have answered by then.
-        let is_late = timeout(READY_WITHIN, shared.source.database.probe(&mut probe))
+        let is_late = timeout(READY_WITHIN, shared.source.database.upkeep().probe(&mut probe))
             .await
             .is_err();
         for store in &probe.stores {

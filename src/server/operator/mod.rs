@@ -240,7 +240,8 @@ pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
     tracing::info!(?ask, "an operator asks");
     let came = match ask {
         Ask::Backup { to, scope } => database
-            .backup(&to, &scope)
+            .backups()
+            .write(&to, &scope)
             .await
             .map(|BackedUp { manifest, held }| Came::Backup(BackupFigures::of(&manifest, held)))
             .map_err(|error| error.to_string()),

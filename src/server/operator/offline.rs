@@ -6,7 +6,7 @@ use super::{Ask, Came};
 use crate::backup::{self, Reader};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::{self, BackupError, Engine, Restored, Salvaged, What};
+use crate::engine::{self, BackupError, Backups, Restored, Salvaged, What};
 use crate::server::run::{self, RunError};
 
 /// Why nothing was done.
@@ -113,7 +113,7 @@ pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path)
     let directory = the_directory(config, false)?;
     let reader = verified(from).await?;
     let (database, restoring) = run::open_to_restore(config, &directory, clock, seed).await?;
-    let restored = database.restore_verified(&reader, &What::All).await;
+    let restored = database.backups().restore_verified(&reader, &What::All).await;
     let closed = database.close().await.map_err(closing(config));
     drop(database);
     let restored = restored?;
@@ -125,7 +125,7 @@ pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path)
 /// Restores tables into a database that no server has open.
 ///
 /// # Errors
-/// As [`crate::engine::Engine::restore`]; there is no database, or it cannot be opened.
+/// As [`crate::engine::Backups::restore`]; there is no database, or it cannot be opened.
 pub async fn restore_beside(
     config: &Config,
     clock: Clock,
@@ -136,7 +136,7 @@ pub async fn restore_beside(
     the_directory(config, true)?;
     let reader = verified(from).await?;
     let database = run::open_alone(config, clock, seed).await?;
-    let restored = database.restore_verified(&reader, what).await;
+    let restored = database.backups().restore_verified(&reader, what).await;
     let closed = database.close().await.map_err(closing(config));
     let restored = restored?;
     closed?;
@@ -144,5 +144,5 @@ pub async fn restore_beside(
 }
 
 async fn verified(from: &Path) -> Result<Reader, OfflineError> {
-    Ok(Engine::verify_backup(from).await?)
+    Ok(Backups::verify(from).await?)
 }

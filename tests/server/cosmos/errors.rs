@@ -161,6 +161,7 @@ async fn a_second_change_of_throughput_is_a_failed_write() {
     let partitions = async || {
         server
             .database()
+            .figures()
             .partitions()
             .iter()
             .filter(|of| of.table == "big")

@@ -169,7 +169,7 @@ async fn a_partition_splits_under_a_read_and_a_write() {
         done(&mut client, &format!("INSERT INTO ks.t (k, v) VALUES ({key}, {key})")).await;
     }
     let partitions = || {
-        let all = server.database().partitions().into_iter();
+        let all = server.database().figures().partitions().into_iter();
         all.filter(|partition| partition.table == "t").count()
     };
     assert_eq!(partitions(), 1);

@@ -100,7 +100,7 @@ async fn writers_are_the_owners_of_sixteen_equal_partitions() {
             .remove(0);
         owners.extend(tokens(&local[0]).into_iter().map(|token| (token, address(&local[1]))));
     }
-    let partitions = server.database().partitions();
+    let partitions = server.database().figures().partitions();
     let partitions = partitions.iter().filter(|partition| partition.table == "w");
     let mut count = 0;
     for partition in partitions {

@@ -14,7 +14,11 @@ pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server
 
 async fn check(world: &Rc<World>, server: &Server) {
     // A commit brings to light what was done late.
-    server.database.probe(&mut helenus::engine::Probe::default()).await;
+    server
+        .database
+        .upkeep()
+        .probe(&mut helenus::engine::Probe::default())
+        .await;
     world.medium.show_late_beside();
     world.check_maps(&server.database);
     let is_settled = !world.medium.is_dead();

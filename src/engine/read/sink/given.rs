@@ -78,22 +78,21 @@ impl<'a, R: RowSink> Given<'a, R> {
 }
 
 impl<R: RowSink> Sink<'_, R> {
-    /// Gives the row in the buffer.
-    pub(super) fn emit_row(&mut self) -> Result<(), Error> {
+    /// Gives a row.
+    pub(super) fn emit_row(&mut self, row: &RowBuffer) -> Result<(), Error> {
         let turn = match &self.given.nearest {
-            None => self.turn(&self.buffer),
-            Some(nearest) => match nearest.score(self.buffer.get(nearest.column())) {
+            None => self.turn(row),
+            Some(nearest) => match nearest.score(row.get(nearest.column())) {
                 None => return Ok(()),
                 Some(score) => Turn::Nearest(score),
             },
         };
         if let Some(places) = &self.shape.plain {
             self.use_up_limit();
-            let buffer = &self.buffer;
-            self.given.take(places.iter().map(|place| buffer.get(*place)), turn);
+            self.given.take(places.iter().map(|place| row.get(*place)), turn);
             return self.need_room();
         }
-        let values = self.scope().evaluate_all(&self.select.selection.expressions)?;
+        let values = self.scope(row).evaluate_all(&self.select.selection.expressions)?;
         self.emit_values(&values, turn)
     }
 
@@ -152,18 +151,9 @@ impl<R: RowSink> Sink<'_, R> {
     ///
     /// # Errors
     /// When there is no memory for it.
-    fn need_room(&mut self) -> Result<(), Error> {
+    pub(super) fn need_room(&mut self) -> Result<(), Error> {
         let aside = self.given.aside_bytes;
         let held = self.given.rows.held_bytes() + aside + self.places_bytes;
         self.room.need(held, self.given.bytes + aside)
-    }
-
-    /// Notes what the source holds of places to visit.
-    ///
-    /// # Errors
-    /// When there is no memory for it.
-    pub(crate) fn hold_places(&mut self, bytes: usize) -> Result<(), Error> {
-        self.places_bytes = bytes;
-        self.need_room()
     }
 }

@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::{Scope, Sink, Step};
+use super::{Reply, Scope, Sink, Step};
 use crate::command::Aggregate;
 use crate::engine::Error;
 use crate::engine::read::buffer::RowBuffer;
@@ -18,31 +18,30 @@ pub(super) struct Group {
 }
 
 impl<R: RowSink> Sink<'_, R> {
-    pub(super) fn accept_in_group(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
+    pub(super) fn accept_in_group(&mut self, row: &RowBuffer, clustering: Option<&[u8]>) -> Result<Reply, Error> {
         let Some(expressions) = &self.select.group_by else {
             // One group of everything; PER PARTITION LIMIT counts the rows that go in.
             if self.group.is_none() {
-                self.open_group(Vec::new());
+                self.open_group(row, Vec::new());
             }
-            self.feed_group()?;
+            self.feed_group(row)?;
             if let Some(left) = &mut self.partition_left {
                 *left = left.saturating_sub(1);
             }
-            return Ok(if self.partition_left == Some(0) || self.select.distinct {
-                Step::SkipPartition
-            } else {
-                Step::Continue
-            });
+            return Ok(Reply::Plain(
+                if self.partition_left == Some(0) || self.select.distinct {
+                    Step::SkipPartition
+                } else {
+                    Step::Continue
+                },
+            ));
         };
-        let key = self.scope().evaluate_all(expressions)?;
+        let key = self.scope(row).evaluate_all(expressions)?;
         let is_same =
             self.group.as_ref().is_some_and(|group| group.key == key) && self.last_partition_key == self.partition_key;
         if !is_same {
             if self.group.is_some() {
                 self.flush_group()?;
-                if self.is_full() || self.is_exhausted() {
-                    self.take_back();
-                }
                 if self.is_full() {
                     // The page ends behind the rows of the finished group; the last that there may be of the last partition
                     // ends the pages too.
@@ -50,37 +49,35 @@ impl<R: RowSink> Sink<'_, R> {
                     if !(same_partition && self.partition_left == Some(0) && self.is_last_key()) {
                         self.note_position_of_group(same_partition);
                     }
-                    return Ok(Step::Stop);
+                    return Ok(Reply::Later(Step::Stop));
                 }
                 if self.is_exhausted() {
-                    return Ok(Step::Stop);
+                    return Ok(Reply::Later(Step::Stop));
                 }
             }
             if self.partition_left == Some(0) {
-                self.take_back();
-                return Ok(Step::SkipPartition);
+                return Ok(Reply::Later(Step::SkipPartition));
             }
             if let Some(left) = &mut self.partition_left {
                 *left = left.saturating_sub(1);
             }
-            self.open_group(key);
+            self.open_group(row, key);
         }
         self.last_partition_key.clone_from(&self.partition_key);
         self.last_clustering = clustering.map(<[u8]>::to_vec);
-        self.charged_in_group = Some(self.charges.mark());
-        self.feed_group()?;
-        Ok(if self.select.distinct {
+        self.feed_group(row)?;
+        Ok(Reply::Grouped(if self.select.distinct {
             Step::SkipPartition
         } else {
             Step::Continue
-        })
+        }))
     }
 
-    pub(super) fn open_group(&mut self, key: Vec<Option<Bytes>>) {
+    pub(super) fn open_group(&mut self, row: &RowBuffer, key: Vec<Option<Bytes>>) {
         let aggregates = &self.select.selection.aggregates;
         self.group = Some(Group {
             key,
-            first: self.buffer.clone(),
+            first: row.clone(),
             accumulators: aggregates
                 .iter()
                 .map(|aggregate| aggregate.function.as_ref().map(Accumulator::new))
@@ -89,7 +86,7 @@ impl<R: RowSink> Sink<'_, R> {
         });
     }
 
-    fn feed_group(&mut self) -> Result<(), Error> {
+    fn feed_group(&mut self, row: &RowBuffer) -> Result<(), Error> {
         let Some(mut group) = self.group.take() else {
             return Ok(());
         };
@@ -98,7 +95,7 @@ impl<R: RowSink> Sink<'_, R> {
             match accumulator {
                 None => *count += 1,
                 Some(accumulator) => {
-                    let arguments = self.scope().evaluate_all(&aggregate.arguments)?;
+                    let arguments = self.scope(row).evaluate_all(&aggregate.arguments)?;
                     accumulator.add(&arguments)?;
                 }
             }
@@ -117,9 +114,8 @@ impl<R: RowSink> Sink<'_, R> {
             });
         }
         let scope = Scope {
-            row: &group.first,
             aggregates: &results,
-            ..self.scope()
+            ..self.scope(&group.first)
         };
         let values = scope.evaluate_all(&self.select.selection.expressions)?;
         let turn = self.turn(&group.first);

@@ -1,7 +1,7 @@
 //! What is known of a read before its first row: its shape and its limits.
 
 use super::super::layout::Layout;
-use crate::command::{Clustering, Expression, Partitions, Read};
+use crate::command::{Expression, Read};
 use crate::guardrails::Threshold;
 
 /// A SELECT as far as it does not depend on values: made once for a plan.
@@ -52,21 +52,10 @@ pub(crate) struct Limits {
 impl Limits {
     /// How many rows a page of a read may still take; `None`: any number, or it is not known, as with groups.
     pub(crate) fn rows_wanted(&self, read: &Read) -> Option<usize> {
-        if is_grouped(read) || !read.sort.is_empty() || read.nearest.is_some() {
+        if read.is_grouped() || !read.sort.is_empty() || read.nearest.is_some() {
             return None;
         }
         let wanted = self.page_rows.into_iter().chain(self.rows).min()?;
         usize::try_from(wanted).ok()
     }
-}
-
-/// Whether a read looks rows up by their whole keys, rather than visiting ranges of them.
-pub(crate) fn looks_up(select: &Read) -> bool {
-    matches!(select.partitions, Partitions::Keys(_))
-        && (select.table.clustering_count == 0 || matches!(select.rows, Clustering::Keys(_)))
-}
-
-/// Whether rows go into groups rather than into the result.
-pub(crate) fn is_grouped(read: &Read) -> bool {
-    read.group_by.is_some() || !read.selection.aggregates.is_empty()
 }

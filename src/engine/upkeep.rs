@@ -1,32 +1,56 @@
 //! What the server runs beside requests: sizes, heat, sweeps, probes.
 
-use super::super::error::Error;
-use super::super::heat;
-use super::super::index::check::{IndexCheck, check_indexes};
-use super::super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
-use super::super::probe::Probe;
-use super::super::survey::{TableSurvey, survey};
-use super::super::sweep::Sweeper;
-use super::super::written::MeasuredPartitions;
-use super::Engine;
-use crate::partition::HeatLimits;
-use crate::partition::store::Swept;
+use std::sync::Arc;
 
-/// Upkeep: what the server runs beside requests. Requests do not wait for it, and it may stop anywhere.
-impl Engine {
+use super::catalog::Catalog;
+use super::counts::Counts;
+use super::error::Error;
+use super::heat;
+use super::index::check::{IndexCheck, check_indexes};
+use super::partitions::{PartitionLimits, PartitionSizes, Repartitioned, Resizer};
+use super::probe::{Probe, Prober};
+use super::survey::{TableSurvey, survey};
+use super::sweep::Sweeper;
+use super::write::clock::WriteClock;
+use super::written::MeasuredPartitions;
+use crate::clock::Clock;
+use crate::partition::store::Swept;
+use crate::partition::{HeatLimits, Stores};
+
+/// The upkeep of a database ([`super::Engine::upkeep`]). Requests do not wait for it, and it may stop anywhere.
+#[derive(Clone, Copy)]
+pub struct Upkeep<'a> {
+    pub(super) catalog: &'a Arc<Catalog>,
+    pub(super) counts: &'a Counts,
+    pub(super) stores: &'a Stores,
+    pub(super) prober: &'a Prober,
+    pub(super) clock: &'a Clock,
+    /// Gives writes their timestamps.
+    pub(super) timestamps: &'a WriteClock,
+    /// Physical partitions that stay hot are split.
+    pub(super) is_cosmos: bool,
+}
+
+impl std::fmt::Debug for Upkeep<'_> {
+    fn fmt(&self, formatter: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        formatter.debug_struct("Upkeep").finish_non_exhaustive()
+    }
+}
+
+impl<'a> Upkeep<'a> {
     /// Splits physical partitions that hold too much and, where that is wanted, merges small ones. At most one merge
     /// of each table. Counts larger tables that were shown before.
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.
     pub async fn repartition(
-        &self,
+        self,
         limits: PartitionLimits,
         sizes: &mut PartitionSizes,
     ) -> Result<Repartitioned, Error> {
         let resizer = Resizer {
-            catalog: &self.catalog,
-            counts: &self.counts,
+            catalog: self.catalog,
+            counts: self.counts,
         };
         resizer.repartition(limits, sizes).await
     }
@@ -37,13 +61,13 @@ impl Engine {
     /// # Errors
     /// When the medium fails; what was changed before stays so.
     pub async fn split_written(
-        &self,
+        self,
         limits: PartitionLimits,
         measured: &mut MeasuredPartitions,
     ) -> Result<Repartitioned, Error> {
         let resizer = Resizer {
-            catalog: &self.catalog,
-            counts: &self.counts,
+            catalog: self.catalog,
+            counts: self.counts,
         };
         resizer.split_written(limits, measured).await
     }
@@ -52,14 +76,8 @@ impl Engine {
     ///
     /// # Errors
     /// When the medium fails; what was changed before stays so.
-    pub async fn look_at_heat(&self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
-        heat::split_hot(
-            &self.catalog,
-            self.rules.profile.is_cosmos(),
-            limits,
-            self.clock.monotonic(),
-        )
-        .await
+    pub async fn look_at_heat(self, limits: &HeatLimits) -> Result<Repartitioned, Error> {
+        heat::split_hot(self.catalog, self.is_cosmos, limits, self.clock.monotonic()).await
     }
 
     /// Removes physically what no reader sees any more: what expired, what deletions hide, and deletions older than their table's
@@ -68,22 +86,22 @@ impl Engine {
     ///
     /// # Errors
     /// The first failure of a store; everything else was swept nevertheless.
-    pub async fn sweep(&self) -> Result<Swept, Error> {
+    pub async fn sweep(self) -> Result<Swept, Error> {
         self.sweeper().sweep().await
     }
 
-    /// As [`Engine::sweep`], of one table; of one that is not there, nothing.
+    /// As [`Upkeep::sweep`], of one table; of one that is not there, nothing.
     ///
     /// # Errors
-    /// As [`Engine::sweep`].
-    pub async fn sweep_table(&self, keyspace: &str, table: &str) -> Result<Swept, Error> {
+    /// As [`Upkeep::sweep`].
+    pub async fn sweep_table(self, keyspace: &str, table: &str) -> Result<Swept, Error> {
         self.sweeper().sweep_table(keyspace, table).await
     }
 
-    fn sweeper(&self) -> Sweeper<'_> {
+    fn sweeper(self) -> Sweeper<'a> {
         Sweeper {
-            catalog: &self.catalog,
-            clock: &self.writes.clock,
+            catalog: self.catalog,
+            clock: self.timestamps,
         }
     }
 
@@ -91,7 +109,7 @@ impl Engine {
     ///
     /// # Errors
     /// When the medium fails; those tables wait again.
-    pub async fn grow_due(&self) -> Result<usize, Error> {
+    pub async fn grow_due(self) -> Result<usize, Error> {
         self.catalog.grow_due().await
     }
 
@@ -101,41 +119,41 @@ impl Engine {
     }
 
     /// Forgets the timestamps given so far: for a reset, after which nothing is stored that has one.
-    pub fn forget_timestamps(&self) {
-        self.writes.clock.forget();
+    pub fn forget_timestamps(self) {
+        self.timestamps.forget();
     }
 
     /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.
     #[must_use]
-    pub fn lost(&self) -> Option<String> {
+    pub fn lost(self) -> Option<String> {
         let (id, error) = self.stores.lost()?;
         Some(format!("store {}: {error}", id.0))
     }
 
     /// Writes a record in each open store, durably, and reads it back; all at once, as far as they are not too many. Leaves out a
     /// store that is removed meanwhile. Takes as long as the slowest store: the caller sets the limit, by dropping the future.
-    pub async fn probe(&self, probe: &mut Probe) {
-        self.prober.probe(&self.stores, &self.clock, probe).await;
+    pub async fn probe(self, probe: &mut Probe) {
+        self.prober.probe(self.stores, self.clock, probe).await;
     }
 
     /// Compares the entries of every complete index with what the rows of its table derive, byte for byte, at one moment of each store.
     ///
     /// # Errors
     /// When the medium fails or is damaged.
-    pub async fn check_indexes(&self) -> Result<IndexCheck, Error> {
-        check_indexes(&self.catalog.indexes, &self.snapshot()).await
+    pub async fn check_indexes(self) -> Result<IndexCheck, Error> {
+        check_indexes(&self.catalog.indexes, &self.catalog.load()).await
     }
 
     /// Reads every row of every table of users, at one moment of each store, and reports what their partitions hold.
     ///
     /// # Errors
     /// When the medium fails or is damaged.
-    pub async fn survey(&self) -> Result<Vec<TableSurvey>, Error> {
-        survey(&self.snapshot()).await
+    pub async fn survey(self) -> Result<Vec<TableSurvey>, Error> {
+        survey(&self.catalog.load()).await
     }
 
     /// Counts what physical partitions hold, before it is shown: small tables now, larger ones by the next check of sizes.
-    pub async fn count_partitions(&self) {
-        self.counts.count_small(&self.snapshot()).await;
+    pub async fn count_partitions(self) {
+        self.counts.count_small(&self.catalog.load()).await;
     }
 }

@@ -1,11 +1,10 @@
-//! The rows of a physical partition in the order of the ring, from its store to a sink.
+//! The rows of a physical partition in the order of the ring, from its store to a reader.
 
 use std::ops::ControlFlow;
 
 use super::logical::{bring_static, covering};
-use super::row_sink::RowSink;
-use super::sink::{Sink, Step};
-use super::source::covers;
+use super::reader::Reader;
+use super::rows::{PartSink, Step};
 use crate::command::{Position, Read};
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
@@ -60,18 +59,18 @@ impl<'a> Ring<'a> {
     pub(super) async fn run(
         mut self,
         resume: Option<&Position>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         // The prefix of the partition being read, and its deletions.
         let mut current: Current = None;
         if let Some(position) = resume {
-            current = self.resume(position, sink).await?;
+            current = self.resume(position, reader).await?;
         }
         loop {
-            match self.stride(&mut current, sink).await? {
+            match self.stride(&mut current, reader).await? {
                 Pause::End => {
                     return if current.is_some() {
-                        sink.end_partition()
+                        reader.end_partition()
                     } else {
                         Ok(Step::Continue)
                     };
@@ -98,7 +97,7 @@ impl<'a> Ring<'a> {
         }
     }
 
-    async fn resume(&mut self, position: &Position, sink: &mut Sink<'_, impl RowSink>) -> Result<Current, Error> {
+    async fn resume(&mut self, position: &Position, reader: &mut Reader<'_, impl PartSink>) -> Result<Current, Error> {
         let (table, token) = (
             self.select.table.storage_id,
             self.partition.token(&position.partition_key),
@@ -116,18 +115,18 @@ impl<'a> Ring<'a> {
         };
         let deletions = logical.deletions(&self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
-        sink.begin_partition(&position.partition_key, Some(position.partition_limit_rows))?;
-        if sink.wants_static() {
-            bring_static(&logical, &self.at, &deletions, sink).await?;
+        reader.begin_partition(&position.partition_key, Some(position.partition_limit_rows))?;
+        if reader.wants_static() {
+            bring_static(&logical, &self.at, &deletions, reader).await?;
         }
         let is_left_out = !mutant::is_on(Mutant::PageRepeatsRow);
         self.range.begin_by_row(logical.prefix().row(clustering), is_left_out);
         Ok(Some((logical.prefix().clone(), deletions)))
     }
 
-    async fn stride(&self, current: &mut Current, sink: &mut Sink<'_, impl RowSink>) -> Result<Pause, Error> {
+    async fn stride(&self, current: &mut Current, reader: &mut Reader<'_, impl PartSink>) -> Result<Pause, Error> {
         let mut pause = Pause::End;
-        let visit = |row: Passed<'_>| match self.visit(row, current, sink) {
+        let visit = |row: Passed<'_>| match self.visit(row, current, reader) {
             Ok(None) => ControlFlow::Continue(()),
             Ok(Some(why)) => {
                 pause = why;
@@ -147,10 +146,10 @@ impl<'a> Ring<'a> {
         &self,
         row: Passed<'_>,
         current: &mut Current,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Option<Pause>, Error> {
         if !current.as_ref().is_some_and(|(prefix, _)| row.is_of(prefix)) {
-            if current.take().is_some() && sink.end_partition()? == Step::Stop {
+            if current.take().is_some() && reader.end_partition()? == Step::Stop {
                 return Ok(Some(Pause::Stop));
             }
             let (prefix, _, partition_key) = row.partition().map_err(|error| storage_read(&error))?;
@@ -159,7 +158,7 @@ impl<'a> Ring<'a> {
                 return Ok(Some(Pause::NeedDeletions { prefix, place }));
             }
             let deletions = self.ahead.of(&prefix);
-            sink.begin_partition(&partition_key, None)?;
+            reader.begin_partition(&partition_key, None)?;
             *current = Some((prefix, deletions));
         }
         let Some((prefix, deletions)) = current else {
@@ -167,16 +166,16 @@ impl<'a> Ring<'a> {
         };
         let view = RowView::parse(row.value).map_err(|error| storage_read(&error))?;
         let Some(clustering) = row.clustering(prefix).map_err(|error| storage_read(&error))? else {
-            if sink.wants_static() {
-                sink.set_static(row.bytes(), &view, deletions.timestamp_covering_static())?;
+            if reader.wants_static() {
+                reader.set_static(row.bytes(), &view, deletions.timestamp_covering_static())?;
             }
             return Ok(None);
         };
-        if !covers(&self.select.rows, clustering) {
+        if !self.select.rows.covers(clustering) {
             return Ok(None);
         }
         Ok(
-            match sink.row(clustering, row.bytes(), &view, covering(deletions, clustering))? {
+            match reader.row(clustering, row.bytes(), &view, covering(deletions, clustering))? {
                 Step::Continue => None,
                 Step::SkipPartition => Some(Pause::NextPartition(prefix.clone())),
                 Step::Stop => Some(Pause::Stop),

@@ -1,9 +1,9 @@
-//! The rows of one logical partition, from its store to a sink.
+//! The rows of one logical partition, from its store to a reader.
 
 use std::ops::{Bound, ControlFlow};
 
-use super::row_sink::RowSink;
-use super::sink::{Sink, Step};
+use super::reader::Reader;
+use super::rows::{PartSink, Step};
 use crate::command::{Clustering, ClusteringRange, Position, Read};
 use crate::engine::{Error, storage_read};
 use crate::mutant::{self, Mutant};
@@ -29,47 +29,48 @@ pub(crate) struct Logical<'a> {
 }
 
 impl Logical<'_> {
-    /// Brings its rows to a sink, from behind `resume` if a page before has ended inside.
+    /// Brings its rows to a reader, from behind `resume` if a page before has ended inside.
     ///
     /// # Errors
-    /// As [`super::source::run`].
+    /// A store fails, or the sink.
     pub(crate) async fn run(
         &self,
         resume: Option<&Position>,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let deletions = self.partition.deletions(self.at).await;
         let deletions = deletions.map_err(|error| storage_read(&error))?;
-        sink.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows))?;
-        if sink.wants_static() {
-            bring_static(&self.partition, self.at, &deletions, sink).await?;
+        reader.begin_partition(self.partition_key, resume.map(|position| position.partition_limit_rows))?;
+        if reader.wants_static() {
+            bring_static(&self.partition, self.at, &deletions, reader).await?;
         }
         match &self.select.rows {
-            Clustering::All => sink.note_ranges(deletions.ranges.len()),
+            Clustering::All => reader.note_ranges(deletions.ranges.len()),
             Clustering::Ranges(ranges) => {
                 let meets = |deleted: &&RangeTombstone| ranges.iter().any(|range| overlaps(range, deleted));
-                sink.note_ranges(deletions.ranges.iter().filter(meets).count());
+                reader.note_ranges(deletions.ranges.iter().filter(meets).count());
             }
             // Of a single row only its own cells count.
             Clustering::Keys(_) => {}
         }
         let after = resume.and_then(|position| position.clustering.as_deref());
         let step = match &self.select.rows {
-            Clustering::All if self.table.clustering_count == 0 => self.get(&[], after, &deletions, sink).await?,
+            Clustering::All if self.table.clustering_count == 0 => self.get(&[], after, &deletions, reader).await?,
             Clustering::All => {
                 let whole = ClusteringRange {
                     start: Vec::new(),
                     end: None,
                 };
-                self.scan(std::slice::from_ref(&whole), after, &deletions, sink).await?
+                self.scan(std::slice::from_ref(&whole), after, &deletions, reader)
+                    .await?
             }
-            Clustering::Ranges(ranges) => self.scan(ranges, after, &deletions, sink).await?,
-            Clustering::Keys(keys) => self.get_all(keys, after, &deletions, sink).await?,
+            Clustering::Ranges(ranges) => self.scan(ranges, after, &deletions, reader).await?,
+            Clustering::Keys(keys) => self.get_all(keys, after, &deletions, reader).await?,
         };
         if step == Step::Stop {
             Ok(step)
         } else {
-            sink.end_partition()
+            reader.end_partition()
         }
     }
 
@@ -78,7 +79,7 @@ impl Logical<'_> {
         keys: &[Vec<u8>],
         after: Option<&[u8]>,
         deletions: &Deletions,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let count = keys.len();
         for number in 0..count {
@@ -91,7 +92,7 @@ impl Logical<'_> {
             if number % ROWS_PER_TURN == ROWS_PER_TURN - 1 {
                 tokio::task::yield_now().await;
             }
-            let step = self.get(clustering, after, deletions, sink).await?;
+            let step = self.get(clustering, after, deletions, reader).await?;
             if step != Step::Continue {
                 return Ok(step);
             }
@@ -104,7 +105,7 @@ impl Logical<'_> {
         clustering: &[u8],
         after: Option<&[u8]>,
         deletions: &Deletions,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let is_before = after.is_some_and(|after| {
             if self.select.reversed {
@@ -119,11 +120,11 @@ impl Logical<'_> {
         let key = self.partition.prefix().row(clustering);
         let found = self.partition.get(&key, self.at).await;
         let Some(found) = found.map_err(|error| storage_read(&error))? else {
-            sink.no_row();
+            reader.no_row();
             return Ok(Step::Continue);
         };
         let view = RowView::parse(&found.value).map_err(|error| storage_read(&error))?;
-        sink.row(clustering, found.bytes, &view, deletions.timestamp_covering(clustering))
+        reader.row(clustering, found.bytes, &view, deletions.timestamp_covering(clustering))
     }
 
     async fn scan(
@@ -131,7 +132,7 @@ impl Logical<'_> {
         ranges: &[ClusteringRange],
         after: Option<&[u8]>,
         deletions: &Deletions,
-        sink: &mut Sink<'_, impl RowSink>,
+        reader: &mut Reader<'_, impl PartSink>,
     ) -> Result<Step, Error> {
         let count = ranges.len();
         for number in 0..count {
@@ -148,7 +149,7 @@ impl Logical<'_> {
                 .scan(bounds, self.select.reversed, self.at, |clustering, row| {
                     outcome = RowView::parse(row.value)
                         .map_err(|error| storage_read(&error))
-                        .and_then(|view| sink.row(clustering, row.bytes(), &view, covering(deletions, clustering)));
+                        .and_then(|view| reader.row(clustering, row.bytes(), &view, covering(deletions, clustering)));
                     if matches!(outcome, Ok(Step::Continue)) {
                         ControlFlow::Continue(())
                     } else {
@@ -199,17 +200,17 @@ pub(crate) fn covering(deletions: &Deletions, clustering: &[u8]) -> Option<i64> 
     }
 }
 
-/// Brings a partition's static row to a sink.
+/// Brings a partition's static row to a reader.
 pub(crate) async fn bring_static(
     partition: &LogicalPartition<'_>,
     at: &Moment,
     deletions: &Deletions,
-    sink: &mut Sink<'_, impl RowSink>,
+    reader: &mut Reader<'_, impl PartSink>,
 ) -> Result<(), Error> {
     let found = partition.get(&partition.prefix().static_row(), at).await;
     if let Some(found) = found.map_err(|error| storage_read(&error))? {
         let view = RowView::parse(&found.value).map_err(|error| storage_read(&error))?;
-        sink.set_static(found.bytes, &view, deletions.timestamp_covering_static())?;
+        reader.set_static(found.bytes, &view, deletions.timestamp_covering_static())?;
     }
     Ok(())
 }

@@ -1,0 +1,55 @@
+//! How many entries of an index a read would go by, without reading any row.
+
+use std::ops::ControlFlow;
+
+use crate::command::{Partitions, Read};
+use crate::engine::read::source;
+use crate::engine::{Error, storage_read};
+use crate::partition::entries::EntryRange;
+use crate::partition::{ReadView, StoreId, TablePartitions};
+use crate::token::Token;
+
+/// Entries of an index that a SELECT would go by, counted up to `most` in all physical partitions that it visits.
+///
+/// # Errors
+/// When the store cannot be read.
+pub(crate) async fn count(
+    partitions: &TablePartitions,
+    select: &Read,
+    index: &str,
+    most: usize,
+) -> Result<usize, Error> {
+    let Some(probe) = select.probes.iter().find(|probe| probe.index == index) else {
+        return Ok(0);
+    };
+    let mut stores: Vec<StoreId> = Vec::new();
+    for partition in source::concerned(partitions, select) {
+        if !stores.contains(&partition.store_id) {
+            stores.push(partition.store_id);
+        }
+    }
+    let (mut counted, mut view) = (0_usize, ReadView::default());
+    for store in stores {
+        for range in &probe.ranges {
+            let range = EntryRange::of_values(probe.storage_id, &range.start, range.end.as_deref());
+            let counting = partitions.entries_in(store, &range, &mut view, |token| {
+                counted += usize::from(may_be_in(partitions, select, token));
+                if counted < most {
+                    ControlFlow::Continue(())
+                } else {
+                    ControlFlow::Break(())
+                }
+            });
+            counting.await.map_err(|error| storage_read(&error))?;
+        }
+    }
+    Ok(counted)
+}
+
+/// Whether a SELECT asks for partitions of this token.
+fn may_be_in(partitions: &TablePartitions, select: &Read, token: Token) -> bool {
+    match &select.partitions {
+        Partitions::Keys(keys) => keys.iter().any(|key| partitions.token(key) == token),
+        Partitions::Ring { lower, upper } => (*lower..=*upper).contains(&token.value()),
+    }
+}

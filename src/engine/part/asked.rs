@@ -1,0 +1,19 @@
+//! What every part of a read is given.
+
+use crate::command::Read;
+use crate::engine::read::layout::Layout;
+use crate::functions::Context;
+
+/// What is asked of every part of a read.
+pub(crate) struct Asked<'a> {
+    /// The command.
+    pub(crate) read: &'a Read,
+    /// What is read of each row.
+    pub(crate) layout: &'a Layout,
+    /// Time and chance for functions in its filter.
+    pub(crate) context: &'a Context,
+    /// The moment against which expiry is judged, seconds since 1970-01-01 UTC.
+    pub(crate) now_seconds: i64,
+    /// Tombstones at which the read fails; `None`: it does not.
+    pub(crate) tombstones_max: Option<u64>,
+}

@@ -1,0 +1,28 @@
+//! Parts: what one physical partition does of a command, run where the partition lives.
+//!
+//! ```text
+//! statement level  read::source cuts a command ─→ Part ──→ run_part ──→ rows ─→ PartSink: groups, order, limits, the page
+//! part level                                              index or scan,    ─→ Receipt: how it ended, charges, tombstones
+//!                                                         deletions, filter
+//! ```
+//! The two levels meet at [`ReadPart`], the rows ([`PartSink`]) and [`Receipt`] alone, and `tests/house.rs` holds them to it: a part
+//! knows nothing of pages, groups, sessions or other partitions, and the statement level never sees a stored row, a deletion or an
+//! index entry. What a part borrows of its host is lent with it: the moment of the store ([`crate::partition::ReadView`]), the indexes
+//! that were complete before that moment, and [`Scratch`].
+//!
+//! Deliberately absent: a codec for parts. It comes with the first part that runs on another machine.
+
+mod asked;
+mod logical;
+mod read;
+mod reader;
+mod receipt;
+mod ring;
+mod rows;
+
+pub(crate) use asked::Asked;
+pub(crate) use logical::{Logical, bring_static, covering};
+pub(crate) use read::{Cut, ReadPart, run_part};
+pub(crate) use reader::{Reader, Scratch};
+pub(crate) use receipt::{Ended, Receipt, Walked};
+pub(crate) use rows::{PartSink, Reply, Step};

@@ -1,0 +1,147 @@
+//! A read cut to one physical partition, and its run.
+
+use bytes::Bytes;
+
+use super::asked::Asked;
+use super::logical::Logical;
+use super::reader::{Reader, Scratch};
+use super::receipt::Receipt;
+use super::ring::Ring;
+use super::rows::{PartSink, Step};
+use crate::command::Position;
+use crate::engine::Error;
+use crate::engine::index::choice::in_token;
+use crate::engine::index::walk::{Probes, Walk};
+use crate::partition::entries::PlaceRange;
+use crate::partition::{Hosted, KeySpan, Moment};
+use crate::token::Token;
+
+/// What of its physical partition a part reads.
+#[derive(Clone, Copy)]
+pub(crate) enum Cut<'a> {
+    /// One logical partition.
+    Key(Token, &'a Bytes),
+    /// What lies in a span of the ring.
+    Span(&'a KeySpan),
+}
+
+/// A read cut to one physical partition.
+pub(crate) struct ReadPart<'p, 'a> {
+    /// Where it runs.
+    pub(crate) partition: &'a Hosted,
+    /// What of it is read.
+    pub(crate) cut: Cut<'p>,
+    /// Where the page before ended, if it ended inside, or in a part before.
+    pub(crate) resume: Option<&'p Position>,
+    /// The read has not come to the physical partition before, in this page or another.
+    pub(crate) is_first: bool,
+    /// The moment of the store at which it is read: the request's, and the same for all parts in one store.
+    pub(crate) at: &'p Moment,
+    /// The indexes that were complete before that moment; `None`: it scans.
+    pub(crate) probes: Option<&'p Probes<'a>>,
+    /// Rows that the page may still take; `None`: any number, or it is not known, as with groups.
+    pub(crate) rows_wanted: Option<usize>,
+    /// Tombstones that parts before have walked over, where they count together.
+    pub(crate) tombstones_before: u64,
+}
+
+/// Runs a part of a read where its partition lives, and gives its rows to a sink.
+pub(crate) async fn run_part<'a>(
+    asked: &Asked<'a>,
+    part: &ReadPart<'_, 'a>,
+    scratch: &mut Scratch<'_>,
+    rows: &mut impl PartSink,
+) -> Receipt<'a> {
+    let mut reader = Reader::new(asked, part.tombstones_before, scratch, rows);
+    let mut index = None;
+    let ended = match (&part.cut, part.probes) {
+        // Here and not in a function, whose future every read would have to fill and take apart.
+        (Cut::Key(token, key), None) => match whole_key(asked, part, (*token, key), &mut reader) {
+            Ok(logical) => logical.run(part.resume, &mut reader).await,
+            Err(error) => Err(error),
+        },
+        // Boxed: most reads look at one logical partition by no index, and every read's future would be as large.
+        (Cut::Key(token, key), Some(probes)) => {
+            Box::pin(key_by_index(
+                asked,
+                part,
+                probes,
+                (*token, key),
+                &mut reader,
+                &mut index,
+            ))
+            .await
+        }
+        (Cut::Span(span), _) => Box::pin(span_of(asked, part, span, &mut reader, &mut index)).await,
+    };
+    reader.receipt(ended, index)
+}
+
+async fn span_of<'a>(
+    asked: &Asked<'a>,
+    part: &ReadPart<'_, 'a>,
+    span: &KeySpan,
+    reader: &mut Reader<'_, impl PartSink>,
+    index: &mut Option<&'a str>,
+) -> Result<Step, Error> {
+    let inside = part
+        .probes
+        .and_then(|probes| Some((probes, part.partition.span.and(span)?)));
+    let walk = match inside {
+        Some((probes, inside)) => {
+            probes
+                .walk(part.partition, part.at.clone(), &inside, part.rows_wanted)
+                .await?
+        }
+        None => None,
+    };
+    reader.enter(part.partition, None, part.is_first);
+    if let Some(walk) = walk {
+        *index = Some(walk.index());
+        return walk.run(part.resume, reader).await;
+    }
+    match Ring::new(part.partition, part.at.clone(), asked.read, span) {
+        Some(ring) => ring.run(part.resume, reader).await,
+        None => Ok(Step::Continue),
+    }
+}
+
+/// Reads one logical partition. Where the entries of one value lie beside each other within it, they are sought there.
+async fn key_by_index<'a>(
+    asked: &Asked<'a>,
+    part: &ReadPart<'_, 'a>,
+    probes: &Probes<'a>,
+    (token, partition_key): (Token, &Bytes),
+    reader: &mut Reader<'_, impl PartSink>,
+    index: &mut Option<&'a str>,
+) -> Result<Step, Error> {
+    let walk = in_token(probes, part.partition, part.at.clone(), token, part.rows_wanted);
+    let Some(walk) = walk.await?.filter(Walk::seeks_rows) else {
+        let logical = whole_key(asked, part, (token, partition_key), reader)?;
+        return logical.run(part.resume, reader).await;
+    };
+    reader.enter(part.partition, Some((token, partition_key)), part.is_first);
+    let table = asked.read.table.as_ref();
+    let logical = part.partition.logical(table.storage_id, token, partition_key)?;
+    *index = Some(walk.index());
+    let places = PlaceRange::of_logical(logical.prefix());
+    walk.over(places).run(part.resume, reader).await
+}
+
+/// One logical partition, entered, to be read by the keys and ranges of the command.
+fn whole_key<'p>(
+    asked: &Asked<'p>,
+    part: &ReadPart<'p, 'p>,
+    (token, partition_key): (Token, &'p Bytes),
+    reader: &mut Reader<'_, impl PartSink>,
+) -> Result<Logical<'p>, Error> {
+    reader.enter(part.partition, Some((token, partition_key)), part.is_first);
+    let table = asked.read.table.as_ref();
+    Ok(Logical {
+        at: part.at,
+        select: asked.read,
+        table,
+        partition: part.partition.logical(table.storage_id, token, partition_key)?,
+        partition_key,
+    })
+}

@@ -1,0 +1,311 @@
+//! Reads rows as they are stored: which are there, which of them pass the filter, and what looking at them is charged.
+
+use bytes::Bytes;
+
+use super::asked::Asked;
+use super::receipt::{Ended, Receipt, Walked};
+use super::rows::{PartSink, Reply, Step};
+use crate::command::{Clustering, Partitions};
+use crate::engine::Error;
+use crate::engine::read::buffer::RowBuffer;
+use crate::engine::read::evaluate::{Scope, looks_at_rows};
+use crate::engine::read::layout::Layout;
+use crate::partition::store::{Damaged, RowView};
+use crate::partition::{Consistency, Hosted};
+use crate::throughput::{Charges, Mark, PartitionRef};
+use crate::token::Token;
+
+/// What is lent to the parts of a read, one after the other.
+pub(crate) struct Scratch<'c> {
+    /// The row that is looked at.
+    buffer: RowBuffer,
+    /// The request's sheet of charges.
+    charges: &'c mut Charges,
+    /// Of groups: what was charged up to the last row that one took in. What came after it is the next page's.
+    taken: Option<Mark>,
+}
+
+impl<'c> Scratch<'c> {
+    /// For the parts of a read of this layout.
+    pub(crate) fn new(layout: &Layout, is_grouped: bool, charges: &'c mut Charges) -> Self {
+        Self {
+            buffer: RowBuffer::new(layout),
+            taken: is_grouped.then(|| charges.mark()),
+            charges,
+        }
+    }
+
+    /// Leaves to the next page what was charged after the last row that a group took in.
+    pub(crate) fn take_back(&mut self) {
+        if let Some(mark) = self.taken {
+            self.charges.restore(mark);
+        }
+    }
+}
+
+/// Reads the rows of one part.
+pub(crate) struct Reader<'a, S> {
+    asked: &'a Asked<'a>,
+    rows: &'a mut S,
+    buffer: &'a mut RowBuffer,
+    charges: &'a mut Charges,
+    taken: &'a mut Option<Mark>,
+    charged_before_micros: u64,
+    /// A partition without rows shows its static row.
+    shows_static_only: bool,
+    /// Rows are looked up by their whole keys.
+    looks_up: bool,
+    /// The logical partition was begun by a page before.
+    is_resumed: bool,
+    /// Nothing more of the logical partition is wanted by PER PARTITION LIMIT.
+    is_spent: bool,
+    had_row: bool,
+    static_is_live: bool,
+    walked: Walked,
+    /// Tombstones that count with those that it walks over.
+    tombstones_before: u64,
+    rows_given: u64,
+}
+
+impl<'a, S: PartSink> Reader<'a, S> {
+    pub(crate) fn new(
+        asked: &'a Asked<'a>,
+        tombstones_before: u64,
+        scratch: &'a mut Scratch<'_>,
+        rows: &'a mut S,
+    ) -> Self {
+        let (read, table) = (asked.read, asked.read.table.as_ref());
+        let restricts_rows =
+            read.rows != Clustering::All || read.filter.any_test(&mut |test| looks_at_rows(table, test));
+        Self {
+            asked,
+            rows,
+            buffer: &mut scratch.buffer,
+            charged_before_micros: scratch.charges.micros(),
+            charges: scratch.charges,
+            taken: &mut scratch.taken,
+            shows_static_only: !restricts_rows && table.has_static(),
+            looks_up: read.looks_up(),
+            is_resumed: false,
+            is_spent: false,
+            had_row: false,
+            static_is_live: false,
+            walked: Walked::default(),
+            tombstones_before,
+            rows_given: 0,
+        }
+    }
+
+    /// What became of the part.
+    pub(super) fn receipt<'i>(self, ended: Result<Step, Error>, index: Option<&'i str>) -> Receipt<'i> {
+        Receipt {
+            ended: ended.map(|step| match step {
+                Step::Stop => Ended::Stopped,
+                Step::Continue | Step::SkipPartition => Ended::Whole,
+            }),
+            rows: self.rows_given,
+            walked: self.walked,
+            charged_micros: self.charges.micros().saturating_sub(self.charged_before_micros),
+            index,
+        }
+    }
+
+    /// What follows is charged to this physical partition, and to the logical one of this key if it is known. `is_first`: the read has
+    /// not come to the physical partition before, in this page or another.
+    #[inline]
+    pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
+        self.charges.enter(
+            PartitionRef {
+                table: self.asked.read.table.storage_id,
+                partition: partition.id.0,
+            },
+            key.map(|(token, key)| (partition.spread(token, key), key)),
+        );
+        if is_first && !self.looks_up {
+            self.charges.visit();
+        }
+    }
+
+    /// A row was looked up and is not there.
+    pub(super) fn no_row(&mut self) {
+        self.charge_row(false, 0);
+    }
+
+    /// Charges a stored row that is judged. What is not there costs only a look by its key; what a limit keeps out, nothing, since
+    /// with pages it would not be looked at.
+    fn charge_row(&mut self, is_there: bool, row_bytes: usize) {
+        if !self.charges.is_on() || self.is_spent {
+            return;
+        }
+        if self.looks_up {
+            self.charges.lookup(if is_there { row_bytes } else { 0 });
+        } else if is_there {
+            self.charges.scan(row_bytes);
+        }
+    }
+
+    /// Whether each partition's static row must be brought.
+    pub(crate) fn wants_static(&self) -> bool {
+        self.asked.layout.needs_static || self.shows_static_only || self.asked.read.counts_static
+    }
+
+    /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
+    ///
+    /// # Errors
+    /// When the key has not the form of the table's.
+    #[inline]
+    pub(crate) fn begin_partition(
+        &mut self,
+        partition_key: &[u8],
+        resumed: Option<Option<u32>>,
+    ) -> Result<(), Damaged> {
+        let read = self.asked.read;
+        if matches!(read.partitions, Partitions::Keys(_)) {
+            // Of the one before, which the statement reports on its own.
+            self.rows.walked(std::mem::take(&mut self.walked));
+        }
+        let left_before = resumed.flatten();
+        let left = left_before.into_iter().chain(read.per_partition_limit_rows).min();
+        self.rows.begin_partition(partition_key, left);
+        self.is_spent = left == Some(0) && !read.is_grouped();
+        self.had_row = resumed.is_some();
+        self.is_resumed = resumed.is_some();
+        self.static_is_live = false;
+        self.buffer
+            .begin_partition(&read.table, self.asked.layout, partition_key)
+    }
+
+    /// Takes the partition's static row.
+    pub(super) fn set_static(
+        &mut self,
+        row_bytes: usize,
+        view: &RowView<'_>,
+        shadowed_to: Option<i64>,
+    ) -> Result<(), Error> {
+        let live = self
+            .buffer
+            .set_static(self.asked.layout, view, shadowed_to, self.asked.now_seconds)?;
+        self.static_is_live = live;
+        if live && !self.is_resumed && self.charges.is_on() {
+            self.charges.scan(row_bytes);
+        }
+        self.walked.tombstones += self.buffer.take_dead_cells();
+        Ok(())
+    }
+
+    /// Counts the deleted ranges of a partition, each with a beginning and an end.
+    pub(super) fn note_ranges(&mut self, count: usize) {
+        self.walked.tombstones += u64::try_from(count).unwrap_or(u64::MAX).saturating_mul(2);
+    }
+
+    /// Counts a stored row.
+    ///
+    /// # Errors
+    /// [`Error::TooManyTombstones`] when the read has walked over more than it may.
+    fn walk(&mut self, is_there: bool, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
+        let dead_cells = self.buffer.take_dead_cells();
+        self.walked
+            .row(is_there, dead_cells, view, shadowed_to, self.asked.now_seconds);
+        match self.asked.tombstones_max {
+            Some(most) if self.walked.tombstones.saturating_add(self.tombstones_before) > most => {
+                Err(Error::TooManyTombstones {
+                    consistency: Consistency::One,
+                })
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Takes a stored row; `row_bytes` are those of its key and value.
+    pub(crate) fn row(
+        &mut self,
+        clustering: &[u8],
+        row_bytes: usize,
+        view: &RowView<'_>,
+        shadowed_to: Option<i64>,
+    ) -> Result<Step, Error> {
+        let (table, layout) = (self.asked.read.table.as_ref(), self.asked.layout);
+        self.buffer.begin_row(table, layout);
+        let is_there = self.buffer.set_row(layout, view, shadowed_to, self.asked.now_seconds)?;
+        self.walk(is_there, view, shadowed_to)?;
+        self.charge_row(is_there, row_bytes);
+        if !is_there {
+            return Ok(Step::Continue);
+        }
+        self.buffer.set_clustering(table, layout, clustering)?;
+        self.accept(Some(clustering))
+    }
+
+    /// Takes a row that is not stored: values by place in `table.columns`.
+    pub(crate) fn virtual_row(&mut self, clustering: &[u8], values: &[Option<Bytes>]) -> Result<Step, Error> {
+        let table = self.asked.read.table.as_ref();
+        self.buffer.begin_row(table, self.asked.layout);
+        for (place, value) in values.iter().enumerate().skip(table.partition_key_count) {
+            self.buffer.put(place, value.as_deref());
+        }
+        self.accept(Some(clustering))
+    }
+
+    /// Ends a logical partition: if it had no rows, its static row is one.
+    #[inline]
+    pub(crate) fn end_partition(&mut self) -> Result<Step, Error> {
+        if self.had_row || !self.static_is_live {
+            return Ok(Step::Continue);
+        }
+        let read = self.asked.read;
+        self.buffer.begin_row(&read.table, self.asked.layout);
+        if self.shows_static_only {
+            return self.accept(None);
+        }
+        if !read.counts_static || read.is_one_group() || !self.scope().passes(&read.filter)? {
+            return Ok(Step::Continue);
+        }
+        Ok(self.rows.unseen_row())
+    }
+
+    /// Notes what the part holds of places to visit.
+    ///
+    /// # Errors
+    /// When there is no memory for it.
+    pub(crate) fn hold_places(&mut self, bytes: usize) -> Result<(), Error> {
+        self.rows.hold_places(bytes)
+    }
+
+    fn scope(&self) -> Scope<'_> {
+        Scope {
+            table: &self.asked.read.table,
+            row: self.buffer,
+            aggregates: &[],
+            now_seconds: self.asked.now_seconds,
+            context: self.asked.context,
+        }
+    }
+
+    /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
+    #[inline]
+    fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
+        let read = self.asked.read;
+        self.had_row = true;
+        if !self.scope().passes(&read.filter)? {
+            return Ok(if read.distinct {
+                Step::SkipPartition
+            } else {
+                Step::Continue
+            });
+        }
+        self.rows_given += 1;
+        match self.rows.row(self.buffer, clustering)? {
+            Reply::Plain(step) => Ok(step),
+            Reply::Grouped(step) => {
+                *self.taken = Some(self.charges.mark());
+                Ok(step)
+            }
+            Reply::Later(step) => {
+                if let Some(mark) = *self.taken {
+                    self.charges.restore(mark);
+                }
+                Ok(step)
+            }
+        }
+    }
+}

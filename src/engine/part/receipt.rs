@@ -1,0 +1,74 @@
+//! What a part answers with: how it ended, what it was charged, what it walked over.
+
+use crate::engine::Error;
+use crate::partition::store::RowView;
+
+/// What became of a part.
+#[derive(Debug)]
+pub(crate) struct Receipt<'a> {
+    /// Whether there may be more in it; an error where it failed, after whatever rows it had given.
+    pub(crate) ended: Result<Ended, Error>,
+    /// Rows that it gave.
+    pub(crate) rows: u64,
+    /// What it walked over and has not told ([`super::PartSink::walked`]).
+    pub(crate) walked: Walked,
+    /// What it was charged, in millionths of a request unit; where and for what stands on the request's sheet of charges, which the part
+    /// was lent, so that a part that fails is charged for what it did.
+    pub(crate) charged_micros: u64,
+    /// The index that led to its rows; `None`: it scanned.
+    pub(crate) index: Option<&'a str>,
+}
+
+/// How a part ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ended {
+    /// All of it was read.
+    Whole,
+    /// The statement wanted no more.
+    Stopped,
+}
+
+/// What a read has walked over without showing it.
+///
+/// Counted as Cassandra's `ReadCommand` does: cells that were deleted or have expired, deletions and expiries of whole rows without such
+/// cells, and two for each deleted range.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Walked {
+    /// Rows that are there, whether filters let them through or not.
+    pub(crate) rows: u64,
+    /// Tombstones.
+    pub(crate) tombstones: u64,
+}
+
+impl Walked {
+    /// Counts a row: whether it is there, and how many of its cells are not.
+    pub(crate) fn row(
+        &mut self,
+        is_there: bool,
+        dead_cells: u64,
+        view: &RowView<'_>,
+        shadowed_to: Option<i64>,
+        now_seconds: i64,
+    ) {
+        self.tombstones += dead_cells;
+        if is_there {
+            self.rows += 1;
+            return;
+        }
+        let counts = |timestamp: i64| shadowed_to.is_none_or(|to| timestamp > to);
+        let is_deleted = view.deletion().is_some_and(|deletion| counts(deletion.timestamp));
+        let has_expired = || {
+            view.marker()
+                .is_some_and(|marker| counts(marker.timestamp) && !marker.is_live(now_seconds))
+        };
+        if dead_cells == 0 && (is_deleted || has_expired()) {
+            self.tombstones += 1;
+        }
+    }
+
+    /// Adds what another part walked over.
+    pub(crate) fn add(&mut self, other: Self) {
+        self.rows = self.rows.saturating_add(other.rows);
+        self.tombstones = self.tombstones.saturating_add(other.tombstones);
+    }
+}

@@ -1,0 +1,52 @@
+//! What crosses from a part to the statement: logical partitions, and of each the rows that its filter lets through.
+
+use super::receipt::Walked;
+use crate::engine::Error;
+use crate::engine::read::buffer::RowBuffer;
+
+/// What the part does next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    /// Go on with the next row.
+    Continue,
+    /// Nothing more of this logical partition is wanted.
+    SkipPartition,
+    /// Nothing more is wanted.
+    Stop,
+}
+
+/// What the statement made of a row.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    /// Whatever it was, its look is charged to this page.
+    Plain(Step),
+    /// A group took it in. What is charged up to here is this page's.
+    Grouped(Step),
+    /// The next page takes it in: what was charged since the last [`Reply::Grouped`] is charged there.
+    Later(Step),
+}
+
+/// Takes the rows of a read's parts, one after the other.
+pub(crate) trait PartSink: Send {
+    /// A logical partition begins. `left`: how many of its rows, or groups, PER PARTITION LIMIT still allows; `None`: any number.
+    fn begin_partition(&mut self, partition_key: &[u8], left: Option<u32>);
+
+    /// Takes a row that the filter let through; `clustering` is `None` for a static row that stands for its partition.
+    ///
+    /// # Errors
+    /// A function fails on its values, or there is no memory for it.
+    fn row(&mut self, row: &RowBuffer, clustering: Option<&[u8]>) -> Result<Reply, Error>;
+
+    /// Counts the static row of a partition of which no rows are asked for (`c IN ()`, the last clustering column): as in
+    /// Cassandra it takes a row's place in the page and in LIMIT, and is not given.
+    fn unseen_row(&mut self) -> Step;
+
+    /// What a part walked over in the logical partition begun last, of those that the command names.
+    fn walked(&mut self, walked: Walked);
+
+    /// A part holds so many bytes of places that it has looked up in an index and not visited yet.
+    ///
+    /// # Errors
+    /// There is no memory for them.
+    fn hold_places(&mut self, bytes: usize) -> Result<(), Error>;
+}
