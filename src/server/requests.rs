@@ -79,17 +79,6 @@ struct Around {
     notes: Vec<String>,
 }
 
-impl Around {
-    fn params(&mut self, params: Params<'_>) -> QueryParams {
-        QueryParams {
-            trace: self.trace,
-            payload: std::mem::take(&mut self.payload),
-            request_bytes: self.request_bytes,
-            ..query_params(params)
-        }
-    }
-}
-
 /// Why a request was refused.
 struct Refused {
     /// Boxed, since most requests are answered.
@@ -179,15 +168,34 @@ impl Requests {
         timestamp_micros.map(|micros| micros.saturating_add(ahead))
     }
 
-    fn dated<'a>(&self, params: Params<'a>) -> Params<'a> {
-        Params {
-            default_timestamp_micros: self.shifted(params.default_timestamp_micros),
-            ..params
+    /// The parameters of a request, taken out of its message.
+    fn params(&self, sent: &mut Params<'_>, around: &mut Around) -> QueryParams {
+        QueryParams {
+            consistency: sent.consistency,
+            serial_consistency: sent.serial_consistency,
+            values: match std::mem::replace(&mut sent.values, WireValues::NONE) {
+                WireValues::Positional(values) => Values::Positional(bound_values(values)),
+                WireValues::Named(values) => Values::Named(
+                    values
+                        .into_iter()
+                        .map(|(name, value)| (name.to_owned(), bound_value(value)))
+                        .collect(),
+                ),
+            },
+            page_size_rows: sent.page_size_rows,
+            paging_state: sent.paging_state.take(),
+            timestamp_micros: self.shifted(sent.default_timestamp_micros),
+            keyspace: sent.keyspace.map(Arc::from),
+            now_seconds: sent.now_in_seconds,
+            trace: around.trace,
+            payload: std::mem::take(&mut around.payload),
+            request_bytes: around.request_bytes,
         }
     }
 
     async fn answer(&self, session: &Session, header: &Header, body: &Bytes) -> Result<Response, Refused> {
-        let request = Request::parse(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
+        let mut request =
+            Request::parse(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
         let payload = payload(header, body).map_err(|malformed| ErrorBody::protocol(malformed.to_string()))?;
         let mut around = Around {
             payload,
@@ -199,7 +207,7 @@ impl Requests {
             return self.traced(session, header.version, request, around).await;
         }
         let asks = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
-        let outcome = self.untraced(session, header.version, request, &mut around).await;
+        let outcome = self.untraced(session, header.version, &mut request, &mut around).await;
         outcome.or_else(|error| self.with_refused_charge(asks, error))
     }
 
@@ -221,19 +229,19 @@ impl Requests {
         }
     }
 
-    /// Answers a request of the database.
+    /// Answers a request of the database. The message is taken apart where it lies, since it is large.
     async fn untraced(
         &self,
         session: &Session,
         version: Version,
-        request: Request<'_>,
+        request: &mut Request<'_>,
         around: &mut Around,
     ) -> Result<Response, Refused> {
         match request {
             Request::Execute(execute) => self.execute(session, version, execute, around).await,
             Request::Query(query) => self.query(session, query, around).await,
             Request::Batch(batch) => self.batch(session, batch, around).await,
-            Request::Prepare(prepare) => self.prepare(session, &prepare),
+            Request::Prepare(prepare) => self.prepare(session, prepare),
             Request::Startup(_) | Request::AuthResponse(_) | Request::Options | Request::Register(_) => {
                 Err(ErrorBody::protocol("Not a request of the database").into())
             }
@@ -245,12 +253,12 @@ impl Requests {
         &self,
         session: &Session,
         version: Version,
-        request: Request<'_>,
+        mut request: Request<'_>,
         mut around: Around,
     ) -> Result<Response, Refused> {
         let mut trace = self.begin_trace(session, &request);
         around.trace = Some(trace.id());
-        let response = Box::pin(self.untraced(session, version, request, &mut around)).await;
+        let response = Box::pin(self.untraced(session, version, &mut request, &mut around)).await;
         if let Err(Refused {
             no_room_bytes: Some(_), ..
         }) = response
@@ -322,13 +330,13 @@ impl Requests {
         }
     }
 
-    async fn query(&self, session: &Session, query: Query<'_>, around: &mut Around) -> Result<Response, Refused> {
+    async fn query(&self, session: &Session, query: &mut Query<'_>, around: &mut Around) -> Result<Response, Refused> {
         let mode = if query.params.skip_metadata {
             MetadataMode::Skipped
         } else {
             MetadataMode::Full
         };
-        let params = around.params(self.dated(query.params));
+        let params = self.params(&mut query.params, around);
         let state = session.state();
         let outcome = self.database.query(&state, query.text, &params).await;
         if let Some(audit) = &self.audit {
@@ -430,12 +438,12 @@ impl Requests {
         &self,
         session: &Session,
         version: Version,
-        execute: Execute<'_>,
+        execute: &mut Execute<'_>,
         around: &mut Around,
     ) -> Result<Response, Refused> {
         let entry = self.statement(session, execute.id)?;
         let skip = execute.params.skip_metadata;
-        let params = around.params(self.dated(execute.params));
+        let params = self.params(&mut execute.params, around);
         let state = session.state();
         let outcome = self.database.execute(&state, &entry.statement, &params).await;
         if let Some(audit) = &self.audit {
@@ -462,10 +470,10 @@ impl Requests {
         }))
     }
 
-    async fn batch(&self, session: &Session, batch: Batch<'_>, around: &mut Around) -> Result<Response, Refused> {
+    async fn batch(&self, session: &Session, batch: &mut Batch<'_>, around: &mut Around) -> Result<Response, Refused> {
         let mut members = Vec::with_capacity(batch.statements.len());
         let mut texts = Vec::new();
-        for statement in batch.statements {
+        for statement in std::mem::take(&mut batch.statements) {
             let member = match statement.subject {
                 Subject::Text(text) => {
                     texts.extend(self.audit.is_some().then(|| text.to_owned()));
@@ -541,28 +549,6 @@ fn bound_value(value: WireValue) -> Value {
         WireValue::Null => Value::Null,
         WireValue::Unset => Value::Unset,
         WireValue::Bytes(bytes) => Value::Bytes(bytes),
-    }
-}
-
-fn query_params(params: Params<'_>) -> QueryParams {
-    QueryParams {
-        consistency: params.consistency,
-        serial_consistency: params.serial_consistency,
-        values: match params.values {
-            WireValues::Positional(values) => Values::Positional(bound_values(values)),
-            WireValues::Named(values) => Values::Named(
-                values
-                    .into_iter()
-                    .map(|(name, value)| (name.to_owned(), bound_value(value)))
-                    .collect(),
-            ),
-        },
-        page_size_rows: params.page_size_rows,
-        paging_state: params.paging_state,
-        timestamp_micros: params.default_timestamp_micros,
-        keyspace: params.keyspace.map(Arc::from),
-        now_seconds: params.now_in_seconds,
-        ..QueryParams::default()
     }
 }
 
