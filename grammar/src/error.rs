@@ -59,6 +59,8 @@ pub(crate) enum Cause {
 pub(crate) enum Bound {
     /// [`crate::TEXT_BYTES_MAX`]
     Text,
+    /// [`crate::TOKENS_MAX`]
+    Tokens,
     /// [`crate::NESTING_LEVELS_MAX`]
     Nesting,
     /// [`crate::OPERATORS_MAX`]
@@ -75,6 +77,7 @@ impl fmt::Display for Bound {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Text => write!(f, "the statement is longer than {} bytes", crate::TEXT_BYTES_MAX),
+            Self::Tokens => write!(f, "the statement has more than {} words and signs", crate::TOKENS_MAX),
             Self::Nesting => write!(
                 f,
                 "the statement is nested deeper than {} levels",
@@ -187,12 +190,17 @@ fn syntactic(context: &Context<'_>, failure: Failure) -> SyntaxError {
 }
 
 /// The text around a token: from ten tokens before it (blanks and comments are tokens here) to two behind, though no farther than the
-/// parser had looked. `None` at the text's end, which has no place.
+/// parser had looked. `None` at the text's end, which has no place, and of a text so long that its lines would cost much.
 fn excerpt(context: &Context<'_>, decision: usize) -> Option<String> {
     /// How many tokens before the bracketed one are shown, and how many behind. Source: Cassandra's `ErrorCollector`.
     const BEFORE_TOKENS: usize = 10;
     const BEHIND_TOKENS: usize = 2;
+    /// `Differs:` Cassandra shows an excerpt of any text.
+    const TEXT_BYTES_MAX: usize = 1024 * 1024;
     let text = context.text;
+    if text.len() > TEXT_BYTES_MAX {
+        return None;
+    }
     let all = lex(text, true).all;
     let index_of = |token: Token| {
         all.iter()

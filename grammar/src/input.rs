@@ -272,6 +272,22 @@ pub(crate) fn separated<'a, T>(
     Ok((input, elements))
 }
 
+/// What a literal of a collection holds: one element or more, with commas between, as many as a statement has room for.
+pub(crate) fn collected<'a, T>(
+    input: Input<'a>,
+    mut elements: Vec<T>,
+    mut element: impl FnMut(Input<'a>) -> Parsed<'a, T>,
+) -> Parsed<'a, Vec<T>> {
+    let (mut input, next) = element(input)?;
+    elements.push(next);
+    while input.is(Kind::Comma) {
+        let (rest, next) = element(input.skip(1))?;
+        elements.push(next);
+        input = rest;
+    }
+    Ok((input, elements))
+}
+
 /// More elements of a list that has begun, each behind a `separator`.
 pub(crate) fn continued<'a, T>(
     mut input: Input<'a>,

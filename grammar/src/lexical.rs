@@ -51,13 +51,13 @@ pub(crate) struct Tokens {
     pub(crate) error: Option<LexicalError>,
 }
 
-/// Cuts `text` into tokens. With `hidden`, blanks and comments leave tokens of kind [`Kind::Invalid`] too: complaints quote the
+/// Cuts `text` into tokens, of which one more than [`crate::TOKENS_MAX`] is enough to tell that they are too many. With `hidden`, blanks and comments leave tokens of kind [`Kind::Invalid`] too: complaints quote the
 /// text by counting those.
 pub(crate) fn lex(text: &str, hidden: bool) -> Tokens {
     let bytes = text.as_bytes();
-    let mut all = Vec::with_capacity(bytes.len() / 4 + 4);
+    let mut all = Vec::with_capacity((bytes.len() / 4 + 4).min(crate::TOKENS_MAX + 1));
     let mut at = 0;
-    loop {
+    while hidden || all.len() <= crate::TOKENS_MAX {
         let start = at;
         let kind = match next(bytes, at) {
             Ok(Some((kind, end))) => {
@@ -65,11 +65,12 @@ pub(crate) fn lex(text: &str, hidden: bool) -> Tokens {
                 kind
             }
             Ok(None) => {
-                break all.push(Token {
+                all.push(Token {
                     kind: Kind::End,
                     start: place(start),
                     end: place(start),
                 });
+                break;
             }
             Err(error) => {
                 all.push(Token {

@@ -38,8 +38,12 @@ use error::Bound;
 use input::{Context, Input, Parsed};
 use keyword::Kind;
 
-/// Longest statement, in bytes. A token vector grows to a multiple of it, so this bounds memory too.
-pub const TEXT_BYTES_MAX: usize = 1024 * 1024;
+/// Longest statement, in bytes: as many as Cassandra takes by its default `native_transport_max_frame_size`.
+pub const TEXT_BYTES_MAX: usize = 16 * 1024 * 1024;
+
+/// Most tokens of a statement: words, numbers, literals and signs. A tree is far larger than its text, and this bounds it; a long literal
+/// is one token.
+pub const TOKENS_MAX: usize = 1024 * 1024;
 
 /// Deepest nesting of terms, selectors, relations and types, in levels. Everything that walks a tree recurses this deep.
 pub const NESTING_LEVELS_MAX: usize = 128;
@@ -50,12 +54,12 @@ pub const OPERATORS_MAX: usize = 256;
 /// Most bind markers in a statement; the protocol counts values in 16 bits.
 pub const MARKERS_MAX: usize = 65_535;
 
-/// Most elements of anything that is separated by commas or AND: columns, values, relations, properties, entries of a map. A tree is far
-/// larger than its text, and this bounds it too.
+/// Most elements of anything that is separated by commas or AND: columns, values, relations, properties. Literals of collections are
+/// bounded by [`TOKENS_MAX`] alone.
 pub const LIST_ELEMENTS_MAX: usize = 65_535;
 
-/// Most values of one IN relation.
-pub const IN_VALUES_MAX: usize = 10_000;
+/// Most values of one IN relation: as many as a statement may name keys.
+pub const IN_VALUES_MAX: usize = 100_000;
 
 /// Parses one statement. Semicolons may follow it.
 ///
@@ -92,7 +96,11 @@ fn whole<T>(text: &str, production: impl FnOnce(Input<'_>) -> Parsed<'_, T>) -> 
     if text.len() > TEXT_BYTES_MAX {
         return Err(SyntaxError::plain(Bound::Text.to_string()));
     }
-    let context = Context::new(text, lexical::lex(text, false));
+    let tokens = lexical::lex(text, false);
+    if tokens.all.len() > TOKENS_MAX {
+        return Err(SyntaxError::plain(Bound::Tokens.to_string()));
+    }
+    let context = Context::new(text, tokens);
     let (value, failure) = match production(Input::start(&context)) {
         Ok((_, value)) => (Some(value), None),
         Err(nom::Err::Error(failure) | nom::Err::Failure(failure)) => (None, Some(failure)),

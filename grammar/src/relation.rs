@@ -2,7 +2,7 @@
 
 use crate::ast::{Condition, ConditionTarget, If, Name, Operator, Relation, RelationTarget, RelationValue, Term};
 use crate::error::{Bound, Cause};
-use crate::input::{Input, Parsed, enter, expect, expect_all, given, separated};
+use crate::input::{Input, Parsed, collected, enter, expect, expect_all, given, separated};
 use crate::keyword::Kind;
 use crate::name::{column_name, ident, index_name, is_column_name};
 use crate::term::{begins_term, marker, term, tuple_literal};
@@ -249,8 +249,8 @@ fn tuple_in_values(input: Input<'_>) -> Parsed<'_, RelationValue> {
             let inside = input.skip(1);
             let (input, values) = match inside.kind() {
                 Kind::ParenClose => (inside, Vec::new()),
-                Kind::ParenOpen => separated(inside, Kind::Comma, counted(tuple_literal))?,
-                Kind::QuestionMark | Kind::Colon => separated(inside, Kind::Comma, counted(marker))?,
+                Kind::ParenOpen => collected(inside, Vec::new(), counted(tuple_literal))?,
+                Kind::QuestionMark | Kind::Colon => collected(inside, Vec::new(), counted(marker))?,
                 _ => return input.no_viable(1),
             };
             let (input, ()) = expect(input, Kind::ParenClose)?;
@@ -271,7 +271,7 @@ fn in_values(input: Input<'_>) -> Parsed<'_, RelationValue> {
         Kind::ParenOpen => {
             let input = input.skip(1);
             let (input, values) = if begins_term(input.kind()) {
-                separated(input, Kind::Comma, counted(term))?
+                collected(input, Vec::new(), counted(term))?
             } else {
                 (input, Vec::new())
             };

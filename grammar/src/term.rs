@@ -4,7 +4,7 @@
 //! because `a` is a bare name; `(int)` is a type hint because a bare name is no term.
 
 use crate::ast::{ArithmeticOperator, Literal, Name, Term};
-use crate::input::{Input, NameOf, Parsed, continued, enter, expect, separated};
+use crate::input::{Input, NameOf, Parsed, collected, enter, expect, separated};
 use crate::keyword::{Class, Kind};
 use crate::name::{function_name, ident, is_column_name};
 use crate::types::{comparator_type, native_type};
@@ -352,7 +352,7 @@ fn list_literal(input: Input<'_>) -> Parsed<'_, Term> {
     enter("list_literal");
     let input = input.skip(1);
     let (input, elements) = if begins_term(input.kind()) {
-        separated(input, Kind::Comma, term)?
+        collected(input, Vec::new(), term)?
     } else {
         (input, Vec::new())
     };
@@ -403,13 +403,17 @@ fn set_or_map_literal(input: Input<'_>) -> Parsed<'_, Term> {
     let (input, made) = match input.kind() {
         Kind::Colon => {
             let (input, value) = term(input.skip(1))?;
-            let mut entries = vec![(first, value)];
-            let (input, ()) = continued(input, Kind::Comma, &mut entries, map_entry)?;
-            (input, Term::Map(entries))
+            let entries = vec![(first, value)];
+            if input.is(Kind::Comma) {
+                let (input, entries) = collected(input.skip(1), entries, map_entry)?;
+                (input, Term::Map(entries))
+            } else {
+                (input, Term::Map(entries))
+            }
         }
         Kind::Comma => {
-            let (input, rest) = separated(input.skip(1), Kind::Comma, term)?;
-            (input, Term::Set(std::iter::once(first).chain(rest).collect()))
+            let (input, elements) = collected(input.skip(1), vec![first], term)?;
+            (input, Term::Set(elements))
         }
         Kind::BraceClose => (input, Term::Set(vec![first])),
         _ => return input.no_viable(0),

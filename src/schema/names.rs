@@ -42,18 +42,20 @@ pub fn statement_order<T>(columns: &mut [T], name: impl Fn(&T) -> &str) {
 /// order of `SELECT *` is seen.
 #[must_use]
 pub fn compare_columns(a: &str, b: &str) -> Ordering {
-    let key = |name: &str| {
-        name.bytes()
-            .enumerate()
-            .map(|(at, byte)| if at == 0 { byte ^ 0x80 } else { byte })
-            .collect::<Vec<u8>>()
-    };
-    key(a).cmp(&key(b))
+    let first = |name: &str| name.as_bytes().first().map(|byte| byte ^ 0x80);
+    first(a).cmp(&first(b)).then_with(|| a.cmp(b))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn columns_that_begin_with_no_ascii_character_come_first() {
+        let mut names = ["b", "", "a", "é", "ab", "ö", "a\u{e9}"];
+        names.sort_by(|a, b| compare_columns(a, b));
+        assert_eq!(names, ["", "é", "ö", "a", "ab", "a\u{e9}", "b"]);
+    }
 
     #[test]
     fn hash_order_is_javas() {

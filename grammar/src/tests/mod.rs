@@ -167,7 +167,7 @@ fn every_production_has_its_script() {
 
 /// Texts that would hurt a parser that recurses freely, backtracks or copies.
 fn adversarial() -> Vec<(&'static str, String)> {
-    let long = crate::TEXT_BYTES_MAX - 100;
+    let long = crate::TOKENS_MAX - 100;
     let where_k = "SELECT * FROM t WHERE k = ";
     let repeated = |prefix: &str, part: &str| format!("{prefix}{}", part.repeat((long - prefix.len()) / part.len()));
     vec![
@@ -253,12 +253,36 @@ fn bounds_are_told() {
     assert!(error(&more).ends_with("the statement has more than 65535 bind markers"));
     let values = |count: usize| format!("SELECT * FROM t WHERE a IN (1{})", ",1".repeat(count - 1));
     assert!(parse(&values(crate::IN_VALUES_MAX)).is_ok());
-    assert!(error(&values(crate::IN_VALUES_MAX + 1)).ends_with("an IN relation has more than 10000 values"));
+    assert!(error(&values(crate::IN_VALUES_MAX + 1)).ends_with("an IN relation has more than 100000 values"));
     let columns = |count: usize| format!("SELECT a{} FROM t", ",a".repeat(count - 1));
     assert!(parse(&columns(crate::LIST_ELEMENTS_MAX)).is_ok());
     assert!(error(&columns(crate::LIST_ELEMENTS_MAX + 1)).ends_with("a list has more than 65535 elements"));
     let long = " ".repeat(crate::TEXT_BYTES_MAX + 1);
-    assert_eq!(error(&long), "the statement is longer than 1048576 bytes");
+    assert_eq!(error(&long), "the statement is longer than 16777216 bytes");
+    let tokens = |count: usize| format!("USE k{}", ";".repeat(count - 3));
+    assert!(parse(&tokens(crate::TOKENS_MAX)).is_ok());
+    let more = tokens(crate::TOKENS_MAX + 1);
+    assert_eq!(error(&more), "the statement has more than 1048576 words and signs");
+}
+
+#[test]
+fn a_literal_may_be_long_and_a_collection_may_have_many_elements() {
+    let insert = |value: &str| parse(&format!("INSERT INTO t (k, v) VALUES (1, {value})"));
+    let long = "x".repeat(10 << 20);
+    assert!(insert(&format!("'{long}'")).unwrap().to_string().contains(&long));
+    assert!(insert(&format!("0x{}", "0".repeat(10 << 20))).is_ok());
+    let many = |one: &str| format!("{one}{}", format!(",{one}").repeat(100_000));
+    for value in [
+        format!("[{}]", many("1")),
+        format!("{{{}}}", many("1")),
+        format!("{{{}}}", many("1:1")),
+    ] {
+        let tree = insert(&value).unwrap();
+        assert_eq!(parse(&tree.to_string()), Ok(tree));
+    }
+    // The place is told, not an excerpt of a text of this length.
+    let error = insert(&format!("'{long}' 1")).unwrap_err().to_string();
+    assert_eq!(error, "line 1:10485795 no viable alternative at input '1'");
 }
 
 /// The point of a field must not become a number's.

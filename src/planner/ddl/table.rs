@@ -84,8 +84,9 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOut
         next_column_id: 0,
     };
     for column in columns(statement, &key, &types, &descending) {
-        add_column(&mut table, column);
+        number_column(&mut table, column);
     }
+    sort_columns(&mut table);
     let mut next = Keyspace::clone(keyspace);
     next.tables.insert(name.to_owned(), Arc::new(table));
     let mut outcome = SchemaOutcome::changed(
@@ -362,12 +363,18 @@ fn columns(
 }
 
 /// Puts a column in its place and gives it the next number.
-pub(super) fn add_column(table: &mut Table, mut column: Column) -> ColumnId {
+pub(super) fn add_column(table: &mut Table, column: Column) -> ColumnId {
+    let id = number_column(table, column);
+    sort_columns(table);
+    id
+}
+
+/// Gives a column the next number. Where many come at once, their places are found when all have theirs.
+fn number_column(table: &mut Table, mut column: Column) -> ColumnId {
     let id = table.next_column_id;
     column.id = id;
     table.next_column_id += 1;
     table.columns.push(Arc::new(column));
-    sort_columns(table);
     id
 }
 
