@@ -116,7 +116,7 @@ impl<'a> Figures<'a> {
     }
 
     /// The physical partitions of all tables and views that have stored rows, by keyspace, table and token. What they hold is as good
-    /// as it was counted ([`Counts::count_small`]).
+    /// as it was counted (small tables when they are shown).
     #[must_use]
     pub fn partitions(&self) -> Vec<PartitionFigures> {
         let snapshot = self.snapshot();

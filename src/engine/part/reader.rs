@@ -53,6 +53,8 @@ pub(crate) struct Reader<'a, S> {
     charged_before_micros: u64,
     /// A partition without rows shows its static row.
     shows_static_only: bool,
+    /// The filter lets every row through: most reads', and asking it of each row costs as much as a cell.
+    takes_all: bool,
     /// Rows are looked up by their whole keys.
     looks_up: bool,
     /// The logical partition was begun by a page before.
@@ -85,6 +87,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
             charges: scratch.charges,
             taken: &mut scratch.taken,
             shows_static_only: !restricts_rows && table.has_static(),
+            takes_all: read.filter.is_none(),
             looks_up: read.looks_up(),
             is_resumed: false,
             is_spent: false,
@@ -286,7 +289,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
         let read = self.asked.read;
         self.had_row = true;
-        if !self.scope().passes(&read.filter)? {
+        if !self.takes_all && !self.scope().passes(&read.filter)? {
             return Ok(if read.distinct {
                 Step::SkipPartition
             } else {

@@ -160,13 +160,13 @@ impl Staged {
         });
     }
 
-    /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
+    /// Commits what was staged, where it lies, since it is large; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
     /// reads under them next must see what it has done.
     ///
     /// # Errors
     /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
     pub(crate) async fn commit(
-        mut self,
+        &mut self,
         room: &WriteRoom,
         request: &WriteRequest,
         held: Option<Held>,
@@ -200,14 +200,15 @@ impl Staged {
                 let (nodes, catalog) = (Arc::clone(&room.nodes), Arc::clone(&room.catalog));
                 let now_seconds = room.clock.now_seconds();
                 let tasks = room.catalog.tasks.clone();
+                let mut staged = std::mem::take(self);
                 let committing = tasks.carry("commit", async move {
                     let mut commits = Vec::new();
                     let each = |committed, marked| commits.push((committed, marked));
                     let outcome = if is_logged {
                         let logged = catalog.pending.begin(catalog.new_batch(), now_seconds);
-                        Box::pin(self.commit_logged(&nodes, &catalog, logged, admitted, each)).await
+                        Box::pin(staged.commit_logged(&nodes, &catalog, logged, &mut admitted, each)).await
                     } else {
-                        self.commit_all(&nodes, None, admitted, each).await
+                        staged.commit_all(&nodes, None, &mut admitted, each).await
                     };
                     drop(held);
                     (commits, outcome)
@@ -222,7 +223,7 @@ impl Staged {
                 }
             }
             _held => {
-                let committing = self.commit_all(&room.nodes, None, admitted, |committed, marked| {
+                let committing = self.commit_all(&room.nodes, None, &mut admitted, |committed, marked| {
                     charge(&committed, marked, charges)
                 });
                 if !committing.await? {
@@ -274,11 +275,11 @@ impl Staged {
 
     /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
     async fn commit_logged(
-        mut self,
+        &mut self,
         nodes: &Nodes,
         catalog: &Arc<Catalog>,
         key: Vec<u8>,
-        admitted: Admitted,
+        admitted: &mut Admitted,
         each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
@@ -318,10 +319,10 @@ impl Staged {
     /// Whether it was done; if not, nothing was, and it has to be judged again. `logged`: the main store's part, which is the last,
     /// removes a record of the batch log, so that the others are durable before it.
     async fn commit_all(
-        self,
+        &mut self,
         nodes: &Nodes,
         logged: Option<&Catalog>,
-        mut admitted: Admitted,
+        admitted: &mut Admitted,
         mut each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
         let mut is_begun = false;
@@ -331,7 +332,7 @@ impl Staged {
             store,
             mut batch,
             marked,
-        } in self.stores
+        } in std::mem::take(&mut self.stores)
         {
             if let Some(opening) = self.judged.of(id) {
                 batch.only_in(opening);
