@@ -21,6 +21,7 @@ pub(super) fn config(values: &Values) -> Result<Config, Failure> {
     let tls = server.tls.get_or_insert_with(|| TlsOptions {
         listen: Vec::new(),
         identity: TlsIdentity::SelfMade,
+        clients: None,
     });
     if server.listen.is_empty() {
         server.listen.clone_from(&tls.listen);

@@ -64,6 +64,8 @@ const GROUPS: &[(&str, &[&str])] = &[
             "tls-listen",
             "tls-certificate",
             "tls-key",
+            "tls-client-ca",
+            "tls-client-auth",
             "tls-reload-seconds",
             "login-seconds",
         ],

@@ -64,7 +64,13 @@ pub(super) fn given_tls(values: &mut Values) -> Result<Option<GivenTls>, Failure
         std::fs::read_to_string(path).map_err(|error| format!("tls-certificate: cannot read {path}: {error}"))
     };
     let certificate_pem = values.text("tls-certificate").map(read).transpose()?;
-    for name in ["tls-listen", "tls-certificate", "tls-key"] {
+    for name in [
+        "tls-listen",
+        "tls-certificate",
+        "tls-key",
+        "tls-client-ca",
+        "tls-client-auth",
+    ] {
         values.forget(name);
     }
     Ok(Some(GivenTls {

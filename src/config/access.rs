@@ -8,10 +8,14 @@ use super::{ConfigError, Values};
 use crate::permissions::check_secret;
 use crate::profile::Profile;
 use crate::roles::password::COSTS;
-use crate::server::{Credentials, DEFAULT_ROLE, Options, TlsIdentity, TlsOptions};
+use crate::server::{ClientTrust, Credentials, DEFAULT_ROLE, Options, TlsIdentity, TlsOptions};
 
 pub(super) fn tls(values: &Values, profile: Profile) -> Result<Option<TlsOptions>, ConfigError> {
     let listen = values.addresses("tls-listen")?;
+    let clients = clients(values)?;
+    if listen.is_empty() && clients.is_some() {
+        return Err(ConfigError::Together("tls-client-ca needs tls-listen".into()));
+    }
     match (
         listen.is_empty(),
         values.text("tls-certificate"),
@@ -24,14 +28,35 @@ pub(super) fn tls(values: &Values, profile: Profile) -> Result<Option<TlsOptions
                 certificate: certificate.into(),
                 key: key.into(),
             },
+            clients,
         })),
         (false, None, None) if profile.is_cosmos() => Ok(Some(TlsOptions {
             listen,
             identity: TlsIdentity::SelfMade,
+            clients,
         })),
         _ => Err(ConfigError::Together(
             "tls-listen, tls-certificate and tls-key go together".into(),
         )),
+    }
+}
+
+/// Whose certificates clients may show.
+fn clients(values: &Values) -> Result<Option<ClientTrust>, ConfigError> {
+    let is_required = match values.text("tls-client-auth") {
+        None | Some("optional") => false,
+        Some("required") => true,
+        Some(other) => return Err(values.wrong("tls-client-auth", other, "optional or required")),
+    };
+    match values.text("tls-client-ca") {
+        Some(authorities) => Ok(Some(ClientTrust {
+            authorities: authorities.into(),
+            is_required,
+        })),
+        None if is_required => Err(ConfigError::Together(
+            "tls-client-auth = required needs tls-client-ca".into(),
+        )),
+        None => Ok(None),
     }
 }
 

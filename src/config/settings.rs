@@ -127,10 +127,22 @@ pub const SETTINGS: &[Setting] = &[
         "PEM file with the certificate's key; only its owner may be able to read it (chmod 600)",
     ),
     setting(
+        "tls-client-ca",
+        "FILE",
+        None,
+        "PEM file with the authorities whose certificates clients may show over TLS: such a client logs in as the role that ADD IDENTITY bound to it",
+    ),
+    setting(
+        "tls-client-auth",
+        "WHEN",
+        Some("optional"),
+        "Whether clients over TLS must show a certificate, with tls-client-ca: optional (the others log in with passwords), required",
+    ),
+    setting(
         "tls-reload-seconds",
         "SECONDS",
         Some("60"),
-        "Time between looks whether certificate or key have changed; 0: on SIGHUP only",
+        "Time between looks whether certificate, key or authorities have changed; 0: on SIGHUP only",
     ),
     setting(
         "admin-listen",

@@ -16,6 +16,7 @@ use std::time::Duration;
 use futures::future::BoxFuture;
 
 use super::audit::Audit;
+use super::client_certificates::ClientCertificate;
 use super::guesses::{Guesses, Judged, WAIT_MAX};
 use crate::clock::Clock;
 use crate::cql::{NoLogin, RoleService};
@@ -71,7 +72,13 @@ pub(super) enum LoginError {
          ALTER ROLE {DEFAULT_ROLE} WITH PASSWORD = '...'"
     )]
     Default,
-    /// The password is right, the role is not let in.
+    /// The client's certificate has no identity.
+    #[error("Unable to extract Spiffe from the certificate")]
+    NoIdentity,
+    /// No role is bound to the identity of the client's certificate.
+    #[error("Certificate identity '{0}' not authorized")]
+    Identity(String),
+    /// The password or the certificate is right, the role is not let in.
     #[error(transparent)]
     Refused(#[from] NoLogin),
 }
@@ -157,9 +164,22 @@ impl Authenticator {
         !matches!(self.door, Door::Open)
     }
 
-    /// Judges the token of a PLAIN login; gives the user, or why not: a bad token, wrong credentials, or too many guesses before.
+    /// Judges a login; gives the user, or why not. Where there are roles, a client that has shown a certificate logs in by it, and its
+    /// token means nothing. Others have the token of a PLAIN login, which may be bad, or wrong, or come after too many guesses.
     #[must_use]
-    pub(super) fn login(self: &Arc<Self>, from: IpAddr, token: &[u8]) -> Judging {
+    pub(super) fn login(
+        self: &Arc<Self>,
+        from: IpAddr,
+        certificate: Option<&ClientCertificate>,
+        token: &[u8],
+    ) -> Judging {
+        if let (Door::Roles(roles), Some(certificate)) = (&self.door, certificate) {
+            let identity = certificate.identity.as_deref();
+            let login = Login::at_once(by_identity(roles, identity));
+            let user = login.outcome.as_deref().ok().or(identity).unwrap_or_default();
+            self.record(from, user, &login);
+            return Judging::Done(login);
+        }
         let (user, password) = match plain(token) {
             Ok(parts) => parts,
             Err(error) => {
@@ -266,6 +286,16 @@ impl Authenticator {
     }
 }
 
+/// The role that is bound to the identity of a certificate, if it is let in.
+fn by_identity(roles: &RoleService, identity: Option<&str>) -> Result<String, LoginError> {
+    let identity = identity.ok_or(LoginError::NoIdentity)?;
+    let role = roles
+        .role_of(identity)
+        .ok_or_else(|| LoginError::Identity(identity.to_owned()))?;
+    roles.admit(&role)?;
+    Ok(role)
+}
+
 /// Whether this is the role and the password of a first start without settings.
 fn is_default(user: &str, password: &[u8]) -> bool {
     user == DEFAULT_ROLE && password == DEFAULT_ROLE.as_bytes()
@@ -328,7 +358,7 @@ mod tests {
     }
 
     fn answer(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
-        match authenticator.login(from, token) {
+        match authenticator.login(from, None, token) {
             Judging::Done(login) => login,
             Judging::Later(_) => panic!("an account's key is not hashed"),
         }
@@ -407,7 +437,7 @@ mod tests {
     }
 
     async fn login_of_role(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
-        match authenticator.login(from, token) {
+        match authenticator.login(from, None, token) {
             Judging::Done(login) => login,
             Judging::Later(login) => login.await,
         }

@@ -471,6 +471,7 @@ where
             &self.shared.authenticator,
             self.shared.profile,
             self.session.client().ip(),
+            self.session.certificate(),
             &header,
             &body,
         );

@@ -14,6 +14,7 @@ use bytes::Bytes;
 use futures::future::BoxFuture;
 
 use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Judging, Login, LoginError};
+use super::client_certificates::ClientCertificate;
 use crate::metrics;
 use crate::profile::Profile;
 use crate::wire::frame::Header;
@@ -99,6 +100,7 @@ pub(super) fn step(
     authenticator: &Arc<Authenticator>,
     profile: Profile,
     from: IpAddr,
+    certificate: Option<&ClientCertificate>,
     header: &Header,
     body: &Bytes,
 ) -> Step {
@@ -145,7 +147,7 @@ pub(super) fn step(
         },
         Ok(Request::AuthResponse(response)) => {
             let token = response.token.as_deref().unwrap_or_default();
-            match authenticator.login(from, token) {
+            match authenticator.login(from, certificate, token) {
                 Judging::Done(login) => answer_login(from, login),
                 Judging::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
             }
@@ -175,9 +177,12 @@ fn refuse_login(from: IpAddr, error: &LoginError) -> Step {
     metrics::LOGINS_FAILED.increment();
     tracing::warn!(%from, %error, "login refused");
     let code = match error {
-        LoginError::Token(_) | LoginError::Incorrect { .. } | LoginError::Default | LoginError::Refused(_) => {
-            ErrorCode::BadCredentials
-        }
+        LoginError::Token(_)
+        | LoginError::Incorrect { .. }
+        | LoginError::Default
+        | LoginError::Refused(_)
+        | LoginError::NoIdentity
+        | LoginError::Identity(_) => ErrorCode::BadCredentials,
         // Drivers give up at bad credentials, and these may be right.
         LoginError::NotCompared => ErrorCode::Overloaded,
     };

@@ -29,7 +29,15 @@ fn send(phase: &mut Phase, authenticator: &Arc<Authenticator>, version: Version,
         opcode_byte: request.opcode().byte(),
         length: body.len(),
     };
-    let step = step(phase, authenticator, Profile::Cassandra, HOME, &header, &body.into());
+    let step = step(
+        phase,
+        authenticator,
+        Profile::Cassandra,
+        HOME,
+        None,
+        &header,
+        &body.into(),
+    );
     if matches!(step, Step::LoggedIn(..)) {
         *phase = Phase::Ready;
     }
@@ -169,6 +177,7 @@ fn responses_and_unknown_opcodes_are_refused() {
             &authenticator(false),
             Profile::Cassandra,
             HOME,
+            None,
             &header,
             &Bytes::new(),
         );

@@ -248,6 +248,7 @@ mod tests {
             tls: Some(TlsOptions {
                 listen: vec!["127.0.0.1:0".parse().unwrap()],
                 identity: TlsIdentity::SelfMade,
+                clients: None,
             }),
             ..Options::default()
         };

@@ -18,6 +18,7 @@ use super::Handler;
 use super::admission::{Admission, Admitted};
 use super::audit::Audit;
 use super::auth::{Authenticator, Credentials};
+use super::client_certificates::{ClientCertificate, ClientTrust};
 use super::connection::{self, End, Shared};
 use super::events::Events;
 use super::incoming::POOL_PART;
@@ -65,6 +66,8 @@ pub struct TlsOptions {
     pub listen: Vec<SocketAddr>,
     /// The certificate and its key.
     pub identity: TlsIdentity,
+    /// Whose certificates clients may show; `None`: they are asked for none.
+    pub clients: Option<ClientTrust>,
 }
 
 /// The certificate that a server shows.
@@ -205,7 +208,7 @@ impl Bound {
             bound.plain.extend(taken);
         }
         if let Some(tls) = &bound.options.tls {
-            let (acceptor, certificates) = tls::acceptor(&tls.identity)?;
+            let (acceptor, certificates) = tls::acceptor(&tls.identity, tls.clients.as_ref())?;
             bound.certificates = Some(certificates);
             if bound.options.is_port_shared {
                 bound.shared = Some(acceptor);
@@ -626,9 +629,16 @@ impl<H: Handler> Acceptor<H> {
                     };
                     match accepted {
                         Some(Ok(Ok(socket))) => {
+                            if let Some(shown) = socket.get_ref().1.peer_certificates().and_then(ClientCertificate::of)
+                            {
+                                session.set_certificate(shown);
+                            }
                             connection::serve(socket, session, share, shared, drain, deadline, work).await
                         }
-                        Some(Ok(Err(_))) => End::Broken,
+                        Some(Ok(Err(error))) => {
+                            log_refused(from, &error);
+                            End::Broken
+                        }
                         Some(Err(_)) => End::LoginDeadline,
                         None => End::Evicted,
                     }
@@ -638,5 +648,14 @@ impl<H: Handler> Acceptor<H> {
             tracing::debug!(%from, ?end, "connection ended");
             drop(admitted);
         }
+    }
+}
+
+/// Says why a client's certificate was not taken. Other handshakes that fail are of scanners and of clients that went away.
+fn log_refused(from: SocketAddr, error: &std::io::Error) {
+    let error = error.get_ref().and_then(|error| error.downcast_ref::<rustls::Error>());
+    if let Some(error @ (rustls::Error::InvalidCertificate(_) | rustls::Error::NoCertificatesPresented)) = error {
+        metrics::LOGINS_FAILED.increment();
+        tracing::warn!(%from, %error, "certificate of a client refused");
     }
 }

@@ -14,6 +14,7 @@ pub mod admin;
 mod admission;
 pub mod audit;
 mod auth;
+mod client_certificates;
 mod closing;
 mod connection;
 mod events;
@@ -45,6 +46,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 
 pub use auth::{AUTHENTICATOR_CLASS, Credentials, DEFAULT_ROLE};
+pub use client_certificates::{AuthoritiesError, ClientTrust};
 pub use events::{Events, Subscription};
 pub use handshake::{COSMOS_CQL_VERSION, CQL_VERSION};
 pub use limits::Limits;

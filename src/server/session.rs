@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use arc_swap::ArcSwap;
 use tokio::sync::Notify;
 
+use super::client_certificates::ClientCertificate;
 use super::events::Events;
 use crate::budget::Share;
 use crate::cql::SessionState;
@@ -18,6 +19,7 @@ pub struct Session {
     client: SocketAddr,
     local: Option<SocketAddr>,
     tls: bool,
+    certificate: OnceLock<ClientCertificate>,
     state: ArcSwap<SessionState>,
     startup: OnceLock<Startup>,
     ready: AtomicBool,
@@ -46,6 +48,7 @@ impl Session {
             client,
             local: None,
             tls,
+            certificate: OnceLock::new(),
             startup: OnceLock::new(),
             ready: AtomicBool::new(false),
             evicted: AtomicBool::new(false),
@@ -100,6 +103,16 @@ impl Session {
     #[must_use]
     pub fn node(&self) -> usize {
         self.state.load().node
+    }
+
+    /// What the client has shown in the handshake, which happens once.
+    pub(super) fn set_certificate(&self, certificate: ClientCertificate) {
+        self.certificate.get_or_init(|| certificate);
+    }
+
+    /// The client's certificate, if it has shown one.
+    pub(super) fn certificate(&self) -> Option<&ClientCertificate> {
+        self.certificate.get()
     }
 
     /// Whether the connection is encrypted.

@@ -20,6 +20,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
+use super::client_certificates::{self, AuthoritiesError, ClientTrust, Judge};
 use super::listener::TlsIdentity;
 use crate::permissions::{SecretError, check_secret};
 
@@ -49,6 +50,9 @@ pub enum TlsError {
     /// A text that we have made or kept is none.
     #[error("self-made certificate: {0}")]
     Text(#[from] rustls::pki_types::pem::Error),
+    /// The authorities of clients cannot be used.
+    #[error(transparent)]
+    Authorities(#[from] AuthoritiesError),
     /// Certificate and key cannot be used, or not together.
     #[error(transparent)]
     Rustls(#[from] rustls::Error),
@@ -68,32 +72,38 @@ impl ResolvesServerCert for Current {
 #[derive(Clone, Debug)]
 pub struct Certificates {
     current: Arc<Current>,
+    /// What judges clients' certificates; `None`: they are asked for none.
+    judge: Option<Arc<Judge>>,
     /// `None`: texts, which do not change.
     files: Option<Arc<Files>>,
 }
 
 #[derive(Debug)]
 struct Files {
-    certificate: PathBuf,
-    key: PathBuf,
+    /// Certificate and key; `None`: texts.
+    pair: Option<[PathBuf; 2]>,
+    /// Of those who sign clients' certificates.
+    authorities: Option<PathBuf>,
     /// Of the files when they were last read, well or badly.
     seen: Mutex<Stamp>,
 }
 
 /// What tells that a file is another: a file that is written, renamed or linked into place changes at least one of these.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Stamp([Option<(SystemTime, u64, u64)>; 2]);
+struct Stamp(Vec<Option<(SystemTime, u64, u64)>>);
 
 impl Files {
     fn stamp(&self) -> Stamp {
-        Stamp([&self.certificate, &self.key].map(|path| {
+        let paths = self.pair.iter().flatten().chain(&self.authorities);
+        let of = |path: &PathBuf| {
             let metadata = std::fs::metadata(path).ok()?;
             #[cfg(unix)]
             let inode = std::os::unix::fs::MetadataExt::ino(&metadata);
             #[cfg(not(unix))]
             let inode = 0;
             Some((metadata.modified().ok()?, metadata.len(), inode))
-        }))
+        };
+        Stamp(paths.map(of).collect())
     }
 }
 
@@ -122,33 +132,50 @@ impl Certificates {
             return Looked::Unchanged;
         }
         *seen = stamp;
-        match from_files(&files.certificate, &files.key).and_then(usable) {
-            Ok(pair) => {
-                self.current.0.store(Arc::new(pair));
-                Looked::Replaced
-            }
+        match self.take(files) {
+            Ok(()) => Looked::Replaced,
             Err(error) => Looked::Kept(error),
         }
     }
+
+    /// Takes what all the files hold, or nothing.
+    fn take(&self, files: &Files) -> Result<(), TlsError> {
+        let pair = match &files.pair {
+            Some([certificate, key]) => Some(from_files(certificate, key).and_then(usable)?),
+            None => None,
+        };
+        if let (Some(judge), Some(path)) = (&self.judge, &files.authorities) {
+            judge.replace(client_certificates::read(path)?);
+        }
+        if let Some(pair) = pair {
+            self.current.0.store(Arc::new(pair));
+        }
+        Ok(())
+    }
 }
 
-/// What accepts TLS connections with this certificate chain and key, and a handle to what it shows.
+/// What accepts TLS connections with this certificate chain and key, of clients that are trusted so, and a handle to what it shows.
 ///
 /// # Errors
 /// The files or texts cannot be read or used.
-pub(super) fn acceptor(identity: &TlsIdentity) -> Result<(TlsAcceptor, Certificates), TlsError> {
-    let mut files = None;
+pub(super) fn acceptor(
+    identity: &TlsIdentity,
+    clients: Option<&ClientTrust>,
+) -> Result<(TlsAcceptor, Certificates), TlsError> {
+    let watched = Files {
+        pair: match identity {
+            TlsIdentity::Files { certificate, key } => Some([certificate.clone(), key.clone()]),
+            TlsIdentity::Texts { .. } | TlsIdentity::SelfMade => None,
+        },
+        authorities: clients.map(|clients| clients.authorities.clone()),
+        seen: Mutex::default(),
+    };
+    // Before the files are read: what changes meanwhile is seen at the first look.
+    *watched.seen.lock().unwrap_or_else(PoisonError::into_inner) = watched.stamp();
+    let is_watched = watched.pair.is_some() || watched.authorities.is_some();
+    let files = is_watched.then(|| Arc::new(watched));
     let pair = match identity {
-        TlsIdentity::Files { certificate, key } => {
-            let watched = Files {
-                certificate: certificate.clone(),
-                key: key.clone(),
-                seen: Mutex::default(),
-            };
-            *watched.seen.lock().unwrap_or_else(PoisonError::into_inner) = watched.stamp();
-            files = Some(Arc::new(watched));
-            from_files(certificate, key)?
-        }
+        TlsIdentity::Files { certificate, key } => from_files(certificate, key)?,
         TlsIdentity::Texts { certificate, key } => {
             let chain = CertificateDer::pem_slice_iter(certificate.as_bytes()).collect::<Result<_, _>>()?;
             (chain, PrivateKeyDer::from_pem_slice(key.as_bytes())?)
@@ -157,11 +184,20 @@ pub(super) fn acceptor(identity: &TlsIdentity) -> Result<(TlsAcceptor, Certifica
     };
     let current = Arc::new(Current(ArcSwap::from_pointee(usable(pair)?)));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let config = rustls::ServerConfig::builder_with_provider(provider)
-        .with_safe_default_protocol_versions()?
-        .with_no_client_auth()
-        .with_cert_resolver(Arc::<Current>::clone(&current));
-    Ok((TlsAcceptor::from(Arc::new(config)), Certificates { current, files }))
+    let judge = clients.map(Judge::new).transpose()?.map(Arc::new);
+    let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
+    let mut config = match &judge {
+        Some(judge) => config.with_client_cert_verifier(Arc::<Judge>::clone(judge)),
+        None => config.with_no_client_auth(),
+    }
+    .with_cert_resolver(Arc::<Current>::clone(&current));
+    if judge.is_some() {
+        // A session that is resumed would not be judged anew.
+        config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
+        config.send_tls13_tickets = 0;
+    }
+    let certificates = Certificates { current, judge, files };
+    Ok((TlsAcceptor::from(Arc::new(config)), certificates))
 }
 
 type Pair = (Vec<CertificateDer<'static>>, PrivateKeyDer<'static>);
@@ -214,7 +250,7 @@ mod tests {
             certificate: certificate.clone(),
             key: key.clone(),
         };
-        let (_, certificates) = acceptor(&identity).unwrap();
+        let (_, certificates) = acceptor(&identity, None).unwrap();
         let shows = |pair: &(String, String)| {
             let of = CertificateDer::from_pem_slice(pair.0.as_bytes()).unwrap();
             certificates.current.0.load().cert == [of]

@@ -242,6 +242,7 @@ async fn tls_has_its_own_port() {
                 certificate: fixture("certificate.pem"),
                 key: private_key(folder.path()),
             },
+            clients: None,
         }),
         limits: Limits {
             login_deadline: Duration::from_millis(500),

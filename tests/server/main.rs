@@ -2,6 +2,7 @@
 
 mod admin;
 mod backup;
+mod client_certificates;
 mod cosmos;
 #[cfg(unix)]
 mod cqlsh;

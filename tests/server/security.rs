@@ -116,13 +116,18 @@ impl Program {
         Self { child, address, folder }
     }
 
-    fn signal(&self, name: &str) {
+    pub(crate) fn signal(&self, name: &str) {
         let id = self.child.id().to_string();
         assert!(Command::new("kill").args([name, &id]).status().unwrap().success());
     }
 
-    fn output(&self) -> String {
+    pub(crate) fn output(&self) -> String {
         read(&self.folder.path().join("output"))
+    }
+
+    /// A file of its folder.
+    pub(crate) fn path(&self, name: &str) -> std::path::PathBuf {
+        self.folder.path().join(name)
     }
 
     /// What it says of itself in its data directory.
@@ -151,7 +156,7 @@ fn read(path: &Path) -> String {
     String::from_utf8_lossy(&std::fs::read(path).unwrap()).into_owned()
 }
 
-fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
+pub(crate) fn wait_for<T>(what: &str, mut look: impl FnMut() -> Option<T>) -> T {
     let clock = Clock::system();
     loop {
         if let Some(found) = look() {

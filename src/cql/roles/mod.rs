@@ -87,7 +87,7 @@ pub struct HashTurn {
     _permit: OwnedSemaphorePermit,
 }
 
-/// Why a role with the right password is not let in. Texts are Cassandra's.
+/// Why a role with the right password or certificate is not let in. Texts are Cassandra's.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum NoLogin {
     /// It may not log in.
@@ -220,7 +220,16 @@ impl RoleService {
         is_right
     }
 
-    /// Whether a role whose password was right is let in.
+    /// The role that ADD IDENTITY has bound to an identity.
+    #[must_use]
+    pub fn role_of(&self, identity: &str) -> Option<String> {
+        self.load()
+            .identities
+            .get(identity)
+            .map(|role| role.as_ref().to_owned())
+    }
+
+    /// Whether a role whose password or certificate was right is let in.
     ///
     /// # Errors
     /// When it may not log in.

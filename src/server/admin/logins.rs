@@ -58,7 +58,7 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
                    the token is in the file helenus.server of the data directory";
         return Err(Box::new(challenge(why)));
     };
-    let login = match gate.authenticator.login(from, &credentials) {
+    let login = match gate.authenticator.login(from, None, &credentials) {
         Judging::Done(login) => login,
         Judging::Later(judged) => judged.await,
     };
