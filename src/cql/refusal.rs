@@ -6,7 +6,6 @@ impl From<crate::planner::Error> for Error {
     fn from(error: crate::planner::Error) -> Self {
         use crate::planner::Error as Planner;
         match error {
-            Planner::Invalid(text) => Self::Invalid(text.into_owned()),
             Planner::Incompatible(_) => Self::Syntax(error.to_string()),
             Planner::Function {
                 keyspace,

@@ -1,25 +1,19 @@
 //! What can be wrong with a statement or with the values bound to it.
 
-use std::borrow::Cow;
-
 use thiserror::Error;
 
 use super::refusal::{
     BatchRefusal, BoundRefusal, ConditionRefusal, ModifyRefusal, NameRefusal, NearestRefusal, OperationRefusal,
-    RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, ValueRefusal,
+    RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, Unsupported, ValueRefusal,
 };
 use super::text::quoted;
 use crate::functions;
 
 /// A statement that cannot be planned, or values that cannot be bound. Texts are Cassandra's.
 ///
-/// What the program itself distinguishes has a variant of its own, with its data. The other variants are Cassandra's error codes
-/// with a text that only people read.
+/// A refusal carries data: `Display` makes the text, and nothing reads it.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum Error {
-    /// The statement means nothing here (code 0x2200).
-    #[error("{0}")]
-    Invalid(Cow<'static, str>),
     /// The table has no column of this name (code 0x2200).
     #[error("Undefined column name {} in table {keyspace}.{table}", quoted(name))]
     UndefinedColumn {
@@ -111,21 +105,15 @@ pub enum Error {
         message: String,
     },
     /// CQL that Cassandra knows and this server does not carry out yet (code 0x2200).
-    #[error("{0} is not supported yet")]
-    Unsupported(Cow<'static, str>),
+    #[error("{0}")]
+    Unsupported(Unsupported),
 }
 
 impl Error {
-    /// An invalid request.
-    pub(crate) fn invalid(text: impl Into<Cow<'static, str>>) -> Self {
-        Self::Invalid(text.into())
-    }
-
     /// Whether the code is 0x2200, and the statement is at fault rather than this server.
     pub(crate) fn is_invalid(&self) -> bool {
         match self {
-            Self::Invalid(_)
-            | Self::UndefinedColumn { .. }
+            Self::UndefinedColumn { .. }
             | Self::UnknownFunction(_)
             | Self::Call(_)
             | Self::Result { .. }
@@ -152,8 +140,7 @@ impl Error {
         match self {
             Self::UndefinedColumn { .. } | Self::UnknownFunction(_) | Self::Result { .. } => true,
             Self::Call(error) => is_of_lookup(error),
-            Self::Invalid(_)
-            | Self::NonCounter { .. }
+            Self::NonCounter { .. }
             | Self::Restriction(_)
             | Self::Bound(_)
             | Self::Nearest(_)
@@ -234,6 +221,12 @@ impl From<TermRefusal> for Error {
     }
 }
 
+impl From<Unsupported> for Error {
+    fn from(refusal: Unsupported) -> Self {
+        Self::Unsupported(refusal)
+    }
+}
+
 impl From<ValueRefusal> for Error {
     fn from(refusal: ValueRefusal) -> Self {
         Self::Value(Box::new(refusal))
@@ -270,14 +263,6 @@ const fn is_of_lookup(error: &functions::Error) -> bool {
         | Error::Failed { .. } => false,
     }
 }
-
-/// An invalid request with a formatted text, as an `Err`.
-macro_rules! invalid {
-    ($($text:tt)*) => {
-        Err($crate::planner::Error::invalid(format!($($text)*)))
-    };
-}
-pub(crate) use invalid;
 
 #[cfg(test)]
 mod tests {

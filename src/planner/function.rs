@@ -9,8 +9,9 @@ use std::collections::HashMap;
 use bytes::Bytes;
 use grammar::ast::{ArithmeticOperator, QualifiedName, Term};
 
-use super::error::{Error, invalid};
+use super::error::Error;
 use super::key::partition_key;
+use super::refusal::{TermRefusal, Unsupported};
 use super::term::{Binding, Receiver, Typed, Typer, type_fit};
 use super::text::{TermText, qualified};
 use crate::command::Value;
@@ -37,7 +38,7 @@ impl Call {
                 Value::Null => None,
                 Value::Unset => {
                     let name = self.function.as_ref().map_or("token", Function::name);
-                    return invalid!("Invalid unset value for argument in call to function {name}");
+                    return Err(TermRefusal::UnsetArgument(name.to_owned()).into());
                 }
             });
         }
@@ -142,17 +143,17 @@ pub(crate) fn resolve(
                 return token(typer, &arguments).map(Some);
             }
             if !functions::is_builtin(name) && is_user_defined(typer, name) {
-                return Err(Error::Unsupported("A user-defined function".into()));
+                return Err(Unsupported::UserFunction.into());
             }
             functions::resolve(name, &arguments, receiver)
         }
         Callee::Operator(operator) => match <[Argument<'_>; 2]>::try_from(arguments) {
             Ok(arguments) => functions::resolve_operation(operator, &arguments, receiver),
-            Err(_) => return Err(Error::invalid("An operator has two operands")),
+            Err(_) => return Err(TermRefusal::OperatorOperands.into()),
         },
         Callee::Negate => match arguments.first() {
             Some(argument) => functions::resolve_negation(argument, receiver),
-            None => return Err(Error::invalid("A negation has one operand")),
+            None => return Err(TermRefusal::NegationOperand.into()),
         },
         Callee::Cast(target) => match arguments
             .first()
@@ -161,7 +162,7 @@ pub(crate) fn resolve(
             Some(Ok(None)) => return Ok(None),
             Some(Ok(Some(function))) => Ok(function),
             Some(Err(error)) => Err(error),
-            None => return Err(Error::invalid("A cast has one operand")),
+            None => return Err(TermRefusal::CastOperand.into()),
         },
     };
     found.map(|function| Some(Resolved::of(function))).map_err(refusal)
@@ -337,7 +338,7 @@ impl Known {
 fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&CqlType>) -> Result<Option<Resolved>, Error> {
     let mut target = String::new();
     let Some((callee, terms)) = parts(term, &mut target) else {
-        return Err(Error::Unsupported("This term".into()));
+        return Err(Unsupported::Term.into());
     };
     let is_cast = matches!(callee, Callee::Cast(_));
     let arguments = terms
@@ -369,13 +370,11 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
         // A cast to the same type.
         return match terms.as_slice() {
             [only] => typer.term(only, receiver),
-            _ => Err(Error::Unsupported("This cast".into())),
+            _ => Err(Unsupported::Cast.into()),
         };
     };
     if resolved.is_aggregate() {
-        return Err(Error::invalid(
-            "Aggregation function are not supported in the where clause",
-        ));
+        return Err(TermRefusal::Aggregate.into());
     }
     let name = resolved.name();
     // What is frozen is no value of a multi-cell collection.

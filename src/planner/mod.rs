@@ -63,7 +63,7 @@ pub use markers::{MarkerSpec, arrange};
 pub use modify::{ModifyPlan, TTL_SECONDS_MAX};
 pub use refusal::{
     BatchRefusal, BoundRefusal, ConditionRefusal, LiteralPart, ModifyRefusal, NameRefusal, NearestRefusal,
-    OperationRefusal, RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, ValueRefusal,
+    OperationRefusal, RestrictionRefusal, SelectRefusal, SelectionRefusal, TermRefusal, Unsupported, ValueRefusal,
 };
 pub use select::SelectPlan;
 
@@ -257,7 +257,7 @@ fn plan_select(
     let mut typer = typer(schema, &table, &mut markers);
     let plan = Arc::new(select::select(&mut typer, &table, select)?);
     if is_view(schema, &table) {
-        return Err(Error::Unsupported("Reading a materialized view".into()));
+        return Err(Unsupported::View.into());
     }
     let result = ResultMetadata {
         keyspace: table.keyspace.clone(),

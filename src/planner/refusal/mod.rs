@@ -14,6 +14,7 @@ mod restriction;
 mod select;
 mod selection;
 mod term;
+mod unsupported;
 mod value;
 
 pub use self::batch::BatchRefusal;
@@ -27,4 +28,5 @@ pub use self::restriction::RestrictionRefusal;
 pub use self::select::SelectRefusal;
 pub use self::selection::SelectionRefusal;
 pub use self::term::{LiteralPart, TermRefusal};
+pub use self::unsupported::Unsupported;
 pub use self::value::ValueRefusal;

@@ -99,6 +99,21 @@ pub enum TermRefusal {
         /// What it is given to.
         receiver: String,
     },
+    /// No value for an argument of this function.
+    #[error("Invalid unset value for argument in call to function {0}")]
+    UnsetArgument(String),
+    /// An operator with more or fewer than two operands, which the grammar does not make.
+    #[error("An operator has two operands")]
+    OperatorOperands,
+    /// A negation of nothing, which the grammar does not make.
+    #[error("A negation has one operand")]
+    NegationOperand,
+    /// A cast of nothing, which the grammar does not make.
+    #[error("A cast has one operand")]
+    CastOperand,
+    /// A call of an aggregate.
+    #[error("Aggregation function are not supported in the where clause")]
+    Aggregate,
     /// More or fewer values than bind markers.
     #[error("Invalid amount of bind variables")]
     ValueCount,

@@ -9,7 +9,7 @@ use crate::functions::{Argument, KEYSPACE};
 use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Node, Resolved};
 use crate::planner::operation;
-use crate::planner::refusal::SelectionRefusal;
+use crate::planner::refusal::{SelectionRefusal, Unsupported};
 use crate::planner::term::type_fit;
 use crate::planner::text::{Joined, operator_sign, type_text_full};
 use crate::types::{Assignment, CqlType, Native};
@@ -230,14 +230,14 @@ impl Selecting<'_, '_> {
             Selector::Function { name, arguments } => (Callee::Name(name), arguments.iter().collect()),
             Selector::Arithmetic { operator, left, right } => (Callee::Operator(*operator), vec![left, right]),
             Selector::Negate(of) => (Callee::Negate, vec![of]),
-            _ => return Err(Error::Unsupported("This selector".into())),
+            _ => return Err(Unsupported::Selector.into()),
         };
         let arguments = selectors
             .into_iter()
             .map(|of| self.argument(of))
             .collect::<Result<Vec<_>, _>>()?;
-        let unlike = || Error::Unsupported("This selector".into());
-        function::resolve(self.typer, callee, arguments, receiver)?.ok_or_else(unlike)
+        let resolved = function::resolve(self.typer, callee, arguments, receiver)?;
+        resolved.ok_or_else(|| Unsupported::Selector.into())
     }
 
     /// The function that a call means where `expected` is wanted; the caller checks whether it fits.

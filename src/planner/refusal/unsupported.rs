@@ -1,0 +1,23 @@
+//! What this server does not carry out yet.
+
+use thiserror::Error;
+
+/// CQL that Cassandra knows and this server does not carry out yet.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+pub enum Unsupported {
+    /// A call of a function that CREATE FUNCTION or CREATE AGGREGATE made.
+    #[error("A user-defined function is not supported yet")]
+    UserFunction,
+    /// A term that is no call where a call must stand.
+    #[error("This term is not supported yet")]
+    Term,
+    /// A cast of several terms.
+    #[error("This cast is not supported yet")]
+    Cast,
+    /// A selector that is no call where a call must stand.
+    #[error("This selector is not supported yet")]
+    Selector,
+    /// SELECT from a materialized view.
+    #[error("Reading a materialized view is not supported yet")]
+    View,
+}
