@@ -11,7 +11,7 @@ use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::cql::{Database, QueryParams, SessionState};
 use helenus::engine::Error;
-use helenus::partition::store;
+use helenus::partition::store::{self, Durability};
 
 impl Client {
     async fn stores(&self, table: &str) -> Vec<u32> {
@@ -68,9 +68,13 @@ impl Client {
 }
 
 async fn open(url: &str, faults: Option<store_faults::Faults>) -> Result<Client, Error> {
+    open_with(url, |store| store.faults = faults.map(|faults| faults.call())).await
+}
+
+async fn open_with(url: &str, set: impl FnOnce(&mut store::Options)) -> Result<Client, Error> {
     let clock = Clock::manual(1_700_000_000_000_000);
     let mut options = Client::options(url, clock.clone());
-    options.store.faults = faults.map(|faults| faults.call());
+    set(&mut options.store);
     let mut client = Client {
         database: Database::open(options).await?,
         session: SessionState::default(),
@@ -138,6 +142,41 @@ async fn settled(client: &Client, rows: u64) {
         tokio::time::sleep(Duration::from_millis(5)).await;
     }
     panic!("{:?}, {rows}", client.parts("t").await);
+}
+
+/// What was written just before is in no log yet where that is written later.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn partitions_move_whatever_the_durability() {
+    let directory = tempfile::tempdir().unwrap();
+    for durability in [Durability::Os, Durability::Periodic(Duration::from_millis(100))] {
+        for scheme in [
+            "file",
+            #[cfg(feature = "slate")]
+            "slate+file",
+        ] {
+            let url = format!("{scheme}:{}/{scheme}-{durability}", directory.path().display());
+            let client = open_with(&url, |store| store.durability = durability).await.unwrap();
+            fill(&client).await;
+            let before = client.everything().await;
+            let id = client.parts("t").await[1].id;
+            for k in 1000..1020 {
+                client.ok(&format!("INSERT INTO t (k, c, v) VALUES ({k}, 1, 9)")).await;
+            }
+            client.lift("t", id).await;
+            assert_eq!(client.stores("t").await, [0, 1, 0, 0], "{url}");
+            for k in 1000..1020 {
+                assert_eq!(
+                    client.rows(&format!("SELECT v FROM t WHERE k = {k}")).await,
+                    ["9"],
+                    "{url}"
+                );
+                client.ok(&format!("DELETE FROM t WHERE k = {k}")).await;
+            }
+            client.lower("t", id).await;
+            assert_eq!(client.everything().await, before, "{url}");
+            client.check().await;
+        }
+    }
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

@@ -360,9 +360,18 @@ impl Committer {
         }
     }
 
-    /// Clones a range of keys. The clone has no part in this database's log, so what is in memory is put first.
+    /// Clones a range of keys. The clone has no part in this database's log, so what is in memory is put first, and the manifest has to say
+    /// that the log has nothing more: it names the log's last object as of when the tables were cut off, and tables are cut off only where
+    /// something is in memory. So a change of no effect comes first, then the log, then the tables.
     async fn clone_range(&mut self, path: &str, range: (Bound<Bytes>, Bound<Bytes>)) -> Result<()> {
         self.recover().await?;
+        let (no_record, _) = range_record(self.next_range, Space::Rows, &KeyRange::all());
+        let nothing = Group {
+            own: vec![(no_record, None)],
+            ..Group::default()
+        };
+        self.write(nothing).await?;
+        self.put(FlushType::Wal).await?;
         self.put(FlushType::MemTable).await?;
         self.home.clone_database(path, range).await
     }
