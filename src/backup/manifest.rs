@@ -143,8 +143,10 @@ impl Manifest {
             path: path.clone(),
             what,
         };
-        let text = match fs::read(&path) {
-            Ok(text) => text,
+        let text = match fs::metadata(&path).and_then(|found| found.is_file().then(|| fs::read(&path)).transpose()) {
+            Ok(Some(text)) => text,
+            // A device could be read for ever.
+            Ok(None) => return Err(damaged("it is no file")),
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::NoManifest {
                     directory: directory.to_owned(),

@@ -62,6 +62,10 @@ impl Reader {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Err(damaged("it is missing")),
             Err(error) => return Err(io_error("opening", &path)(error)),
         };
+        // A device could be read for ever.
+        if !file.metadata().map_err(io_error("reading", &path))?.is_file() {
+            return Err(damaged("it is no file"));
+        }
         let (mut sum, mut bytes, mut piece) = (Xxh3::new(), 0, vec![0; PIECE_BYTES]);
         loop {
             let read = file.read(&mut piece).map_err(io_error("reading", &path))?;

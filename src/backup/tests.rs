@@ -115,6 +115,9 @@ fn every_changed_byte_is_refused_by_the_name_of_its_file() {
         assert!(read(&directory).unwrap_err().to_string().contains(name));
         fs::remove_file(&path).unwrap();
         assert!(read(&directory).unwrap_err().to_string().contains(name));
+        std::os::unix::fs::symlink("/dev/zero", &path).unwrap();
+        assert!(read(&directory).unwrap_err().to_string().contains("it is no file"));
+        fs::remove_file(&path).unwrap();
         fs::write(&path, &bytes).unwrap();
     }
     assert_eq!(read(&directory).unwrap().len(), 3);

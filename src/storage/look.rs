@@ -44,7 +44,10 @@ impl Look {
         let held = Held::of(url, path)?;
         let folder = path.join(LOOK);
         remove(&folder)?;
-        link_tree(path, &folder, &how)?;
+        if let Err(error) = link_tree(path, &folder, &how) {
+            remove(&folder)?;
+            return Err(error);
+        }
         let url = match url {
             Url::SlateFile(_) => Url::SlateFile(folder.clone()),
             _ => Url::File(folder.clone()),

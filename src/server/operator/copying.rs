@@ -361,7 +361,11 @@ impl Columns {
         for name in csv_cells(header).map_err(CopyError::Header)? {
             let name = name.unwrap_or_default();
             let place = table.columns.iter().position(|column| column.name == name);
-            places.push(place.ok_or(CopyError::NoColumn { name })?);
+            let place = place.ok_or_else(|| CopyError::NoColumn { name: name.clone() })?;
+            if places.contains(&place) {
+                return Err(CopyError::Header(format!("column {name} is named twice")));
+            }
+            places.push(place);
         }
         let keys = table.columns.iter().enumerate();
         let mut keys = keys.filter(|(_, column)| column.kind == ColumnKind::PartitionKey);

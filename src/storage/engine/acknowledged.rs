@@ -24,7 +24,7 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, SyncSender, TrySendError, sync
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::directory::{full_or, io_error, sync_directory};
+use super::directory::{full_or, io_error, read_file, sync_directory};
 use crate::storage::{Error, Result};
 
 const NAME: &str = "acknowledged";
@@ -69,7 +69,7 @@ impl Noted {
     /// Reads the file of a store.
     pub(super) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
-        let bytes = match std::fs::read(&path) {
+        let bytes = match read_file(&path) {
             Ok(bytes) => bytes,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::Nothing),
             Err(error) => return Err(io_error("reading", &path)(error)),

@@ -282,6 +282,14 @@ pub(super) fn write_anew(path: &Path, bytes: u64) -> Result<()> {
     write().map_err(|error| full_or(error, path, "writing anew", path))
 }
 
+/// Reads a file whole; what is no file is refused, since a device could be read for ever.
+pub(super) fn read_file(path: &Path) -> io::Result<Vec<u8>> {
+    if fs::metadata(path)?.is_file() {
+        return fs::read(path);
+    }
+    Err(io::Error::new(io::ErrorKind::InvalidInput, "it is no file"))
+}
+
 /// Makes the names in a directory durable.
 pub(super) fn sync_directory(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()

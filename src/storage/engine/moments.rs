@@ -32,7 +32,7 @@ use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use super::directory::{full_or, io_error, sync_directory};
+use super::directory::{full_or, io_error, read_file, sync_directory};
 use crate::storage::{Error, Result};
 
 /// The file's name.
@@ -324,7 +324,7 @@ struct Noted {
 
 /// Reads a file; `None`: it is missing or empty.
 fn read(path: &Path) -> Result<Option<Noted>> {
-    let bytes = match std::fs::read(path) {
+    let bytes = match read_file(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error("reading", path)(error)),

@@ -584,3 +584,26 @@ async fn a_look_changes_nothing() {
         );
     }
 }
+
+/// What is not readable as a file is refused by name, and a look that fails leaves no links.
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_no_file_is_refused_and_a_look_leaves_nothing() {
+    let place = Place::new("file");
+    let expected = used(&place, true).await;
+    let folder = directory(&place);
+    let whole = files(&folder);
+    for (name, target) in [("acknowledged", "/dev/zero"), ("engine/lock", "lock")] {
+        let path = folder.join(name);
+        fs::remove_file(&path).unwrap();
+        std::os::unix::fs::symlink(target, &path).unwrap();
+        let refusal = place.try_open().await.err().expect(name).to_string();
+        assert!(refusal.contains(name), "{refusal}");
+        if name == "engine/lock" {
+            assert!(Look::at(&place.url).is_err());
+            assert!(!folder.join("helenus.look").exists());
+        }
+        fs::remove_file(&path).unwrap();
+        put_back(&folder, &whole);
+    }
+    assert!(judge(&place, &whole, &expected, "whole").await.is_none());
+}
