@@ -25,8 +25,9 @@ pub fn run(count: usize) -> Outcome<bool> {
         times.push(clock::millis_since(start));
     }
     let tenth = (count / 10).max(1);
-    let first = mean(times.iter().take(tenth));
-    let last = mean(times.iter().rev().take(tenth));
+    // Medians: other work on the machine makes a few very slow.
+    let first = median(times.iter().take(tenth));
+    let last = median(times.iter().rev().take(tenth));
     let all = mean(times.iter());
     println!(
         "tables: {count} with a row each, {all:.2} ms each (≤ {TABLE_MS_MAX}); \
@@ -38,4 +39,10 @@ pub fn run(count: usize) -> Outcome<bool> {
 fn mean<'a>(times: impl Iterator<Item = &'a f64>) -> f64 {
     let (sum, count) = times.fold((0.0, 0.0), |(sum, count), t| (sum + t, count + 1.0));
     if count == 0.0 { 0.0 } else { sum / count }
+}
+
+fn median<'a>(times: impl Iterator<Item = &'a f64>) -> f64 {
+    let mut sorted: Vec<f64> = times.copied().collect();
+    sorted.sort_by(f64::total_cmp);
+    sorted.get(sorted.len() / 2).copied().unwrap_or(0.0)
 }
