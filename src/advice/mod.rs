@@ -5,6 +5,8 @@
 //! a survey of stored rows (made elsewhere) ─→ TableFigures ──────────────────────────────────────────── ├─ queries ─→ Finding
 //!                                                                                                       └─ figures ─→ Finding
 //! Advice { findings, tables } ─ report ─→ text, JSON, SARIF 2.1.0
+//!
+//! -- helenus: accept RULE, RULE why      in the line before a statement, or in it: what these rules find in it is accepted
 //! ```
 //! A schema is carried out statement by statement as a server would ([`crate::planner`]), on nothing; rules look at what came of it.
 //! Every rule has an id, which is stable, and says what it found, why that costs, and what to do instead. A rule that goes by names
@@ -15,6 +17,7 @@
 //! Sources: Azure Cosmos DB's documentation of partitioning, limits, secondary indexing and request units; Cassandra's of data
 //! modelling; SARIF 2.1.0 (OASIS).
 
+mod baseline;
 mod figures;
 mod model;
 mod names;
@@ -26,12 +29,15 @@ mod tables;
 #[cfg(test)]
 mod tests;
 
+pub use baseline::Baseline;
 pub use figures::{Forecast, LogicalFigures, PhysicalFigures, TableFigures, forecast};
-pub use report::{json, sarif, text};
+pub use report::{Style, explained, json, sarif, text};
 pub use rules::{RULES, Rule};
 pub use script::{Place, Script};
 
 use serde::Serialize;
+
+use crate::profile::Profile;
 
 /// Bytes at which a logical partition takes no more: 20 GB.
 pub const LOGICAL_BYTES_MAX: u64 = 20 << 30;
@@ -83,13 +89,18 @@ pub struct Finding {
     pub column: usize,
     /// Characters that are meant.
     pub width: usize,
+    /// The line of the file; empty where there is none.
+    #[serde(skip)]
+    pub excerpt: String,
 }
 
 /// All that was found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Advice {
-    /// In order of file and place.
+    /// In order of file and place, those that are accepted left out.
     pub findings: Vec<Finding>,
+    /// How many are accepted, by a comment or a baseline.
+    pub accepted: usize,
     /// The tables with real figures.
     pub tables: Vec<TableFigures>,
 }
@@ -123,6 +134,10 @@ pub struct Input<'a> {
     pub logical_bytes_max: u64,
     /// Days since 1970-01-01 UTC.
     pub today: i64,
+    /// For whose reasons.
+    pub profile: Profile,
+    /// Findings that are accepted wherever they stand; `None`: none are.
+    pub baseline: Option<&'a Baseline>,
 }
 
 /// Looks at a data model.
@@ -144,9 +159,29 @@ pub fn advise(input: &Input<'_>) -> Advice {
             .then(a.rule.cmp(b.rule))
     });
     found.dedup();
+    if !input.profile.is_cosmos() {
+        found.retain(|finding| finding.rule != rules::MISSING_KEY_INDEX.id);
+    }
+    let before = found.len();
+    found.retain(|finding| {
+        let of_file = |script: &&Script| script.name == finding.file;
+        let script = Some(input.schema).into_iter().chain(input.queries).find(of_file);
+        !script.is_some_and(|script| script.accepts(finding.rule, finding.line))
+            && !input.baseline.is_some_and(|baseline| baseline.has(finding))
+    });
+    let accepted = before - found.len();
+    for finding in &mut found {
+        let of_file = |script: &&Script| script.name == finding.file;
+        let script = Some(input.schema).into_iter().chain(input.queries).find(of_file);
+        finding.excerpt = script.map_or_else(String::new, |script| script.line(finding.line).to_owned());
+        if let Some(rule) = RULES.iter().find(|rule| rule.id == finding.rule) {
+            finding.why = rule.why_in(input.profile);
+        }
+    }
     let known = |figures: &&TableFigures| model.table(&figures.keyspace, &figures.table).is_some();
     Advice {
         findings: found,
+        accepted,
         tables: input
             .figures
             .unwrap_or_default()

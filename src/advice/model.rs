@@ -44,6 +44,7 @@ impl Spot {
             line: self.place.line,
             column: self.place.column,
             width: self.width,
+            excerpt: String::new(),
         }
     }
 }

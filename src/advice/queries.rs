@@ -8,7 +8,7 @@ use grammar::ast::{
 };
 
 use super::model::{Asked, Model, Modelled};
-use super::{Finding, Input, Level, rules};
+use super::{Finding, Input, Level, names as words, rules};
 use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, Coefficients};
 use crate::types::quoted;
@@ -57,6 +57,10 @@ pub(super) fn judge(model: &Model, input: &Input<'_>, found: &mut Vec<Finding>) 
     if model.has_queries {
         unused(model, &used, found);
     }
+    for modelled in model.tables() {
+        used.queues(modelled, found);
+        used.constants(modelled, found);
+    }
 }
 
 /// What the queries use.
@@ -66,6 +70,12 @@ struct Used {
     asked: BTreeMap<String, BTreeSet<String>>,
     /// Columns that some UPDATE sets, and in how many statements.
     updated: BTreeMap<String, BTreeMap<String, usize>>,
+    /// Tables of which some SELECT reads the front of a partition.
+    fronts: BTreeSet<String>,
+    /// Tables of which some DELETE removes rows by their keys.
+    removed: BTreeSet<String>,
+    /// What statements compare or fill a column of a partition key with, by table and column: constants, or `None`.
+    keys: BTreeMap<(String, String), Vec<Option<String>>>,
 }
 
 impl Used {
@@ -78,7 +88,84 @@ impl Used {
             let (grammar::ast::OrderBy::Column(name, _) | grammar::ast::OrderBy::Ann(name, ..)) = order;
             columns.insert(name.as_str().to_owned());
         }
+        let table = &modelled.table;
+        let is_front = query.limit.is_some()
+            && matches!(reach(table, &query.relations), Reach::Keys(_))
+            && !restricts_clustering(table, &query.relations);
+        if is_front {
+            self.fronts.insert(modelled.name());
+        }
+        self.relations(modelled, &query.relations);
     }
+
+    /// Notes what a WHERE compares columns of the partition key with.
+    fn relations(&mut self, modelled: &Modelled, relations: &[Relation]) {
+        for column in modelled.table.partition_key() {
+            for relation in relations {
+                let named = matches!(&relation.target, RelationTarget::Column(name) if name.as_str() == column.name);
+                if named {
+                    let value = match (relation.operator, &relation.value) {
+                        (Operator::Eq, RelationValue::Term(term)) => constant(term),
+                        _ => None,
+                    };
+                    self.key(modelled, &column.name, value);
+                }
+            }
+        }
+    }
+
+    fn key(&mut self, modelled: &Modelled, column: &str, value: Option<String>) {
+        let key = (modelled.name(), column.to_owned());
+        self.keys.entry(key).or_default().push(value);
+    }
+
+    /// Rows are read at the front of partitions in order of time, and deleted.
+    fn queues(&self, modelled: &Modelled, found: &mut Vec<Finding>) {
+        let name = modelled.name();
+        let in_order = modelled.table.clustering().first();
+        let in_order = in_order.filter(|column| words::is_time(column) || words::is_sequence(column));
+        if let Some(column) = in_order.filter(|_| self.fronts.contains(&name) && self.removed.contains(&name)) {
+            let message = format!(
+                "rows are read from the front of a partition, by {}, and deleted",
+                quoted(&column.name)
+            );
+            found.push(modelled.spot.finding(&rules::QUEUE, Level::Warning, name, message));
+        }
+    }
+
+    /// Every statement has the same constant for a column of a partition key.
+    fn constants(&self, modelled: &Modelled, found: &mut Vec<Finding>) {
+        let name = modelled.name();
+        for column in modelled.table.partition_key() {
+            let Some([first, rest @ ..]) = self.keys.get(&(name.clone(), column.name.clone())).map(Vec::as_slice)
+            else {
+                continue;
+            };
+            if let Some(value) = first
+                .as_ref()
+                .filter(|_| !rest.is_empty() && rest.iter().all(|value| value == first))
+            {
+                let message = format!(
+                    "{} is {value} in all {} statements",
+                    quoted(&column.name),
+                    rest.len() + 1
+                );
+                let spot = modelled.column_spot(&column.name);
+                found.push(spot.finding(&rules::CONSTANT_BUCKET, Level::Warning, name.clone(), message));
+            }
+        }
+    }
+}
+
+/// A constant as it is written; `None`: the term is none.
+fn constant(term: &Term) -> Option<String> {
+    matches!(term, Term::Literal(_)).then(|| term.to_string())
+}
+
+/// Whether a WHERE restricts a clustering column.
+fn restricts_clustering(table: &Table, relations: &[Relation]) -> bool {
+    let mut columns = relations.iter().flat_map(|relation| columns_of(&relation.target));
+    columns.any(|name| table.clustering().iter().any(|column| column.name == name))
 }
 
 fn columns_of(target: &RelationTarget) -> Vec<String> {
@@ -280,6 +367,19 @@ fn select(modelled: &Modelled, asked: &Asked, query: &Select, input: &Input<'_>,
         }
         Reach::Keys(keys) => {
             wide(&mut tell, table, keys);
+            let takes_all =
+                query.limit.is_none() && query.per_partition_limit.is_none() && !counts(query) && !query.distinct;
+            if let Some(first) = table.clustering().first()
+                && takes_all
+                && !restricts_clustering(table, &query.relations)
+                && super::tables::grows_for_ever(modelled).is_some()
+            {
+                let message = format!(
+                    "all rows of a partition that grows for ever: no range of {}, no LIMIT",
+                    quoted(&first.name)
+                );
+                tell(None, &rules::UNBOUNDED_READ, Level::Warning, message);
+            }
             let outside = others.regular.first();
             let key_indexed = table
                 .partition_key()
@@ -381,6 +481,25 @@ fn changed(model: &Model, asked: &Asked, modification: &Modification, used: &mut
     let Some(modelled) = model.table(&keyspace, &name) else {
         return;
     };
+    match modification {
+        Modification::Insert(insert) => {
+            if let InsertSource::Values { columns, values } = &insert.source {
+                for column in modelled.table.partition_key() {
+                    let place = columns.iter().position(|name| name.as_str() == column.name);
+                    if let Some(value) = place.and_then(|place| values.get(place)) {
+                        used.key(modelled, &column.name, constant(value));
+                    }
+                }
+            }
+        }
+        Modification::Update(update) => used.relations(modelled, &update.relations),
+        Modification::Delete(delete) => {
+            used.relations(modelled, &delete.relations);
+            if restricts_clustering(&modelled.table, &delete.relations) {
+                used.removed.insert(modelled.name());
+            }
+        }
+    }
     let counts = used.updated.entry(modelled.name()).or_default();
     for column in columns {
         *counts.entry(column.to_owned()).or_default() += 1;

@@ -7,9 +7,68 @@ use super::rules::RULES;
 use super::{Advice, Finding, Level};
 use crate::types::date_text;
 
+/// How text is shown.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Style {
+    /// Levels and carets in colour.
+    pub colour: bool,
+}
+
+impl Style {
+    /// A word in the colour of a level.
+    fn of_level(self, level: Level, word: &str) -> String {
+        let code = match level {
+            Level::Error => "1;31",
+            Level::Warning => "1;33",
+            Level::Note => "1;36",
+        };
+        if self.colour {
+            format!("\u{1b}[{code}m{word}\u{1b}[0m")
+        } else {
+            word.to_owned()
+        }
+    }
+}
+
+/// Characters of a line that are shown with a finding.
+const EXCERPT_CHARACTERS_MAX: usize = 100;
+
+/// The line of a finding with a caret under what is meant; `None`: it has none. Tabs are shown as spaces, and other control characters not
+/// at all, since they would move the caret or do something to a terminal.
+fn excerpt(finding: &Finding, style: Style) -> Option<String> {
+    let shown = |c: char| if c.is_control() { ' ' } else { c };
+    let line: Vec<char> = finding.excerpt.chars().map(shown).collect();
+    let column = finding.column.checked_sub(1).filter(|column| *column < line.len())?;
+    let skipped = (column + finding.width)
+        .saturating_sub(EXCERPT_CHARACTERS_MAX)
+        .min(column);
+    let text: String = line.iter().skip(skipped).take(EXCERPT_CHARACTERS_MAX).collect();
+    let carets = "^".repeat(finding.width.clamp(1, EXCERPT_CHARACTERS_MAX));
+    let number = finding.line.to_string();
+    let margin = " ".repeat(number.len());
+    let before = " ".repeat(column - skipped);
+    let carets = style.of_level(finding.level, &carets);
+    Some(format!(
+        "    {number} | {}\n    {margin} | {before}{carets}",
+        text.trim_end()
+    ))
+}
+
+/// What a rule looks for, why that costs in each profile, and what to do instead; `None`: there is no such rule.
+#[must_use]
+pub fn explained(id: &str) -> Option<String> {
+    let rule = RULES.iter().find(|rule| rule.id == id)?;
+    let cassandra = rule.cassandra.unwrap_or(rule.why);
+    Some(format!(
+        "{}\n    {}\n    on Cosmos DB: {}\n    on Cassandra: {cassandra}\n    instead: {}\n    accept a finding: -- helenus: accept {} WHY, in the line before \
+         the statement\n",
+        rule.id, rule.what, rule.why, rule.instead, rule.id
+    ))
+}
+
 /// For people: a paragraph for each finding, then figures, then a count.
 #[must_use]
-pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64) -> String {
+pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64, style: Style) -> String {
     let mut out = String::new();
     let mut line = |text: std::fmt::Arguments<'_>| {
         out.push_str(&text.to_string());
@@ -27,10 +86,13 @@ pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64) -> String {
             finding.file,
             finding.line,
             finding.column,
-            finding.level.name(),
+            style.of_level(finding.level, finding.level.name()),
             finding.message,
             finding.rule
         ));
+        if let Some(excerpt) = excerpt(finding, style) {
+            line(format_args!("{excerpt}"));
+        }
         // Why and what instead are the same for all findings of a rule.
         if !said.contains(&finding.rule) && finding.rule != super::rules::INVALID.id {
             said.push(finding.rule);
@@ -45,8 +107,12 @@ pub fn text(advice: &Advice, logical_bytes_max: u64, today: i64) -> String {
     if !advice.findings.is_empty() || !advice.tables.is_empty() {
         line(format_args!(""));
     }
+    let accepted = match advice.accepted {
+        0 => String::new(),
+        accepted => format!(", {accepted} accepted"),
+    };
     line(format_args!(
-        "{}, {}, {}",
+        "{}, {}, {}{accepted}",
         count(advice.count(Level::Error), "error"),
         count(advice.count(Level::Warning), "warning"),
         count(advice.count(Level::Note), "note")
@@ -119,6 +185,7 @@ pub fn json(advice: &Advice, logical_bytes_max: u64, today: i64) -> Value {
         "errors": advice.count(Level::Error),
         "warnings": advice.count(Level::Warning),
         "notes": advice.count(Level::Note),
+        "accepted": advice.accepted,
         "findings": advice.findings,
         "tables": tables,
     })

@@ -19,7 +19,18 @@ pub struct Script {
     pub name: String,
     text: String,
     statements: Vec<Piece>,
+    accepts: Vec<Accept>,
 }
+
+/// A comment that accepts what rules find.
+#[derive(Clone, Debug)]
+struct Accept {
+    at: usize,
+    rules: Vec<String>,
+}
+
+/// What such a comment begins with.
+const ACCEPT: &str = "helenus: accept ";
 
 /// A statement's place in a script.
 #[derive(Clone, Debug)]
@@ -65,7 +76,11 @@ impl Script {
     #[must_use]
     pub fn new(name: &str, text: &str) -> Self {
         let mut statements = Vec::new();
-        let mut cutter = Cutter { text, at: 0 };
+        let mut cutter = Cutter {
+            text,
+            at: 0,
+            accepts: Vec::new(),
+        };
         while let Some(piece) = cutter.statement() {
             statements.push(piece);
         }
@@ -73,7 +88,31 @@ impl Script {
             name: name.to_owned(),
             text: text.to_owned(),
             statements,
+            accepts: cutter.accepts,
         }
+    }
+
+    /// A line, from 1; empty where there is none.
+    pub(super) fn line(&self, line: usize) -> &str {
+        let before = line.saturating_sub(1);
+        self.text.lines().nth(before).unwrap_or("")
+    }
+
+    /// Whether a comment accepts what a rule finds on a line: one in the statement that reaches there, in a line of its end, or before it,
+    /// behind the statement before.
+    pub(super) fn accepts(&self, rule: &str, line: usize) -> bool {
+        let mut begins = 0;
+        for piece in &self.statements {
+            let rest = self.text.get(piece.end..).unwrap_or("");
+            let ends = piece.end + rest.find('\n').unwrap_or(rest.len());
+            let lines = self.place(piece.start).line..=self.place(piece.end).line;
+            if lines.contains(&line) {
+                let mut mine = self.accepts.iter().filter(|accept| (begins..ends).contains(&accept.at));
+                return mine.any(|accept| accept.rules.iter().any(|named| named == rule));
+            }
+            begins = ends;
+        }
+        false
     }
 
     /// The statements with the lines where they begin, counted from 1; without semicolons.
@@ -164,6 +203,7 @@ impl<'s> Found<'s> {
 struct Cutter<'t> {
     text: &'t str,
     at: usize,
+    accepts: Vec<Accept>,
 }
 
 impl Cutter<'_> {
@@ -179,10 +219,23 @@ impl Cutter<'_> {
 
     /// Skips a comment; whether there was one.
     fn comment(&mut self) -> bool {
+        let began = self.at;
         match (self.byte(0), self.byte(1)) {
             (Some(b'-'), Some(b'-')) | (Some(b'/'), Some(b'/')) => self.behind(self.at, "\n"),
             (Some(b'/'), Some(b'*')) => self.behind(self.at + 2, "*/"),
             _ => return false,
+        }
+        let words = self.text.get(began + 2..self.at).unwrap_or("").trim();
+        if let Some(accepted) = words.strip_prefix(ACCEPT) {
+            // Rules with commas between; what follows is why.
+            let mut rules = Vec::new();
+            for word in accepted.split_whitespace() {
+                rules.push(word.trim_end_matches(',').to_owned());
+                if !word.ends_with(',') {
+                    break;
+                }
+            }
+            self.accepts.push(Accept { at: began, rules });
         }
         true
     }

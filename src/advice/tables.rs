@@ -28,6 +28,15 @@ fn keys_max(key: &[std::sync::Arc<Column>]) -> Option<u64> {
         .try_fold(1_u64, |all, values| all.checked_mul(values?))
 }
 
+/// The clustering column of time by which a partition gets rows for as long as the table lives; `None`: it ends, or gets none.
+pub(super) fn grows_for_ever(modelled: &Modelled) -> Option<&Column> {
+    let table = &modelled.table;
+    let bucketed = table.partition_key().iter().any(|column| names::is_bucket(column));
+    let ends = bucketed || table.options.default_time_to_live > 0;
+    let mut clustering = table.clustering().iter().map(|column| column.as_ref());
+    clustering.find(|column| names::is_time(column)).filter(|_| !ends)
+}
+
 fn partition_key(modelled: &Modelled, found: &mut Vec<Finding>) {
     let table = &modelled.table;
     let key = table.partition_key();
@@ -40,7 +49,6 @@ fn partition_key(modelled: &Modelled, found: &mut Vec<Finding>) {
     let wide = !clustering.is_empty();
     let few = |column: &Column| names::few(column) || names::values_max(column).is_some();
     let low = key.iter().all(|column| few(column));
-    let bucketed = key.iter().any(|column| names::is_bucket(column));
     if let Some(values) = keys_max(key) {
         let level = if wide { Level::Error } else { Level::Note };
         let message = format!(
@@ -68,11 +76,7 @@ fn partition_key(modelled: &Modelled, found: &mut Vec<Finding>) {
         let message = format!("the partition key {} goes on with time", quoted(&only.name));
         tell(&rules::MONOTONIC, level, message);
     }
-    let time = clustering.iter().find(|column| names::is_time(column));
-    let ends = bucketed || table.options.default_time_to_live > 0;
-    if let Some(time) = time
-        && !ends
-    {
+    if let Some(time) = grows_for_ever(modelled) {
         let level = if low { Level::Error } else { Level::Warning };
         let message = format!(
             "a partition of {} gets rows in order of {} for ever: no bucket of time in the partition key, no default_time_to_live",

@@ -3,7 +3,10 @@
 use std::path::{Path, PathBuf};
 
 use super::figures::{LogicalFigures, PhysicalFigures};
-use super::{Advice, Input, Level, RULES, Script, TableFigures, advise, forecast, json, sarif, text};
+use super::{
+    Advice, Baseline, Input, Level, RULES, Script, Style, TableFigures, advise, explained, forecast, json, sarif, text,
+};
+use crate::profile::Profile;
 
 const TODAY: i64 = 20_000;
 const BYTES_MAX: u64 = 20 << 30;
@@ -20,6 +23,8 @@ fn advice(schema: &str, queries: Option<&str>, figures: Option<&[TableFigures]>)
         figures,
         logical_bytes_max: BYTES_MAX,
         today: TODAY,
+        profile: Profile::Cosmos,
+        baseline: None,
     })
 }
 
@@ -46,7 +51,7 @@ fn golden_advice() {
         let stem = schema.to_string_lossy().replace("schema.cql", "");
         let queries = std::fs::read_to_string(format!("{stem}queries.cql")).ok();
         let found = advice(&std::fs::read_to_string(schema).unwrap(), queries.as_deref(), None);
-        let told = text(&found, BYTES_MAX, TODAY);
+        let told = text(&found, BYTES_MAX, TODAY, Style::default());
         let file = format!("{stem}advice.txt");
         if std::env::var_os("UPDATE_GOLDENFILES").is_some() {
             std::fs::write(&file, &told).unwrap();
@@ -95,7 +100,10 @@ fn a_good_model_gets_none() {
         None,
     );
     assert_eq!(rules(&found), []);
-    assert_eq!(text(&found, BYTES_MAX, TODAY), "0 errors, 0 warnings, 0 notes\n");
+    assert_eq!(
+        text(&found, BYTES_MAX, TODAY, Style::default()),
+        "0 errors, 0 warnings, 0 notes\n"
+    );
 }
 
 fn logical(key: &str, bytes: u64, daily: &[(i64, u64)]) -> LogicalFigures {
@@ -171,7 +179,7 @@ fn figures_are_judged() {
             ("unused-table", Level::Note),
         ]
     );
-    let told = text(&found, BYTES_MAX, TODAY);
+    let told = text(&found, BYTES_MAX, TODAY, Style::default());
     assert!(
         told.contains("partition 'a', 1 has 16.0 GiB and gets 256.0 MiB a day: full on 2024-10-20, in 16 days"),
         "{told}"
@@ -207,4 +215,132 @@ fn sarif_is_valid() {
         assert!(region["startLine"].as_u64().unwrap() >= 1 && region["startColumn"].as_u64().unwrap() >= 1);
         assert!(region["endColumn"].as_u64() > region["startColumn"].as_u64());
     }
+}
+
+/// Looks at a schema and queries in a profile, with a baseline.
+fn judged(schema: &str, queries: &str, profile: Profile, baseline: Option<&Baseline>) -> Advice {
+    advise(&Input {
+        schema: &Script::new("schema.cql", schema),
+        queries: Some(&Script::new("queries.cql", queries)),
+        keyspace: "app",
+        figures: None,
+        logical_bytes_max: BYTES_MAX,
+        today: TODAY,
+        profile,
+        baseline,
+    })
+}
+
+const JOBS: &str = "CREATE TABLE jobs (topic text, at timeuuid, body text, PRIMARY KEY (topic, at));";
+
+#[test]
+fn a_comment_accepts_what_rules_find_in_its_statement() {
+    let queries = |comment: &str| format!("SELECT * FROM jobs;\n{comment}SELECT * FROM jobs WHERE topic = ?;");
+    let of = |comment: &str| judged(JOBS, &queries(comment), Profile::Cosmos, None);
+    let all = of("");
+    assert_eq!(
+        rules(&all),
+        [
+            ("unbounded-partition", Level::Warning),
+            ("full-scan", Level::Warning),
+            ("unbounded-read", Level::Warning),
+        ]
+    );
+    for comment in [
+        "-- helenus: accept unbounded-read small for good\n",
+        "/* helenus: accept wide-in, unbounded-read */ ",
+        "// helenus: accept unbounded-read\n\n-- more\n",
+    ] {
+        let found = of(comment);
+        assert_eq!((found.findings.len(), found.accepted), (2, 1), "{comment}");
+        assert!(
+            text(&found, BYTES_MAX, TODAY, Style::default()).ends_with("0 errors, 2 warnings, 0 notes, 1 accepted\n")
+        );
+    }
+    for comment in [
+        "-- helenus: accept full-scan\n",
+        "-- accept unbounded-read\n",
+        "-- helenus: accept\n",
+    ] {
+        assert_eq!(of(comment).findings.len(), 3, "{comment}");
+    }
+    // Behind the semicolon it is still the line's statement.
+    let found = judged(
+        JOBS,
+        "SELECT * FROM jobs; -- helenus: accept full-scan nightly",
+        Profile::Cosmos,
+        None,
+    );
+    assert_eq!(rules(&found), [("unbounded-partition", Level::Warning)]);
+}
+
+#[test]
+fn a_baseline_accepts_what_was_there_wherever_it_stands_now() {
+    let first = judged(JOBS, "SELECT * FROM jobs;", Profile::Cosmos, None);
+    let written = serde_json::to_string(&Baseline::of(&first)).unwrap();
+    let baseline = Baseline::parse(&written).unwrap();
+    let queries = "\n\nSELECT * FROM jobs; SELECT * FROM jobs WHERE topic = ?;";
+    let found = judged(JOBS, queries, Profile::Cosmos, Some(&baseline));
+    assert_eq!(
+        (rules(&found), found.accepted),
+        (vec![("unbounded-read", Level::Warning)], 2)
+    );
+    for wrong in ["{}", "[]", "{\"version\":2,\"accepted\":[]}"] {
+        assert!(Baseline::parse(wrong).is_err(), "{wrong}");
+    }
+}
+
+#[test]
+fn reasons_are_the_profiles() {
+    let why = |profile| judged(JOBS, "SELECT * FROM jobs;", profile, None).findings[0].why;
+    assert!(why(Profile::Cosmos).contains("20 GB") && why(Profile::Cassandra).contains("100 MB"));
+    let both = "CREATE TABLE t (k uuid PRIMARY KEY, v int);CREATE INDEX ON t (v);";
+    let asked = "SELECT * FROM t WHERE k = ? AND v = 1;";
+    let told = |profile| rules(&judged(both, asked, profile, None)).len();
+    assert_eq!(told(Profile::Cosmos), told(Profile::Cassandra) + 1);
+    for rule in RULES {
+        let text = explained(rule.id).unwrap();
+        assert!(text.starts_with(rule.id) && text.contains("on Cassandra: "));
+    }
+    assert_eq!(explained("no-rule"), None);
+}
+
+#[test]
+fn queues_and_constant_buckets_are_seen() {
+    let work = "SELECT * FROM jobs WHERE topic = 'a' LIMIT 10; DELETE FROM jobs WHERE topic = 'a' AND at = ?;";
+    let found = judged(JOBS, work, Profile::Cassandra, None);
+    assert_eq!(
+        rules(&found),
+        [
+            ("queue", Level::Warning),
+            ("constant-bucket", Level::Warning),
+            ("unbounded-partition", Level::Warning),
+        ]
+    );
+    // One that reads on from where it was is none, nor is a key that differs.
+    let work = "SELECT * FROM jobs WHERE topic = ? AND at > ? LIMIT 10; DELETE FROM jobs WHERE topic = 'b' AND at = ?;";
+    assert_eq!(
+        rules(&judged(JOBS, work, Profile::Cassandra, None)),
+        [("unbounded-partition", Level::Warning)]
+    );
+}
+
+#[test]
+fn the_caret_stands_under_what_is_meant() {
+    let found = judged(JOBS, "\tSELECT * FROM jobs;", Profile::Cosmos, None);
+    let told = text(&found, BYTES_MAX, TODAY, Style::default());
+    let lines: Vec<&str> = told.lines().collect();
+    let at = lines.iter().position(|line| line.starts_with("queries.cql")).unwrap();
+    assert_eq!(lines[at + 1], "    1 |  SELECT * FROM jobs;");
+    assert_eq!(lines[at + 2], "      |  ^^^^^^");
+    let coloured = text(&found, BYTES_MAX, TODAY, Style { colour: true });
+    assert!(coloured.contains("\u{1b}[1;33mwarning\u{1b}[0m") && coloured.contains("\u{1b}[1;33m^^^^^^"));
+    let long = format!("SELECT {}* FROM jobs;", "/* \u{1b} */".repeat(40));
+    let told = text(
+        &judged(JOBS, &long, Profile::Cosmos, None),
+        BYTES_MAX,
+        TODAY,
+        Style::default(),
+    );
+    assert!(!told.contains('\u{1b}') && told.lines().all(|line| line.chars().count() < 500));
 }

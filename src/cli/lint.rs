@@ -1,6 +1,6 @@
 //! `helenus lint`: advice on a data model.
 
-use std::io::Write;
+use std::io::{IsTerminal, Write};
 use std::process::ExitCode;
 
 use clap::{Arg, ArgMatches, Command};
@@ -39,11 +39,41 @@ pub(super) fn arguments(command: Command) -> Command {
                 .help("Fail when something of this level or a higher one is found"),
         )
         .arg(
+            option("baseline", "FILE")
+                .requires("schema")
+                .help("Findings that are accepted, as --write-baseline wrote them"),
+        )
+        .arg(
+            Arg::new("write-baseline")
+                .long("write-baseline")
+                .action(clap::ArgAction::SetTrue)
+                .requires("baseline")
+                .help("Write all findings to the baseline, and accept them"),
+        )
+        .arg(
+            option("explain", "RULE")
+                .conflicts_with("schema")
+                .help("What a rule looks for, why that costs, and what to do instead"),
+        )
+        .arg(
             option("keyspace", "NAME")
                 .requires("schema")
                 .default_value("app")
                 .help("Where tables without a keyspace are, until a USE"),
         )
+}
+
+/// Prints what a rule is about.
+///
+/// # Errors
+/// There is no such rule; the error names all.
+pub(super) fn explain(rule: &str) -> Result<ExitCode, Failure> {
+    let Some(text) = advice::explained(rule) else {
+        let rules: Vec<&str> = advice::RULES.iter().map(|rule| rule.id).collect();
+        return Err(format!("there is no rule {rule}: expected one of {}", rules.join(", ")).into());
+    };
+    std::io::stdout().lock().write_all(text.as_bytes())?;
+    Ok(ExitCode::SUCCESS)
 }
 
 /// Looks at a data model, and at data where some is given on the command line.
@@ -58,6 +88,15 @@ pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result
     let option = |name: &str| matches.get_one::<String>(name).map(String::as_str);
     let schema = read(schema)?;
     let queries = option("queries").map(read).transpose()?;
+    let writes_baseline = matches.get_flag("write-baseline");
+    let baseline = match option("baseline") {
+        Some(file) if !writes_baseline => {
+            let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
+            Some(advice::Baseline::parse(&text).map_err(|why| format!("{file} is no baseline: {why}"))?)
+        }
+        _ => None,
+    };
+    let profile = values.text("profile").unwrap_or_default().parse()?;
     let clock = Clock::system();
     let today = clock.wall_seconds().div_euclid(86_400);
     // The setting has a default, and data is looked at only where it is named on the command line.
@@ -82,12 +121,24 @@ pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result
         figures: figures.as_deref(),
         logical_bytes_max: bytes_max,
         today,
+        profile,
+        baseline: baseline.as_ref(),
     });
+    if let Some(file) = option("baseline").filter(|_| writes_baseline) {
+        let text = format!("{:#}\n", serde_json::to_value(advice::Baseline::of(&found))?);
+        std::fs::write(file, text).map_err(|error| format!("cannot write {file}: {error}"))?;
+        return Ok(ExitCode::SUCCESS);
+    }
     let mut out = std::io::stdout().lock();
     match option("format") {
         Some("json") => writeln!(out, "{:#}", advice::json(&found, bytes_max, today))?,
         Some("sarif") => writeln!(out, "{:#}", advice::sarif(&found))?,
-        _ => out.write_all(advice::text(&found, bytes_max, today).as_bytes())?,
+        _ => {
+            let style = advice::Style {
+                colour: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),
+            };
+            out.write_all(advice::text(&found, bytes_max, today, style).as_bytes())?;
+        }
     }
     let fails = match option("fail-on") {
         Some("never") => None,

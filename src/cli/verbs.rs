@@ -86,7 +86,13 @@ const ADMIN: Uses = Uses::Only(&[
 ]);
 
 /// What looks at a data model, and at data if some is given.
-const LINT: Uses = Uses::Only(&["config", "data", "logical-partition-bytes-max", "scale-limits"]);
+const LINT: Uses = Uses::Only(&[
+    "config",
+    "data",
+    "profile",
+    "logical-partition-bytes-max",
+    "scale-limits",
+]);
 
 /// What opens data that no server has open.
 const DATA: Uses = Uses::Only(&[
@@ -213,10 +219,16 @@ pub(super) const VERBS: &[Verb] = &[
         aliases: &[],
         summary: "Advise on a data model, and on the data of a directory",
         uses: LINT,
-        arguments: |command| lint::arguments(command).mut_arg("schema", |schema| schema.required(true)),
-        run: |call| match call.matches.get_one::<String>("schema") {
-            Some(schema) => lint::run(&call.values()?, call.matches, schema),
-            None => Err("no file with a schema".into()),
+        arguments: |command| {
+            lint::arguments(command).mut_arg("schema", |schema| schema.required_unless_present("explain"))
+        },
+        run: |call| {
+            let text = |name| call.matches.get_one::<String>(name);
+            match (text("explain"), text("schema")) {
+                (Some(rule), _) => lint::explain(rule),
+                (None, Some(schema)) => lint::run(&call.values()?, call.matches, schema),
+                (None, None) => Err("no file with a schema".into()),
+            }
         },
     },
     Verb {

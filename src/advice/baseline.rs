@@ -1,0 +1,69 @@
+//! Findings that a team has accepted, as a file: each by its rule, its table and what it says, wherever it stands.
+
+use std::collections::BTreeSet;
+
+use serde::{Deserialize, Serialize};
+
+use super::{Advice, Finding};
+
+/// The version of the file.
+const VERSION: u32 = 1;
+
+/// Accepted findings.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Baseline {
+    version: u32,
+    accepted: BTreeSet<Accepted>,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Accepted {
+    rule: String,
+    table: String,
+    message: String,
+}
+
+impl Accepted {
+    fn of(finding: &Finding) -> Self {
+        Self {
+            rule: finding.rule.to_owned(),
+            table: finding.table.clone(),
+            message: finding.message.clone(),
+        }
+    }
+}
+
+impl Baseline {
+    /// All that was found.
+    #[must_use]
+    pub fn of(advice: &Advice) -> Self {
+        Self {
+            version: VERSION,
+            accepted: advice.findings.iter().map(Accepted::of).collect(),
+        }
+    }
+
+    /// Reads a file's text.
+    ///
+    /// # Errors
+    /// It is none, or of another version.
+    pub fn parse(text: &str) -> Result<Self, String> {
+        let baseline: Self = serde_json::from_str(text).map_err(|error| error.to_string())?;
+        if baseline.version == VERSION {
+            Ok(baseline)
+        } else {
+            Err(format!(
+                "it has version {}, this program reads {VERSION}",
+                baseline.version
+            ))
+        }
+    }
+
+    /// Whether a finding is accepted.
+    #[must_use]
+    pub fn has(&self, finding: &Finding) -> bool {
+        self.accepted.contains(&Accepted::of(finding))
+    }
+}
