@@ -10,7 +10,7 @@ use clap::{Arg, ArgMatches, Command};
 use super::{Failure, servers};
 use crate::clock::Clock;
 use crate::config::{Config, Values};
-use crate::server::admin::client;
+use crate::server::admin::client::{self, Place};
 
 /// Time between two looks.
 const PAUSE: Duration = Duration::from_millis(20);
@@ -72,12 +72,15 @@ pub(super) fn run(values: &Values, matches: &ArgMatches) -> Result<ExitCode, Fai
 /// address with TLS only that it takes connections.
 fn look(values: &Values) -> Result<(), Failure> {
     if let Some(admin) = values.admin_listen()? {
-        return ask_admin(admin);
+        return ask_admin(admin.into());
     }
     let config = Config::new(values)?;
+    if let Some(place) = servers::admin_socket(&config) {
+        return ask_admin(place);
+    }
     let (cql, tls) = match servers::running(&config)? {
         Some(record) => match record.admin {
-            Some(admin) => return ask_admin(admin.parse()?),
+            Some(admin) => return ask_admin(admin.parse::<SocketAddr>()?.into()),
             None => (record.cql, record.tls),
         },
         None => servers::addresses(&config),
@@ -89,10 +92,10 @@ fn look(values: &Values) -> Result<(), Failure> {
     }
 }
 
-fn ask_admin(address: SocketAddr) -> Result<(), Failure> {
-    match client::get(address, "/readyz")? {
+fn ask_admin(place: Place) -> Result<(), Failure> {
+    match client::get(place.clone(), "/readyz")? {
         (200, _) => Ok(()),
-        (status, body) => Err(format!("{address}/readyz answers {status}: {}", body.trim()).into()),
+        (status, body) => Err(format!("{place}/readyz answers {status}: {}", body.trim()).into()),
     }
 }
 

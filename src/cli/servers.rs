@@ -6,6 +6,7 @@ use std::path::{Path, PathBuf};
 use super::Failure;
 use super::record::ServerRecord;
 use crate::config::{Config, Origin, Values};
+use crate::server::admin::client::Place;
 
 /// The directory of the data; `None`: it is in memory.
 #[must_use]
@@ -142,11 +143,19 @@ pub(super) fn addresses(config: &Config) -> (Option<String>, Option<String>) {
     (first(&config.server.listen), tls.and_then(|tls| first(&tls.listen)))
 }
 
-/// The admin port of a running server, and its token where it is known: servers with roles ask for it.
+/// The admin socket of the server that has the data open; `None`: there is none.
+pub(super) fn admin_socket(config: &Config) -> Option<Place> {
+    data_directory(config)
+        .map(Place::Directory)
+        .filter(Place::is_listened_on)
+}
+
+/// The admin port of a running server: the address of the settings, or that of the server that has the data open. With the token where it
+/// is known: servers with roles ask for it at an address.
 ///
 /// # Errors
-/// No server has the data open, or its admin port is off.
-pub(super) fn admin(values: &Values) -> Result<(SocketAddr, Option<String>), Failure> {
+/// No server has the data open, or it keeps none and its admin port is off.
+pub(super) fn admin(values: &Values) -> Result<(Place, Option<String>), Failure> {
     let given = values.text("admin-token").map(str::to_owned);
     if let Some(address) = values.admin_listen()? {
         // The token of another server is not for this one.
@@ -155,15 +164,18 @@ pub(super) fn admin(values: &Values) -> Result<(SocketAddr, Option<String>), Fai
             let of_record = record.admin.as_deref().and_then(|admin| admin.parse().ok());
             of_record == Some(address)
         });
-        return Ok((address, given.or_else(|| same?.token)));
+        return Ok((address.into(), given.or_else(|| same?.token)));
     }
     let config = Config::new(values)?;
+    if let Some(place) = admin_socket(&config) {
+        return Ok((place, None));
+    }
     match running(&config)? {
         Some(ServerRecord {
             admin: Some(admin),
             token,
             ..
-        }) => Ok((admin.parse()?, given.or(token))),
+        }) => Ok((admin.parse::<SocketAddr>()?.into(), given.or(token))),
         Some(ServerRecord { admin: None, .. }) => {
             Err("the server's admin port is off: start it with --admin-listen ADDRESS:PORT".into())
         }

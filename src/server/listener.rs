@@ -29,7 +29,7 @@ use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::cql::RoleService;
 use crate::metrics;
-use crate::partition::nodes::{NODES, Up};
+use crate::partition::nodes::Up;
 use crate::profile::Profile;
 use crate::views::live::Load;
 use crate::wire::response::{Event, StatusChange};
@@ -138,11 +138,13 @@ pub enum StartError {
     },
     /// An address that has none behind it for the other virtual nodes.
     #[error(
-        "{address} cannot stand for {NODES} virtual nodes: it must be an IPv4 address like 127.0.0.1 with three behind it"
+        "{address} cannot stand for {nodes} virtual nodes: it must be an IPv4 address like 127.0.0.1 with as many behind it"
     )]
     NoNodes {
         /// Which.
         address: SocketAddr,
+        /// How many nodes there are.
+        nodes: usize,
     },
     /// TLS cannot be set up.
     #[error("cannot offer TLS: {0}")]
@@ -348,7 +350,7 @@ async fn listen_once(address: SocketAddr, nodes: usize, is_first: bool) -> Resul
         is_first,
     }];
     for node in 1..nodes {
-        let address = node_address(local, node).ok_or(StartError::NoNodes { address })?;
+        let address = node_address(local, node).ok_or(StartError::NoNodes { address, nodes })?;
         let error = |source| StartError::Node { address, source };
         taken.push(Listening {
             listener: TcpListener::bind(address).await.map_err(error)?,

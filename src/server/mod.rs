@@ -37,6 +37,7 @@ pub mod reset;
 pub mod roles;
 pub mod run;
 mod session;
+mod socket;
 pub mod survey;
 mod tls;
 mod trace;

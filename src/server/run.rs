@@ -8,7 +8,7 @@ use std::time::Duration;
 use uuid::Uuid;
 
 use super::admin::logins::Gate;
-use super::admin::{Admin, AdminBound, Source};
+use super::admin::{self, Admin, AdminBound, Source};
 use super::audit::{Audit, AuditError};
 use super::identity::{self, Identity, IdentityError};
 use super::listener::node_address;
@@ -16,7 +16,7 @@ use super::requests::emit_schema_changes;
 use super::{Bound, Certificates, Events, Requests, Server, Session, StartError, jobs, operator, roles};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::cql::Database;
+use crate::cql::{self, Database};
 use crate::engine::{self, IndexCheck};
 use crate::partition::faults::PlanError;
 use crate::partition::{nodes, store};
@@ -69,7 +69,7 @@ pub enum RunError {
         /// Where the data is.
         url: String,
         /// Why.
-        source: Box<engine::Error>,
+        source: Box<cql::Error>,
     },
     /// What the profile `cosmos` makes for itself cannot be made or kept.
     #[error(transparent)]
@@ -161,8 +161,9 @@ impl Running {
             None => identity::draw_token()?,
         };
         let admin_token = admin.is_some().then(|| token.clone());
-        let admin = admin.map(|bound| {
-            bound.serve(Source {
+        let admin_socket = directory.as_deref().and_then(admin::listen);
+        let admin = (admin.is_some() || admin_socket.is_some()).then(|| {
+            let source = Source {
                 database: Arc::clone(&database),
                 clock,
                 token,
@@ -172,7 +173,8 @@ impl Running {
                     roles: Arc::clone(roles),
                 }),
                 audit: audit.clone(),
-            })
+            };
+            Admin::serve(admin, admin_socket, source)
         });
         jobs::spawn(config, &database, certificates.as_ref());
         if let Some(directory) = &directory {
@@ -190,10 +192,10 @@ impl Running {
         })
     }
 
-    /// Where figures are served; `None`: nowhere.
+    /// The address where figures are served; `None`: none, though the socket in the data directory may be there.
     #[must_use]
     pub fn admin_address(&self) -> Option<SocketAddr> {
-        self.admin.as_ref().map(Admin::address)
+        self.admin.as_ref().and_then(Admin::address)
     }
 
     /// The token of requests that change something through the admin port; `None`: the port is off.
@@ -349,7 +351,7 @@ async fn open(
 async fn open_with(config: &Config, options: engine::Options) -> Result<Database, RunError> {
     Database::open(options).await.map_err(|source| RunError::Open {
         url: config.data.clone(),
-        source: Box::new(source),
+        source: Box::new(source.into()),
     })
 }
 
@@ -401,9 +403,9 @@ pub(super) async fn open_unserved(
 /// The data cannot be opened or read.
 pub async fn check_indexes(config: &Config, clock: Clock, seed: u64) -> Result<IndexCheck, RunError> {
     let (database, look) = open_unserved(config, clock, seed).await?;
-    let failed = |source| RunError::Open {
+    let failed = |source: engine::Error| RunError::Open {
         url: config.data.clone(),
-        source: Box::new(source),
+        source: Box::new(source.into()),
     };
     let found = database.upkeep().check_indexes().await.map_err(failed)?;
     database.close().await.map_err(failed)?;
@@ -507,7 +509,7 @@ fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeIn
     node.generation = i32::try_from(clock.wall_seconds()).unwrap_or(i32::MAX);
     if config.server.nodes > 1 {
         node.virtual_nodes = config.server.nodes;
-        node.tokens = nodes::tokens(0);
+        node.tokens = nodes::tokens(0, config.server.nodes);
         node.peers = (1..config.server.nodes)
             .filter_map(|number| {
                 let address = node_address(listening, number)?;
@@ -520,7 +522,7 @@ fn node(config: &Config, listening: Option<SocketAddr>, clock: &Clock) -> NodeIn
                     host_id: Uuid::nil(),
                     data_center: node.data_center.clone(),
                     rack: node.rack.clone(),
-                    tokens: nodes::tokens(number),
+                    tokens: nodes::tokens(number, config.server.nodes),
                 })
             })
             .collect();

@@ -379,7 +379,7 @@ async fn json_tells_tables_partitions_and_statements() {
         .unwrap();
     assert_eq!((partition.lower.as_str(), partition.rows), ("-9223372036854775808", 20));
     assert_eq!((partition.lower_key.as_str(), &partition.upper_key), ("0x", &None));
-    assert_eq!(partition.replicas_alive, 4);
+    assert_eq!((partition.replicas, partition.replicas_alive), (4, 4));
     let keys: Keys = get_json(admin, "/api/keys");
     assert_eq!(keys.hot[0].keyspace, "ks");
     let statements: Statements = get_json(admin, "/api/statements");
@@ -658,4 +658,64 @@ fn status_prints_for_people_and_for_programs() {
             .unwrap()
             .contains("no answer from the admin port")
     );
+}
+
+/// Names of metrics in a text.
+fn metrics_in(text: &str) -> std::collections::BTreeSet<String> {
+    let parts = text.split("helenus_").skip(1);
+    parts
+        .map(|rest| {
+            let end = rest
+                .find(|c: char| !c.is_ascii_lowercase() && c != '_')
+                .unwrap_or(rest.len());
+            let name = &rest[..end];
+            let suffixes = ["_bucket", "_count", "_sum"];
+            let bare = suffixes
+                .iter()
+                .find_map(|suffix| name.strip_suffix(suffix))
+                .unwrap_or(name);
+            bare.to_owned()
+        })
+        .collect()
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_dashboard_asks_for_metrics_that_there_are() {
+    let (server, admin) = start("memory:").await;
+    let mut client = Client::ready(server.address(), Version::V5).await;
+    run(
+        &mut client,
+        &[
+            KEYSPACE,
+            "CREATE TABLE ks.t (k int PRIMARY KEY)",
+            "INSERT INTO ks.t (k) VALUES (1)",
+        ],
+    )
+    .await;
+    let served = tokio::task::spawn_blocking(move || get(admin, "/metrics"))
+        .await
+        .unwrap();
+    let mut known = metrics_in(&served);
+    // Shown only with budgets, or where rows are counted.
+    let figures = include_str!("../../src/views/golden/figures.txt");
+    let named = figures
+        .lines()
+        .filter_map(|line| line.split(" | ").nth(1).or(Some(line)));
+    for word in named.flat_map(str::split_whitespace).chain(figures.split_whitespace()) {
+        known.insert(word.to_owned());
+    }
+    let dashboard = include_str!("../../dist/grafana/helenus.json");
+    let dashboard: serde_json::Value = serde_json::from_str(dashboard).unwrap();
+    let panels = dashboard["panels"].as_array().unwrap();
+    assert!(panels.len() > 10);
+    for panel in panels {
+        for target in panel["targets"].as_array().unwrap() {
+            let asked = metrics_in(target["expr"].as_str().unwrap());
+            assert!(!asked.is_empty(), "{panel}");
+            let unknown: Vec<_> = asked.iter().filter(|name| !known.contains(*name)).collect();
+            assert!(unknown.is_empty(), "{}: {unknown:?}", panel["title"]);
+        }
+    }
+    drop(client);
+    server.stop().await.unwrap();
 }

@@ -1,5 +1,5 @@
-//! Who may change something through the admin port: a superuser, or who has the token of the server's record, on an address of this machine's own, and is
-//! no page of a browser.
+//! Who may change something through the admin port: who came by the socket in the data directory; a superuser, or who has the token of the
+//! server's record, on an address of this machine's own; and in any case no page of a browser.
 //!
 //! A page can send requests here too, but no header of its own and no DELETE unless the answer to a question before (OPTIONS) allows it,
 //! and none does; what says that it comes from a page is refused besides.
@@ -10,7 +10,7 @@ use axum::http::{StatusCode, header};
 use axum::response::Response;
 
 use super::logins::{Role, Superuser};
-use super::{Shared, answer};
+use super::{BySocket, Shared, answer};
 
 const PLAIN: &str = "text/plain; charset=utf-8";
 
@@ -27,14 +27,15 @@ pub(super) fn refuse(status: StatusCode, why: &str) -> Response {
 
 /// The refusal of a request that may not change anything; `None`: it may.
 pub(super) fn guard(shared: &Shared, request: &Request) -> Option<Response> {
-    if !shared.own_hosts_only {
+    let by_socket = request.extensions().get::<BySocket>().is_some();
+    if !shared.own_hosts_only && !by_socket {
         let why = "Changes need an admin port on an address of this machine's own";
         return Some(refuse(StatusCode::FORBIDDEN, why));
     }
     if request.headers().contains_key(header::ORIGIN) {
         return Some(refuse(StatusCode::FORBIDDEN, "Not for pages of a browser"));
     }
-    if request.extensions().get::<Superuser>().is_some() || has_token(shared, request) {
+    if by_socket || request.extensions().get::<Superuser>().is_some() || has_token(shared, request) {
         return None;
     }
     if request.extensions().get::<Role>().is_some() {

@@ -1,10 +1,16 @@
 //! Asks another server's admin port: as much HTTP as `helenus status` needs. Blocks.
 
+use std::fmt;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde_json::{Value, json};
+
+use super::SOCKET;
+use crate::server::socket;
 
 /// How long each step may take.
 const WITHIN: Duration = Duration::from_secs(5);
@@ -12,30 +18,84 @@ const WITHIN: Duration = Duration::from_secs(5);
 /// Most bytes of an answer.
 const ANSWER_BYTES_MAX: u64 = 64 * 1024 * 1024;
 
+/// Where an admin port is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Place {
+    /// At an address.
+    Address(SocketAddr),
+    /// The socket in this data directory.
+    Directory(PathBuf),
+}
+
+impl From<SocketAddr> for Place {
+    fn from(address: SocketAddr) -> Self {
+        Self::Address(address)
+    }
+}
+
+impl fmt::Display for Place {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Address(address) => write!(formatter, "{address}"),
+            Self::Directory(directory) => write!(formatter, "{}", directory.join(SOCKET).display()),
+        }
+    }
+}
+
+trait Stream: Read + Write {}
+
+impl<T: Read + Write> Stream for T {}
+
+impl Place {
+    fn connect(&self) -> std::io::Result<Box<dyn Stream>> {
+        match self {
+            Self::Address(address) => {
+                let socket = TcpStream::connect_timeout(address, WITHIN)?;
+                socket.set_read_timeout(Some(WITHIN))?;
+                socket.set_write_timeout(Some(WITHIN))?;
+                Ok(Box::new(socket))
+            }
+            Self::Directory(directory) => {
+                let (_handle, path) = socket::path(directory, SOCKET)?;
+                let socket = UnixStream::connect(path)?;
+                socket.set_read_timeout(Some(WITHIN))?;
+                socket.set_write_timeout(Some(WITHIN))?;
+                Ok(Box::new(socket))
+            }
+        }
+    }
+
+    /// Whether a server listens there.
+    #[must_use]
+    pub fn is_listened_on(&self) -> bool {
+        self.connect().is_ok()
+    }
+}
+
 /// Why there is no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ClientError {
     /// No answer.
-    #[error("no answer from the admin port {address}: {source}")]
+    #[error("no answer from the admin port {place}: {source}")]
     Io {
         /// Which.
-        address: SocketAddr,
+        place: Place,
         /// Why.
         source: std::io::Error,
     },
     /// Its clients log in as roles.
     #[error(
-        "the admin port {address} asks for a login: give --data as to the server, whose record has the token, or --admin-token TEXT"
+        "the admin port {place} asks for a login: give --data as to the server, whose record has the token, or --admin-token TEXT"
     )]
     Login {
         /// Which.
-        address: SocketAddr,
+        place: Place,
     },
     /// What answers is no admin port, or of another version.
-    #[error("{address} does not answer like an admin port: {what}")]
+    #[error("{place} does not answer like an admin port: {what}")]
     Strange {
         /// Which.
-        address: SocketAddr,
+        place: Place,
         /// What is wrong.
         what: String,
     },
@@ -45,26 +105,31 @@ pub enum ClientError {
 ///
 /// # Errors
 /// No answer, or none in HTTP.
-pub fn get(address: SocketAddr, path: &str) -> Result<(u16, String), ClientError> {
-    get_as(address, None, path)
+pub fn get(place: impl Into<Place>, path: &str) -> Result<(u16, String), ClientError> {
+    get_as(&place.into(), None, path)
 }
 
 /// Asks for one page, with the server's token where it is known. Gives the status and the body.
 ///
 /// # Errors
 /// No answer, or none in HTTP.
-pub fn get_as(address: SocketAddr, token: Option<&str>, path: &str) -> Result<(u16, String), ClientError> {
-    let io = |source| ClientError::Io { address, source };
+pub fn get_as(place: &Place, token: Option<&str>, path: &str) -> Result<(u16, String), ClientError> {
+    let io = |source| ClientError::Io {
+        place: place.clone(),
+        source,
+    };
     let strange = |what: &str| ClientError::Strange {
-        address,
+        place: place.clone(),
         what: what.to_owned(),
     };
-    let mut socket = TcpStream::connect_timeout(&address, WITHIN).map_err(io)?;
-    socket.set_read_timeout(Some(WITHIN)).map_err(io)?;
-    socket.set_write_timeout(Some(WITHIN)).map_err(io)?;
+    let mut socket = place.connect().map_err(io)?;
+    let host = match place {
+        Place::Address(address) => address.to_string(),
+        Place::Directory(_) => "localhost".to_owned(),
+    };
     let authorization = token.map(|token| format!("Authorization: Bearer {token}\r\n"));
     let authorization = authorization.unwrap_or_default();
-    let request = format!("GET {path} HTTP/1.1\r\nHost: {address}\r\n{authorization}Connection: close\r\n\r\n");
+    let request = format!("GET {path} HTTP/1.1\r\nHost: {host}\r\n{authorization}Connection: close\r\n\r\n");
     socket.write_all(request.as_bytes()).map_err(io)?;
     let mut answer = Vec::new();
     socket.take(ANSWER_BYTES_MAX).read_to_end(&mut answer).map_err(io)?;
@@ -86,10 +151,13 @@ pub fn get_as(address: SocketAddr, token: Option<&str>, path: &str) -> Result<(u
 }
 
 /// The JSON of one page.
-fn page(address: SocketAddr, token: Option<&str>, path: &str) -> Result<Value, ClientError> {
-    let strange = |what: String| ClientError::Strange { address, what };
-    match get_as(address, token, path)? {
-        (401, _) => Err(ClientError::Login { address }),
+fn page(place: &Place, token: Option<&str>, path: &str) -> Result<Value, ClientError> {
+    let strange = |what: String| ClientError::Strange {
+        place: place.clone(),
+        what,
+    };
+    match get_as(place, token, path)? {
+        (401, _) => Err(ClientError::Login { place: place.clone() }),
         (200, body) => serde_json::from_str(&body).map_err(|error| strange(format!("{path}: {error}"))),
         (status, _) => Err(strange(format!("{path}: status {status}"))),
     }
@@ -99,8 +167,9 @@ fn page(address: SocketAddr, token: Option<&str>, path: &str) -> Result<Value, C
 ///
 /// # Errors
 /// No answer, or something else than an admin port.
-pub fn everything(address: SocketAddr, token: Option<&str>) -> Result<Value, ClientError> {
-    let page = |path| page(address, token, path);
+pub fn everything(place: impl Into<Place>, token: Option<&str>) -> Result<Value, ClientError> {
+    let place = place.into();
+    let page = |path| page(&place, token, path);
     let (status, tables) = (page("/api/status")?, page("/api/tables")?);
     let (partitions, keys) = (page("/api/partitions")?, page("/api/keys")?);
     Ok(json!({ "status": status, "tables": tables, "partitions": partitions, "keys": keys }))

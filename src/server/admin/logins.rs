@@ -5,6 +5,7 @@
 //! | `/livez`, `/readyz` | all: they tell nothing of the data |
 //! | reading | a role with SELECT ON ALL KEYSPACES, or the token |
 //! | changing | a superuser, or the token, besides what `changes` asks for |
+//! | all, by the socket in the data directory | whom the file system lets connect |
 //!
 //! A role logs in with `Authorization: Basic`, through the same [`Authenticator`] as at the native port: the same turns for guesses, the
 //! same two hashes at once, and a password that was right is remembered until the role changes.
@@ -17,8 +18,8 @@ use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::Response;
 use tokio::time::sleep;
 
-use super::Shared;
 use super::changes::{has_token, refuse};
+use super::{BySocket, Shared};
 use crate::cql::RoleService;
 use crate::server::auth::{Authenticator, Judging, LoginError};
 
@@ -49,7 +50,8 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
     let Some(gate) = &shared.source.gate else {
         return Ok(());
     };
-    if OPEN.contains(&request.uri().path()) || has_token(shared, request) {
+    let by_socket = request.extensions().get::<BySocket>().is_some();
+    if by_socket || OPEN.contains(&request.uri().path()) || has_token(shared, request) {
         return Ok(());
     }
     let from = request.extensions().get::<From>().copied();

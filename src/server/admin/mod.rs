@@ -1,4 +1,4 @@
-//! The admin port: HTTP on an address of this machine's own, for probes, scrapers and `helenus status`.
+//! The admin port: HTTP on an address of this machine's own, and on a socket in the data directory, for probes, scrapers and `helenus status`.
 //!
 //! ```text
 //! GET /                 every path, a line each
@@ -15,9 +15,12 @@
 //! … /api/clock          the time of a server that keeps nothing; POST moves it (clock.rs)
 //! POST /api/reset       empties a server that keeps nothing (clock.rs)
 //! ```
-//! Off unless `admin-listen` names an address: a management port that is open by itself has been the way into many a server. Reading needs
-//! no login, so an address that other machines reach must be allowed by name. Changing needs the token (changes.rs). No user's value or
-//! text is shown, and partition keys only with `admin-show-keys`.
+//! The address is off unless `admin-listen` names one: a management port that is open by itself has been the way into many a server.
+//! Reading needs no login, so an address that other machines reach must be allowed by name. Changing needs the token (changes.rs). No
+//! user's value or text is shown, and partition keys only with `admin-show-keys`.
+//!
+//! The socket `DIR/helenus.admin` is always there where the data lies in a directory. Who connects to it may read and change all, since the
+//! file system let them (socket.rs): `curl --unix-socket DIR/helenus.admin http://localhost/api/status`.
 //!
 //! The life of a connection: accepted, in the place of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed if nothing comes
 //! within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once, closed; all of that within
@@ -38,7 +41,8 @@ pub(super) mod logins;
 mod places;
 pub mod report;
 
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
@@ -53,7 +57,8 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::TokioIo;
 use hyper_util::service::TowerToHyperService;
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncRead, AsyncWrite};
+use tokio::net::{TcpListener, TcpStream, UnixStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
@@ -62,6 +67,7 @@ use places::{Places, Stage};
 
 use super::StartError;
 use super::audit::Audit;
+use super::socket::OwnSocket;
 use crate::clock::Clock;
 use crate::cql::Database;
 use crate::engine::Probe;
@@ -131,23 +137,21 @@ impl AdminBound {
         let address = listener.local_addr().map_err(error)?;
         Ok(Self { listener, address })
     }
+}
 
-    /// Serves. Must run within a tokio runtime.
-    #[must_use]
-    pub fn serve(self, source: Source) -> Admin {
-        let stopping = Arc::new(AtomicBool::new(false));
-        let state = Arc::new(Shared {
-            source,
-            stopping: Arc::clone(&stopping),
-            own_hosts_only: self.address.ip().is_loopback(),
-        });
-        let (end, ended) = watch::channel(false);
-        let acceptor = tokio::spawn(accept(self.listener, router(state), ended));
-        Admin {
-            address: self.address,
-            stopping,
-            end,
-            acceptor,
+/// The name of the socket in the data directory.
+const SOCKET: &str = "helenus.admin";
+
+/// Listens on the socket of a data directory. Where the directory takes none, that is logged.
+pub(super) fn listen(directory: &Path) -> Option<OwnSocket> {
+    match OwnSocket::listen(directory, SOCKET) {
+        Ok(socket) => Some(socket),
+        Err(error) => {
+            tracing::warn!(
+                directory = %directory.display(), %error,
+                "no admin socket: status of this directory can be asked at admin-listen only"
+            );
+            None
         }
     }
 }
@@ -155,16 +159,38 @@ impl AdminBound {
 /// The admin port of a server. Dropping it ends it.
 #[derive(Debug)]
 pub struct Admin {
-    address: SocketAddr,
+    address: Option<SocketAddr>,
     stopping: Arc<AtomicBool>,
     end: watch::Sender<bool>,
-    acceptor: tokio::task::JoinHandle<()>,
+    acceptors: Vec<tokio::task::JoinHandle<()>>,
 }
 
 impl Admin {
-    /// Where it is served.
+    /// Serves on an address, on a socket, or on both. Must run within a tokio runtime.
     #[must_use]
-    pub const fn address(&self) -> SocketAddr {
+    pub(super) fn serve(bound: Option<AdminBound>, socket: Option<OwnSocket>, source: Source) -> Self {
+        let stopping = Arc::new(AtomicBool::new(false));
+        let address = bound.as_ref().map(|bound| bound.address);
+        let state = Arc::new(Shared {
+            source,
+            stopping: Arc::clone(&stopping),
+            own_hosts_only: address.is_some_and(|address| address.ip().is_loopback()),
+        });
+        let (end, ended) = watch::channel(false);
+        let doors = bound.map(|bound| Door::Address(bound.listener));
+        let doors = doors.into_iter().chain(socket.map(Door::Socket));
+        let acceptors = doors.map(|door| tokio::spawn(accept(door, router(Arc::clone(&state)), ended.clone())));
+        Self {
+            address,
+            stopping,
+            acceptors: acceptors.collect(),
+            end,
+        }
+    }
+
+    /// The address where it is served; `None`: on the socket alone.
+    #[must_use]
+    pub const fn address(&self) -> Option<SocketAddr> {
         self.address
     }
 
@@ -176,8 +202,10 @@ impl Admin {
     /// Ends it. Connections that are being answered are cut off.
     pub async fn stop(self) {
         self.end.send_replace(true);
-        // Only that it has ended matters.
-        drop(self.acceptor.await);
+        for acceptor in self.acceptors {
+            // Only that it has ended matters.
+            drop(acceptor.await);
+        }
     }
 }
 
@@ -188,24 +216,51 @@ struct Shared {
     own_hosts_only: bool,
 }
 
-async fn accept(listener: TcpListener, router: Router, mut ended: watch::Receiver<bool>) {
+/// What is listened on.
+enum Door {
+    Address(TcpListener),
+    Socket(OwnSocket),
+}
+
+/// A connection.
+enum Visitor {
+    Address(TcpStream, IpAddr),
+    Socket(UnixStream),
+}
+
+impl Door {
+    async fn accept(&self) -> std::io::Result<Visitor> {
+        match self {
+            Self::Address(listener) => {
+                let (socket, peer) = listener.accept().await?;
+                Ok(Visitor::Address(socket, peer.ip()))
+            }
+            Self::Socket(socket) => socket.accept().await.map(Visitor::Socket),
+        }
+    }
+}
+
+/// Put into a request that came by the socket in the data directory.
+#[derive(Clone, Copy, Debug)]
+struct BySocket;
+
+async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
     let mut places = Places::default();
     let ended = async move { ended.wait_for(|ended| *ended).await.map(drop) };
     let mut ended = std::pin::pin!(ended);
     loop {
         tokio::select! {
-            accepted = listener.accept() => match accepted {
-                Ok((socket, peer)) => {
+            accepted = door.accept() => match accepted {
+                Ok(visitor) => {
                     // Closed at once rather than kept waiting: requests that take long must not fill the queue as well.
                     if !places.make_room(CONNECTIONS_MAX) {
                         metrics::ADMIN_REFUSED.increment();
                         continue;
                     }
                     let stage = Arc::new(Stage::default());
-                    let from = logins::From(peer.ip());
-                    let router = router.clone().layer(Extension(Arc::clone(&stage))).layer(Extension(from));
-                    places.take(stage, connections.spawn(serve(socket, router)));
+                    let router = router.clone().layer(Extension(Arc::clone(&stage)));
+                    places.take(stage, connections.spawn(receive(visitor, router)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the admin port");
@@ -218,14 +273,30 @@ async fn accept(listener: TcpListener, router: Router, mut ended: watch::Receive
     }
 }
 
-/// One connection: one request and its answer.
-async fn serve(socket: TcpStream, router: Router) {
-    let served = async {
-        // Only looked at: a socket may also be called readable when it is not.
-        if !matches!(timeout(FIRST_BYTE_WITHIN, socket.peek(&mut [0])).await, Ok(Ok(1..))) {
-            metrics::ADMIN_REFUSED.increment();
-            return Ok(());
+async fn receive(visitor: Visitor, router: Router) {
+    match visitor {
+        Visitor::Address(socket, from) => {
+            // Only looked at: a socket may also be called readable when it is not.
+            if matches!(timeout(FIRST_BYTE_WITHIN, socket.peek(&mut [0])).await, Ok(Ok(1..))) {
+                serve(socket, router.layer(Extension(logins::From(from)))).await;
+            } else {
+                metrics::ADMIN_REFUSED.increment();
+            }
         }
+        Visitor::Socket(socket) => {
+            if matches!(timeout(FIRST_BYTE_WITHIN, socket.readable()).await, Ok(Ok(()))) {
+                let from = logins::From(Ipv4Addr::LOCALHOST.into());
+                serve(socket, router.layer(Extension(from)).layer(Extension(BySocket))).await;
+            } else {
+                metrics::ADMIN_REFUSED.increment();
+            }
+        }
+    }
+}
+
+/// One connection: one request and its answer.
+async fn serve(socket: impl AsyncRead + AsyncWrite + Unpin, router: Router) {
+    let served = async {
         http1::Builder::new()
             .keep_alive(false)
             .max_buf_size(REQUEST_BYTES_MAX)
@@ -329,7 +400,8 @@ async fn guard(State(shared): Shape, stage: Extension<Arc<Stage>>, request: Requ
 
 async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response {
     let host = request.headers().get(header::HOST).and_then(|host| host.to_str().ok());
-    if shared.own_hosts_only && !host.is_some_and(is_own_host) {
+    let by_socket = request.extensions().get::<BySocket>().is_some();
+    if shared.own_hosts_only && !by_socket && !host.is_some_and(is_own_host) {
         return answer(
             StatusCode::FORBIDDEN,
             "text/plain; charset=utf-8",
@@ -363,7 +435,9 @@ impl Asked {
         let role = request.extensions().get::<logins::Role>().map(|role| role.0.clone());
         let of_token = || {
             let is_token = changes::has_token(shared, request);
-            if is_token { "(token)" } else { "anonymous" }.to_owned()
+            let by_socket = request.extensions().get::<BySocket>().is_some();
+            let name = if by_socket { "(socket)" } else { "anonymous" };
+            if is_token { "(token)" } else { name }.to_owned()
         };
         let method = request.method();
         Some(Self {

@@ -4,7 +4,8 @@ use std::io::{BufRead, BufReader, ErrorKind, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 
-use super::{Ask, Came, socket_path};
+use super::super::socket;
+use super::{Ask, Came, SOCKET};
 
 /// Why a server did not answer.
 #[derive(Debug, thiserror::Error)]
@@ -40,7 +41,7 @@ pub fn ask(directory: &Path, ask: &Ask) -> Result<Option<Came>, AskError> {
     let strange = || AskError::Strange {
         directory: directory.to_owned(),
     };
-    let connected = socket_path(directory).and_then(|(_handle, path)| UnixStream::connect(path));
+    let connected = socket::path(directory, SOCKET).and_then(|(_handle, path)| UnixStream::connect(path));
     let mut socket = match connected {
         Ok(socket) => socket,
         // No directory, no socket, or that of a server that was killed.

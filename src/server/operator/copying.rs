@@ -16,8 +16,9 @@ use serde::{Deserialize, Serialize};
 
 use super::text::{Form, Record, Records, csv_cells, csv_value, json_value, put_cell, put_csv, put_json};
 use crate::command::value::Value;
+use crate::cql::Error;
 use crate::cql::{AnswerKind, Database, QueryParams, ResultMetadata, Rows, SessionState, Statement, Values};
-use crate::engine::Error;
+use crate::engine;
 use crate::permissions;
 use crate::schema::{Column, ColumnKind, Table};
 use crate::types::{CqlType, Json, folded_json_name};
@@ -139,7 +140,7 @@ async fn execute(database: &Database, statement: &Statement, params: &QueryParam
                     _ => None,
                 });
             }
-            Err(Error::Throttled { retry_after, .. }) => tokio::time::sleep(retry_after).await,
+            Err(Error::Engine(engine::Error::Throttled { retry_after, .. })) => tokio::time::sleep(retry_after).await,
             Err(error) => return Err(error),
         }
     }

@@ -15,22 +15,21 @@ pub mod copying;
 pub mod offline;
 pub mod text;
 
-use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncReadExt, AsyncWriteExt, BufReader};
-use tokio::net::{UnixListener, UnixStream};
+use tokio::net::UnixStream;
 use tokio::task::JoinSet;
 
 use self::copying::Imported;
 use self::text::Form;
+use super::socket::OwnSocket;
 use crate::backup::{Manifest, Scope};
 use crate::cql::Database;
 use crate::engine::BackedUp;
-use crate::permissions;
 
 /// The socket's name.
 const SOCKET: &str = "helenus.operator";
@@ -125,39 +124,14 @@ impl BackupFigures {
     }
 }
 
-/// A path to the socket that is short enough for a socket's address whatever the directory's: through an open handle of the directory,
-/// which must stay open until the path was used. Elsewhere than on Linux, the path itself.
-fn socket_path(directory: &Path) -> io::Result<(std::fs::File, PathBuf)> {
-    let handle = std::fs::File::open(directory)?;
-    let path = if cfg!(target_os = "linux") {
-        let number = std::os::fd::AsRawFd::as_raw_fd(&handle);
-        PathBuf::from(format!("/proc/self/fd/{number}")).join(SOCKET)
-    } else {
-        directory.join(SOCKET)
-    };
-    Ok((handle, path))
-}
-
-/// Removes the socket at the end.
-struct Bound(PathBuf);
-
-impl Drop for Bound {
-    fn drop(&mut self) {
-        // The next server of the directory removes it otherwise.
-        drop(std::fs::remove_file(&self.0));
-    }
-}
-
 /// Serves operators until the server stops. Where the directory takes no socket, that is logged: backups need the server stopped then.
 pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
-    match listen(directory) {
-        Ok(listener) => {
-            let bound = Bound(directory.join(SOCKET));
+    match OwnSocket::listen(directory, SOCKET) {
+        Ok(socket) => {
             // Weak, since the database joins this task.
             let of_task = Arc::downgrade(database);
             database.tasks().until_stop("socket of operators", async move {
-                accept(listener, of_task).await;
-                drop(bound);
+                accept(socket, of_task).await;
             });
         }
         Err(error) => {
@@ -169,26 +143,14 @@ pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
     }
 }
 
-fn listen(directory: &Path) -> io::Result<UnixListener> {
-    let (_handle, path) = socket_path(directory)?;
-    // Of a server that was killed: this one has the directory's lock.
-    match std::fs::remove_file(&path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
-        _ => {}
-    }
-    let listener = UnixListener::bind(&path)?;
-    permissions::set_mode(&path, permissions::PRIVATE)?;
-    Ok(listener)
-}
-
-async fn accept(listener: UnixListener, database: Weak<Database>) {
+async fn accept(listener: OwnSocket, database: Weak<Database>) {
     let mut operators = JoinSet::new();
     loop {
         while operators.len() >= OPERATORS_MAX {
             operators.join_next().await;
         }
         match listener.accept().await {
-            Ok((socket, _)) => {
+            Ok(socket) => {
                 let Some(database) = database.upgrade() else { return };
                 operators.spawn(answer(socket, database));
             }

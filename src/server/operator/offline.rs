@@ -48,7 +48,7 @@ fn closing(config: &Config) -> impl FnOnce(engine::Error) -> RunError {
     let url = config.data.clone();
     move |source| RunError::Open {
         url,
-        source: Box::new(source),
+        source: Box::new(source.into()),
     }
 }
 

@@ -1,0 +1,64 @@
+//! Unix sockets in the data directory, mode 0600 in a directory of mode 0700: the file system lets the owner of the data and root connect,
+//! and nobody else.
+
+use std::io;
+use std::path::{Path, PathBuf};
+
+use tokio::net::{UnixListener, UnixStream};
+
+use crate::permissions;
+
+/// A socket that is listened on. Dropping it removes it.
+#[derive(Debug)]
+pub(super) struct OwnSocket {
+    listener: UnixListener,
+    path: PathBuf,
+}
+
+/// A path to a socket that is short enough for a socket's address whatever the directory's: through an open handle of the directory,
+/// which must stay open until the path was used. Elsewhere than on Linux, the path itself.
+pub(super) fn path(directory: &Path, name: &str) -> io::Result<(std::fs::File, PathBuf)> {
+    let handle = std::fs::File::open(directory)?;
+    let path = if cfg!(target_os = "linux") {
+        let number = std::os::fd::AsRawFd::as_raw_fd(&handle);
+        PathBuf::from(format!("/proc/self/fd/{number}")).join(name)
+    } else {
+        directory.join(name)
+    };
+    Ok((handle, path))
+}
+
+impl OwnSocket {
+    /// Listens on the socket of this name, and removes one that a killed server left: this one has the directory's lock.
+    ///
+    /// # Errors
+    /// The directory takes no socket.
+    pub(super) fn listen(directory: &Path, name: &str) -> io::Result<Self> {
+        let (_handle, path) = path(directory, name)?;
+        match std::fs::remove_file(&path) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => return Err(error),
+            _ => {}
+        }
+        let listener = UnixListener::bind(&path)?;
+        permissions::set_mode(&path, permissions::PRIVATE)?;
+        Ok(Self {
+            listener,
+            path: directory.join(name),
+        })
+    }
+
+    /// The next connection.
+    ///
+    /// # Errors
+    /// Those of accept.
+    pub(super) async fn accept(&self) -> io::Result<UnixStream> {
+        self.listener.accept().await.map(|(socket, _)| socket)
+    }
+}
+
+impl Drop for OwnSocket {
+    fn drop(&mut self) {
+        // The next server of the directory removes it otherwise.
+        drop(std::fs::remove_file(&self.path));
+    }
+}
