@@ -26,7 +26,7 @@ use crate::engine::{ClockRules, PartitionLimits, SizeLimits, ThroughputRules};
 use crate::guardrails::Guardrails;
 use crate::partition::HeatLimits;
 use crate::partition::faults::Plan;
-use crate::partition::nodes::NODES;
+use crate::partition::nodes::NODES_MAX;
 use crate::partition::store::bucket::Reach;
 use crate::partition::store::{Durability, Error, Url};
 use crate::profile::Profile;
@@ -357,12 +357,12 @@ fn log(values: &Values) -> Result<String, ConfigError> {
 /// How many virtual nodes there are.
 fn nodes(values: &Values) -> Result<usize, ConfigError> {
     let nodes: usize = values.parsed("nodes")?;
-    if nodes != 1 && nodes != NODES {
-        return Err(values.wrong("nodes", &nodes.to_string(), "1 or 4"));
+    if !(1..=NODES_MAX).contains(&nodes) {
+        return Err(values.wrong("nodes", &nodes.to_string(), "1 to 6"));
     }
     if nodes > 1 && values.text("broadcast-address").is_some() {
         return Err(ConfigError::Together(
-            "with nodes = 4 each node has an address of its own: broadcast-address does not go with it".into(),
+            "with several nodes each node has an address of its own: broadcast-address does not go with it".into(),
         ));
     }
     Ok(nodes)

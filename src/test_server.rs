@@ -191,7 +191,7 @@ impl TestServer {
     ///
     /// # Errors
     /// A statement of the reset failed.
-    pub async fn reset(&self, keep: Keep) -> Result<(), crate::engine::Error> {
+    pub async fn reset(&self, keep: Keep) -> Result<(), crate::cql::Error> {
         reset(self.database(), &self.clock, keep).await
     }
 

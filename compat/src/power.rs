@@ -43,7 +43,7 @@ pub struct Options {
 }
 
 /// Size of the disk.
-const DISK_MEBIBYTES: u64 = 1536;
+const DISK_MEBIBYTES: u64 = 6144;
 /// What `periodic:100` may lose, with what a busy machine takes for a sync.
 const PERIODIC_SLACK: Duration = Duration::from_millis(1000);
 /// How long there is load before a cut, in milliseconds. The journal of the file system is committed every second.

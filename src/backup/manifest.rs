@@ -143,10 +143,12 @@ impl Manifest {
             path: path.clone(),
             what,
         };
-        let text = match fs::metadata(&path).and_then(|found| found.is_file().then(|| fs::read(&path)).transpose()) {
-            Ok(Some(text)) => text,
-            // A device could be read for ever.
-            Ok(None) => return Err(damaged("it is no file")),
+        // A device could be read for ever.
+        if path.exists() && !path.is_file() {
+            return Err(damaged("it is no file"));
+        }
+        let text = match fs::read(&path) {
+            Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => {
                 return Err(Error::NoManifest {
                     directory: directory.to_owned(),

@@ -188,7 +188,7 @@ pub const SETTINGS: &[Setting] = &[
         "nodes",
         "COUNT",
         Some("1"),
-        "Virtual nodes, 1 or 4: four have addresses one behind the other (127.0.0.1 to .4) and one port, each with one replica of everything",
+        "Virtual nodes, 1 to 6: several have addresses one behind the other (127.0.0.1 to .4) and one port; two, three or four have one replica each of everything, of five and six any four",
     ),
     setting(
         "fault-plan",
@@ -613,6 +613,12 @@ pub const SETTINGS: &[Setting] = &[
         "BOOL",
         Some("true"),
         "Allow ALTER TABLE to add, drop and rename columns",
+    ),
+    setting(
+        "materialized-views-enabled",
+        "BOOL",
+        Some("true"),
+        "Allow CREATE MATERIALIZED VIEW",
     ),
     setting("secondary-indexes-enabled", "BOOL", Some("true"), "Allow CREATE INDEX"),
     setting(

@@ -1,5 +1,6 @@
 //! CQL statements executed: planned, checked, bound to commands, handed to the engine, answered.
 
+use super::error::{Error, RequestRefusal};
 use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
@@ -16,7 +17,7 @@ use super::rows::{FrameRows, put_cell};
 use super::watch::Watch;
 use crate::command::{Batch, BatchKind, Read, ResultColumn, Value};
 use crate::consistency::WriteKind;
-use crate::engine::{Decision, Ended, Engine, Error, Executed, Options, Paging, Request, Terms, Written};
+use crate::engine::{self, Decision, Ended, Engine, Executed, Options, Paging, Request, Terms, Written};
 use crate::planner::ddl::{self, DdlIntent};
 use crate::planner::{self, Plan};
 use crate::schema::{Table, describe};
@@ -65,7 +66,7 @@ impl Database {
     ///
     /// # Errors
     /// When the store cannot be opened or its catalog cannot be read.
-    pub async fn open(options: Options) -> Result<Self, Error> {
+    pub async fn open(options: Options) -> Result<Self, engine::Error> {
         let engine = Engine::open(options).await?;
         Ok(Self {
             watch: Watch::new(Arc::clone(engine.statements()), engine.clock.clone()),
@@ -90,7 +91,7 @@ impl Database {
     /// then only statements with unqualified tables fail.
     ///
     /// # Errors
-    /// [`Error::Invalid`] in Cassandra's words.
+    /// [`RequestRefusal::NoKeyspace`] in Cassandra's words.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
         gates::expect_keyspace(&self.catalog.load().schema, keyspace)
     }
@@ -115,7 +116,9 @@ impl Database {
     /// A refusal that advises what is switched off says that instead.
     fn reworded(&self, error: Error) -> Error {
         match (&error, self.guardrails.filtering_is_off()) {
-            (Error::NeedsFiltering, Some(instead)) => Error::Invalid(instead.to_owned()),
+            (Error::Plan(of), Some(instead)) if **of == planner::Error::NeedsFiltering => {
+                RequestRefusal::FilteringIsOff(instead).into()
+            }
             _ => error,
         }
     }
@@ -177,7 +180,7 @@ impl Database {
         let request = &asked.request;
         let mut charges = self.engine.charges(request);
         let outcome = self.engine.batch(request, &batch, &mut charges).await;
-        let mut outcome = outcome.map(|written| answer_of(&batch, written));
+        let mut outcome = outcome.map(|written| answer_of(&batch, written)).map_err(Error::from);
         if self.roles.get().is_some() {
             let tables: Vec<_> = batch
                 .modifications
@@ -215,9 +218,7 @@ impl Database {
         let mut plans = Vec::with_capacity(planned.len());
         for (member, _) in &planned {
             let Plan::Modify(plan) = &member.planned.plan else {
-                return Err(Error::Invalid(
-                    "Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.".to_owned(),
-                ));
+                return Err(RequestRefusal::Member.into());
             };
             plans.push(Arc::clone(plan));
         }
@@ -255,7 +256,7 @@ impl Database {
     async fn run(&self, asked: &mut Asked<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let mut charges = self.engine.charges(&asked.request);
         let mut outcome = self.carry_out(asked, planned, &mut charges).await;
-        if matches!(outcome, Err(Error::NoRoom { .. })) {
+        if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             // It begins again, so it is neither counted nor charged yet.
             return outcome;
         }
@@ -284,7 +285,9 @@ impl Database {
             Ok(answer) => Ended::Answered {
                 row_bytes: answer.row_bytes(),
             },
-            Err(error) => Ended::Failed(error),
+            Err(error) => Ended::Failed {
+                code: error.code().number(),
+            },
         };
         let receipt = self.engine.settle(request, executed, charges, ended, &mut notes);
         if let Ok(answer) = outcome {
@@ -480,7 +483,7 @@ impl Database {
             asked.request.schema(),
             self.engine.seen_by(asked.session.node),
         )
-        .map_err(|error| Error::Invalid(error.to_string()))?;
+        .map_err(|error| RequestRefusal::Describe(Box::new(error)))?;
         let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {
             name: name.to_owned(),
             ty,

@@ -5,13 +5,14 @@
 //! ```
 //! The way and the price are the engine's ([`Engine::estimate_read`]); this room puts them in words.
 
+use super::error::Error;
 use std::sync::Arc;
 
 use super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
 use super::plans::PlannedAt;
 use super::rows::put_cell;
 use crate::command::{Comparison, Condition, FilterTarget, IndexUse, Partitions, Read, Value, Write, WriteVerb};
-use crate::engine::{Engine, Error, ReadEstimate, Request};
+use crate::engine::{Engine, ReadEstimate, Request};
 use crate::planner::Plan;
 use crate::planner::explain::{self, Stage};
 use crate::schema::{ColumnKind, system};

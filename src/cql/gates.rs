@@ -6,10 +6,11 @@ use std::sync::Arc;
 use grammar::ast;
 
 use super::answer::QueryParams;
+use super::error::{Error, RequestRefusal};
 use super::roles::RoleRefusal;
 use super::roles::needed::Permitted;
 use crate::command::{Partitions, Read};
-use crate::engine::{Error, refuse_system};
+use crate::engine::refuse_system;
 use crate::guardrails::Guardrails;
 use crate::partition::Consistency;
 use crate::planner::{ModifyPlan, Plan, Planned, SelectPlan, ddl};
@@ -31,7 +32,7 @@ pub(super) fn expect_keyspace(schema: &Schema, keyspace: &str) -> Result<(), Err
     if schema.keyspaces.contains_key(keyspace) {
         return Ok(());
     }
-    Err(Error::Invalid(format!("Keyspace '{keyspace}' does not exist")))
+    Err(RequestRefusal::NoKeyspace(keyspace.to_owned()).into())
 }
 
 /// A statement has as many values as markers.
@@ -41,22 +42,25 @@ pub(super) fn values(planned: &Planned, values: usize) -> Result<(), Error> {
 
 /// The same of a prepared statement; Cassandra has other words for it.
 pub(super) fn prepared_values(planned: &Planned, values: usize) -> Result<(), Error> {
-    count_values("there", planned, values)
+    count_values(false, planned, values)
 }
 
 /// The same of a member of a batch, before any member is planned further.
 pub(super) fn member_values(planned: &Planned, values: usize) -> Result<(), Error> {
-    count_values("There", planned, values)
+    count_values(true, planned, values)
 }
 
-fn count_values(first_word: &str, planned: &Planned, values: usize) -> Result<(), Error> {
+fn count_values(in_batch: bool, planned: &Planned, values: usize) -> Result<(), Error> {
     let markers = planned.markers.len();
     if markers == values {
         return Ok(());
     }
-    Err(Error::Invalid(format!(
-        "{first_word} were {markers} markers(?) in CQL but {values} bound variables"
-    )))
+    Err(RequestRefusal::Values {
+        in_batch,
+        markers,
+        values,
+    }
+    .into())
 }
 
 // 2. Permissions.
@@ -69,12 +73,12 @@ pub(super) fn permissions(permitted: Option<Permitted<'_>>, plan: &Plan) -> Resu
         permitted.plan(plan)?;
     }
     match plan {
-        Plan::Modify(plan) => refuse_system(&plan.table),
+        Plan::Modify(plan) => Ok(refuse_system(&plan.table)?),
         Plan::Batch(plan) => plan
             .modifications
             .iter()
-            .try_for_each(|member| refuse_system(&member.table)),
-        Plan::Truncate(table) => refuse_system(table),
+            .try_for_each(|member| refuse_system(&member.table).map_err(Error::from)),
+        Plan::Truncate(table) => Ok(refuse_system(table)?),
         Plan::Auth(_) if permitted.is_none() => Err(RoleRefusal::Anonymous.into()),
         Plan::Auth(_) | Plan::Select(_) | Plan::Use(_) | Plan::Ddl(_) | Plan::Describe(_) | Plan::Explain(_) => Ok(()),
     }
@@ -110,11 +114,7 @@ pub(super) fn sorted_whole(params: &QueryParams, plan: &SelectPlan, select: &Rea
     if !pages || !plan.sorts_partitions() {
         return Ok(());
     }
-    Err(Error::Invalid(
-        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either \
-         remove the ORDER BY or the IN and sort client side, or disable paging for this query"
-            .to_owned(),
-    ))
+    Err(RequestRefusal::SortedPages.into())
 }
 
 /// A change of the schema.
@@ -126,16 +126,14 @@ pub(super) fn change(
     warnings: &mut Vec<String>,
 ) -> Result<(), Error> {
     if let Some(unsupported) = ddl::not_executed(statement) {
-        return Err(Error::Invalid(unsupported.to_string()));
+        return Err(RequestRefusal::Unsupported(unsupported).into());
     }
     Ok(guardrails.ddl(statement, schema, keyspace, warnings)?)
 }
 
 fn not_at_any(consistency: Consistency) -> Result<(), Error> {
     if consistency == Consistency::Any {
-        return Err(Error::Invalid(
-            "ANY ConsistencyLevel is only supported for writes".to_owned(),
-        ));
+        return Err(RequestRefusal::ReadAtAny.into());
     }
     Ok(())
 }

@@ -15,8 +15,8 @@
 use bytes::Bytes;
 use md5::{Digest, Md5};
 
+use super::error::RequestRefusal;
 use crate::command::{Position, Read, Value};
-use crate::engine::Error;
 use crate::schema::Table;
 
 const VERSION: u8 = 2;
@@ -113,15 +113,14 @@ impl PagingKey {
     /// Reads what [`PagingKey::seal`] wrote for the same table, or an earlier program for the same statement and values.
     ///
     /// # Errors
-    /// [`Error::Protocol`] in Cassandra's words when the checksum is wrong, or it was given out for another table.
+    /// [`RequestRefusal::PagingState`] in Cassandra's words when the checksum is wrong, or it was given out for another table.
     pub(crate) fn open(
         &self,
         table: StateDigest,
         statement: impl FnOnce() -> StateDigest,
         state: &Bytes,
-    ) -> Result<Position, Error> {
-        self.read(table, statement, state)
-            .ok_or_else(|| Error::Protocol("Invalid value for the paging state".to_owned()))
+    ) -> Result<Position, RequestRefusal> {
+        self.read(table, statement, state).ok_or(RequestRefusal::PagingState)
     }
 
     fn read(&self, table: StateDigest, statement: impl FnOnce() -> StateDigest, state: &Bytes) -> Option<Position> {

@@ -1,5 +1,6 @@
 //! Plans: statements with everything that does not depend on values, made again when the schema moves.
 
+use super::error::Error;
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 
@@ -10,9 +11,9 @@ use uuid::Uuid;
 use super::answer::ResultMetadata;
 use super::shape::shape;
 use crate::command::{Read, WriteVerb};
+use crate::engine::Origin;
 use crate::engine::catalog::Snapshot;
 use crate::engine::read::sink::Shape;
-use crate::engine::{Error, Origin};
 use crate::metrics::{StatementKind, Subject};
 use crate::planner::{self, MarkerSpec, Plan, Planned};
 use crate::schema::Table;
@@ -52,7 +53,7 @@ impl PlannedAt {
     /// # Errors
     /// When the text is no CQL or makes no sense in this schema.
     pub(crate) fn new(text: Arc<str>, keyspace: Option<&str>, snapshot: &Snapshot) -> Result<Self, Error> {
-        let statement = grammar::parse(&text).map_err(|error| Error::Syntax(error.to_string()))?;
+        let statement = grammar::parse(&text)?;
         let statement = snapshot.rules.translate(statement, &text)?;
         let planned = planner::plan(&statement, keyspace, &snapshot.schema)?;
         planned.check_parts()?;

@@ -261,7 +261,7 @@ impl Admission {
         request: &Request<'_>,
         executed: Executed<'_>,
         charges: &mut Charges,
-        ended: Ended<'_>,
+        ended: Ended,
     ) -> Option<Duration> {
         let claim = request.claim.get()?;
         let now = self.clock.monotonic();

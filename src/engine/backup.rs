@@ -235,7 +235,7 @@ async fn records(frozen: &Frozen, scope: &Scope) -> Result<Vec<RecordEntry>, Bac
     let mut records = Vec::new();
     for (key, value) in catalog_records(frozen, |key| belongs(key, scope)).await? {
         let damaged = || {
-            Error::Server(format!(
+            Error::Fault(format!(
                 "the catalog is damaged: record {}",
                 String::from_utf8_lossy(&key)
             ))
@@ -255,7 +255,7 @@ async fn batches(frozen: &Frozen) -> Result<Vec<Merge>, BackupError> {
     let mut said = Vec::new();
     for (_, value) in catalog_records(frozen, |key| key.starts_with(pending::RECORD)).await? {
         let merges = backups::merges(&value);
-        let merges = merges.ok_or_else(|| Error::Server("a record of the batch log is damaged".to_owned()))?;
+        let merges = merges.ok_or_else(|| Error::Fault("a record of the batch log is damaged".to_owned()))?;
         said.extend(merges);
     }
     Ok(said)

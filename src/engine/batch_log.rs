@@ -11,21 +11,22 @@
 //! as a batch is pending no sweep drops them (pending.rs), however short a table's `gc_grace_seconds`.
 //!
 //! ```text
-//! !batch · number u64  →  Batch::encode_merges     (Space::Catalog)
+//! !batch · number u64  →  Batch::encode_merges, Batch::encode_rechecked     (Space::Catalog)
 //! ```
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::catalog::Catalog;
+use super::catalog::{Catalog, Snapshot};
 use super::pending::Logged;
-use super::write::passes::Passes;
-use super::{Error, storage_write};
+use super::view::follow::{Touched, ViewRow};
+use super::write::passes::{Closed, Passes};
+use super::{Error, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::StoreId;
-use crate::partition::rows::partition_of;
-use crate::partition::store::{self, Batch, Damaged, Space, Store};
+use crate::partition::rows::{partition_of, said};
+use crate::partition::store::{self, Batch, Damaged, Logged as LoggedBatch, Space, Store};
+use crate::partition::{BatchKeys, StoreId};
 
 /// Pauses between tries to write a batch again: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
@@ -57,11 +58,74 @@ pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<
 /// When a store fails; the record stays.
 async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> {
     let damaged = || Error::Damaged(Damaged::catalog(key, "it is no batch"));
-    let changes = Batch::decode_merges(record).ok_or_else(damaged)?;
-    let (parts, passes) = Passes::wait(|| {
-        let snapshot = catalog.load();
-        let (mut parts, mut gates) = (BTreeMap::<StoreId, (Store, Batch)>::new(), Vec::new());
-        for (key, batch) in &changes {
+    let logged = Batch::logged(record).ok_or_else(damaged)?;
+    while let Some(gate) = write_again(catalog, &logged, &damaged).await? {
+        match gate {
+            Closed::Held(gate) => gate.wait().await,
+            Closed::Superseded => tokio::task::yield_now().await,
+        }
+    }
+    let mut batch = Batch::new();
+    batch.delete(Space::Catalog, key.clone());
+    let recorded = catalog.stores().record_after_durable(&[], batch).await;
+    recorded.map_err(|error| storage_write(&error))?;
+    catalog.pending.end(key);
+    Ok(())
+}
+
+/// Batches for stores, by their numbers.
+pub(super) type Parts = BTreeMap<StoreId, (Store, Batch)>;
+
+/// Stores that were written to, with their numbers.
+pub(super) type Written = Vec<(StoreId, Store)>;
+
+/// Adds the row of a view.
+///
+/// # Errors
+/// When its place is none of its partition.
+pub(super) fn put_view_row(parts: &mut Parts, row: &ViewRow) -> Result<(), Error> {
+    let part = parts.entry(row.partition.store_id);
+    let (_, batch) = part.or_insert_with(|| (row.partition.store().clone(), Batch::new()));
+    let (logical, key, view_row) = row.logical()?;
+    logical.replace_row(batch, key, view_row);
+    Ok(())
+}
+
+/// Commits each part.
+///
+/// # Errors
+/// When a store fails; parts may have been written then.
+pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written, Error> {
+    let mut stores = Vec::with_capacity(parts.len());
+    for (id, (store, batch)) in parts {
+        let to_note = passes.keys_to_note(|| BatchKeys::of(&batch));
+        let committed = store.commit(batch).await;
+        passes.note(&to_note, committed.is_ok());
+        committed.map_err(|error| storage_write(&error))?;
+        stores.push((id, store));
+    }
+    Ok(stores)
+}
+
+/// Writes all parts of a logged batch, with the rows of views that follow from them by now; durable when it returns. The rows of views
+/// come first: they are made anew from the base rows as these will be, so that whoever ends in between leaves nothing that the next
+/// replay does not put right. What is in the way, if the partition of a view is being moved; then nothing was written.
+async fn write_again(
+    catalog: &Catalog,
+    logged: &LoggedBatch,
+    damaged: &impl Fn() -> Error,
+) -> Result<Option<Closed>, Error> {
+    let snapshot = catalog.load_full();
+    let touched = touched(&snapshot, logged)?;
+    let stripes = touched.partitions().filter_map(|(table, key)| {
+        let list = snapshot.partitions_of(table)?;
+        Some((table, list.placement().spread(list.token(key), key)))
+    });
+    let _held = catalog.stripes.lock_all(stripes).await;
+    let ((snapshot, parts), mut passes) = Passes::wait(|| {
+        let snapshot = catalog.load_full();
+        let (mut parts, mut gates) = (Parts::new(), Vec::new());
+        for (space, key, value) in &logged.merges {
             let (table, token, partition_key) = partition_of(key).ok_or_else(damaged)?;
             // The table may be gone by now.
             let Some(list) = snapshot.partitions_of(table) else {
@@ -72,26 +136,45 @@ async fn replay(catalog: &Catalog, (key, record): &Logged) -> Result<(), Error> 
             let part = parts
                 .entry(partition.store_id)
                 .or_insert_with(|| (partition.store().clone(), Batch::new()));
-            part.1.append(batch.clone());
+            part.1.merge(*space, key.clone(), value.clone());
         }
-        Ok((parts, gates))
+        Ok(((snapshot, parts), gates))
     })
     .await?;
-    let failed = |error: store::Error| storage_write(&error);
-    let mut others = Vec::new();
-    for (id, (store, batch)) in parts {
-        let to_note = passes.keys_to_note(&batch);
-        let committed = store.commit(batch).await;
-        passes.note(&to_note, committed.is_ok());
-        committed.map_err(failed)?;
-        others.extend((id != StoreId::MAIN).then_some(store));
+    // The views may have come since the locks were taken; the next try takes theirs.
+    if self::touched(&snapshot, logged)?.partitions().ne(touched.partitions()) {
+        return Ok(Some(Closed::Superseded));
     }
-    let mut batch = Batch::new();
-    batch.delete(Space::Catalog, key.clone());
-    let recorded = catalog.stores().record_after_durable(&others, batch).await;
-    recorded.map_err(failed)?;
-    catalog.pending.end(key);
-    Ok(())
+    let mut of_views = Parts::new();
+    for row in touched.following(&snapshot, None, catalog.now_seconds()).await? {
+        if let Err(closed) = passes.add(&row.partition.gate) {
+            return Ok(Some(closed));
+        }
+        put_view_row(&mut of_views, &row)?;
+    }
+    for parts in [of_views, parts] {
+        for (_, store) in write_parts(parts, &passes).await? {
+            let durable = catalog.stores().make_durable(&store).await;
+            durable.map_err(|error| storage_write(&error))?;
+        }
+    }
+    Ok(None)
+}
+
+/// What a logged batch touches of base tables with views.
+fn touched(snapshot: &Snapshot, logged: &LoggedBatch) -> Result<Touched, Error> {
+    let mut touched = Touched::default();
+    for (space, key, value) in &logged.merges {
+        touched.add(
+            snapshot,
+            said(*space, key, value).map_err(|error| storage_read(&error))?,
+        );
+    }
+
+    for key in &logged.rechecked {
+        touched.recheck(snapshot, key)?;
+    }
+    Ok(touched)
 }
 
 /// Writes a batch again behind, until that is done or the catalog is gone.

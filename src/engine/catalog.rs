@@ -9,6 +9,7 @@
 //! !last_ballot        i64, µs: no conditional write was given a timestamp above it; of versions without time marks (write::clock)
 //! !probe              i64, µs: when it was last asked whether writes work (probe.rs)
 //! !garbage · u32      the rows, or index entries, of this number belong to no table any more and are being removed
+//! !view · u32         how far the materialized view of this number is built (engine::view)
 //! !index · u32        how far the index of this number is built (engine::index)
 //! !logical · u32 · i64  the size of a large logical partition (logical.rs)
 //! !next_store  !store · u32  !moved · …  the stores beside the main one (leftovers.rs)
@@ -37,8 +38,11 @@ mod lists;
 mod open;
 mod publication;
 mod steps;
+mod views;
 
-use std::collections::BTreeSet;
+use super::error::NotChanged;
+use super::refusal::Refusal;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
@@ -54,6 +58,7 @@ use self::lists::{give_budgets, partitions_after, partitions_at_open};
 use self::open::{Found, schema_of};
 pub use self::publication::SchemaListener;
 use self::publication::{Listener, Publication};
+use self::views::records_of_views;
 use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
@@ -64,12 +69,13 @@ use crate::engine::index::{self, Indexes, Progress, Record};
 use crate::engine::logical::Recorded;
 use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Pending};
+use crate::engine::view::Followed;
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
 use crate::invariant::{Broken, Invariant};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Derivations, Space, Store};
-use crate::partition::{Consistency, Placement, Stores, TablePartitions};
+use crate::partition::{Consistency, Placement, Stores, Stripes, TablePartitions};
 use crate::profile::Rules;
 use crate::schema::{Schema, StorageId, Table, record};
 use crate::tasks::Tasks;
@@ -90,12 +96,42 @@ pub(crate) struct Snapshot {
     pub(crate) rules: Rules,
     /// Shares its structure with the snapshot before, as the schema does.
     partitions: Partitions,
+    /// Base tables with views, by number.
+    followed: BTreeMap<StorageId, Arc<Followed>>,
 }
 
 /// The physical partitions of each table and view. In order, so that a simulation drops lists in one order.
 type Partitions = OrdMap<StorageId, Arc<TablePartitions>>;
 
 impl Snapshot {
+    /// Whoever writes to a base table of the schema by this or an earlier list learns at its gate that views follow it.
+    fn new(schema: Arc<Schema>, generation: u64, rules: Rules, partitions: Partitions) -> Self {
+        let followed = Followed::all(&schema);
+        for base in followed.keys() {
+            let lists = partitions.get(base).into_iter();
+            lists
+                .flat_map(|list| list.all())
+                .for_each(|partition| partition.gate.follow());
+        }
+        Self {
+            schema,
+            generation,
+            rules,
+            partitions,
+            followed,
+        }
+    }
+
+    /// The base table of this number, if it has views.
+    pub(crate) fn followed(&self, base: StorageId) -> Option<&Arc<Followed>> {
+        self.followed.get(&base)
+    }
+
+    /// The base table of the view of this number.
+    pub(crate) fn followed_by(&self, view: StorageId) -> Option<&Arc<Followed>> {
+        self.followed.values().find(|followed| followed.has_view(view))
+    }
+
     /// The same without knowledge of where rows are.
     pub(super) fn without_lists(&self) -> Self {
         Self {
@@ -103,6 +139,7 @@ impl Snapshot {
             generation: self.generation,
             rules: self.rules,
             partitions: Partitions::new(),
+            followed: BTreeMap::new(),
         }
     }
 
@@ -145,6 +182,12 @@ pub(crate) struct Catalog {
     pub(crate) paging_key: [u8; 16],
     /// How far each index is.
     pub(crate) indexes: Arc<Indexes>,
+    /// How far each materialized view is.
+    pub(crate) views: Arc<Indexes>,
+    /// What was recorded of views that are not begun with.
+    view_records: std::sync::Mutex<BTreeMap<StorageId, Record>>,
+    /// The locks of logical partitions.
+    pub(crate) stripes: Arc<Stripes>,
     /// Whether a change failed that may have been done: what is in force may not be what the store holds.
     is_unsure: AtomicBool,
     /// Dates changes of the schema.
@@ -231,6 +274,11 @@ impl Catalog {
         build.start(&self.tasks);
     }
 
+    /// What is in force now, to keep.
+    pub(crate) fn load_full(&self) -> Arc<Snapshot> {
+        self.current.load_full()
+    }
+
     /// What is in force now.
     pub(crate) fn load(&self) -> arc_swap::Guard<Arc<Snapshot>> {
         self.current.load()
@@ -240,13 +288,14 @@ impl Catalog {
     ///
     /// # Errors
     /// When the intent is refused or the store fails; nothing has changed then.
-    pub(crate) async fn change<I: SchemaIntent>(self: &Arc<Self>, intent: I) -> Result<SchemaOutcome, Error>
-    where
-        Error: From<I::Refusal>,
-    {
+    pub(crate) async fn change<I: SchemaIntent>(
+        self: &Arc<Self>,
+        intent: I,
+    ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let outcome = catalog.change_in_order(&intent).await?;
+            catalog.begin_views();
             if let Some(of) = outcome
                 .partition_change
                 .as_ref()
@@ -262,10 +311,7 @@ impl Catalog {
         .await
     }
 
-    async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, Error>
-    where
-        Error: From<I::Refusal>,
-    {
+    async fn change_in_order<I: SchemaIntent>(&self, intent: &I) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         let mut changing = self.changing.lock().await;
         self.settle(&mut changing).await?;
         let current = self.current.load_full();
@@ -277,7 +323,7 @@ impl Catalog {
             data_centers: self.data_centers.clone(),
             profile: self.rules.profile,
         };
-        let outcome = intent.apply(&before, &context)?;
+        let outcome = intent.apply(&before, &context).map_err(NotChanged::Refused)?;
         self.offers.check_metered(&outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
             let list = current.partitions.get(&table.storage_id);
@@ -330,10 +376,11 @@ impl Catalog {
     pub(crate) async fn truncate(self: &Arc<Self>, keyspace: &str, name: &str) -> Result<(), Error> {
         let catalog = Arc::clone(self);
         let (keyspace, name) = (keyspace.to_owned(), name.to_owned());
-        to_the_end(
-            &self.tasks,
-            async move { catalog.truncate_in_order(&keyspace, &name).await },
-        )
+        to_the_end(&self.tasks, async move {
+            catalog.truncate_in_order(&keyspace, &name).await?;
+            catalog.begin_views();
+            Ok(())
+        })
         .await
     }
 
@@ -344,11 +391,23 @@ impl Catalog {
         let table = before
             .table_or_view(keyspace, name)
             .ok_or_else(|| gone(keyspace, name))?;
-        let old: Vec<StorageId> = table.storage_ids().collect();
-        let id = changing.next_storage_id;
-        changing.next_storage_id += u32::try_from(old.len()).unwrap_or(u32::MAX);
-        let next = before.with_storage_id(keyspace, name, id);
-        let next = Arc::new(next.ok_or_else(|| gone(keyspace, name))?);
+        let views = before
+            .keyspaces
+            .get(keyspace)
+            .into_iter()
+            .flat_map(|of| of.views_of(name));
+        let views = views.map(|view| &view.table);
+        let (mut old, mut next) = (Vec::new(), Schema::clone(&before));
+        // Its views are emptied with it.
+        for emptied in std::iter::once(table).chain(views) {
+            let numbers: Vec<StorageId> = emptied.storage_ids().collect();
+            let id = changing.next_storage_id;
+            changing.next_storage_id += u32::try_from(numbers.len()).unwrap_or(u32::MAX);
+            let changed = next.with_storage_id(keyspace, &emptied.name, id);
+            next = changed.ok_or_else(|| gone(keyspace, name))?;
+            old.extend(numbers);
+        }
+        let next = Arc::new(next);
         let mut batch = Batch::new();
         let next_id = changing.next_storage_id.to_be_bytes();
         batch.put(
@@ -385,6 +444,11 @@ impl Catalog {
                 Err(storage_write(&error))
             }
         }
+    }
+
+    /// Seconds since 1970-01-01 UTC.
+    pub(crate) fn now_seconds(&self) -> i64 {
+        self.clock.wall_seconds()
     }
 
     /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
@@ -430,7 +494,9 @@ impl Catalog {
         let catalog = Arc::clone(self);
         to_the_end(&self.tasks, async move {
             let mut changing = catalog.changing.lock().await;
-            catalog.settle(&mut changing).await
+            catalog.settle(&mut changing).await?;
+            catalog.begin_views();
+            Ok(())
         })
         .await
     }
@@ -443,7 +509,7 @@ impl Catalog {
         // Behind this, whatever was handed to the store before has been done or never will be.
         commit(self.stores.main(), Batch::new()).await?;
         let durable = self.stores.make_durable(self.stores.main()).await;
-        durable.map_err(|error| Error::Server(error.to_string()))?;
+        durable.map_err(|error| Error::Fault(error.to_string()))?;
         let mut found = Found::read(self.stores.main()).await?;
         let schema = schema_of(found.records, self.rules, self.define)?;
         let mut partitions = partitions_at_open(&schema, &found.partitions, &self.stores)?;
@@ -472,12 +538,10 @@ impl Catalog {
             let record = found.indexes.remove(&index).unwrap_or_default();
             self.begin_index(changing, &partitions, table, index, record);
         }
-        self.current.store(Arc::new(Snapshot {
-            schema: Arc::clone(&schema),
-            generation: current.generation + 1,
-            rules: self.rules,
-            partitions,
-        }));
+        self.note_views(found.views);
+        let generation = current.generation + 1;
+        let snapshot = Snapshot::new(Arc::clone(&schema), generation, self.rules, partitions);
+        self.current.store(Arc::new(snapshot));
         for index in difference.gone() {
             self.indexes.remove(index);
         }
@@ -526,6 +590,10 @@ impl Catalog {
         for index in &gone {
             batch.delete(Space::Catalog, index::record_key(*index));
         }
+        let view_records = records_of_views(before, &next, &begun, |key, record| match record {
+            Some(record) => batch.put(Space::Catalog, key, record),
+            None => batch.delete(Space::Catalog, key),
+        });
         let current = self.current.load_full();
         let mut later = (!self.growth.is_at_once()).then(Vec::new);
         let main = (tables.placement, self.stores.main());
@@ -544,12 +612,10 @@ impl Catalog {
         for (index, table) in come {
             self.begin_index(changing, &partitions, table, index, begun.clone());
         }
-        self.current.store(Arc::new(Snapshot {
-            schema: Arc::clone(&next),
-            generation: current.generation + 1,
-            rules: self.rules,
-            partitions,
-        }));
+        self.note_views(view_records);
+        let generation = current.generation + 1;
+        let snapshot = Snapshot::new(Arc::clone(&next), generation, self.rules, partitions);
+        self.current.store(Arc::new(snapshot));
         for index in gone {
             self.indexes.remove(index);
         }
@@ -584,15 +650,15 @@ impl Catalog {
 
 /// Carries out a change of the catalog to its end, also when the client goes away: between the record and the published snapshot
 /// it must not stop, or what is written meanwhile goes where the next start does not look.
-async fn to_the_end<T: Send + 'static>(
+async fn to_the_end<T: Send + 'static, E: From<Error> + Send + 'static>(
     tasks: &Tasks,
-    change: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
+    change: impl Future<Output = Result<T, E>> + Send + 'static,
+) -> Result<T, E> {
     if mutant::is_on(Mutant::ChangeStopsAtCancel) {
         return change.await;
     }
     let outcome = tasks.carry("change of the catalog", change).await;
-    outcome.unwrap_or_else(|error| Err(Error::Server(error.to_string())))
+    outcome.unwrap_or_else(|error| Err(Error::Fault(error.to_string()).into()))
 }
 
 async fn commit(store: &Store, batch: Batch) -> Result<(), Error> {
@@ -614,7 +680,8 @@ fn check_garbage(schema: &Schema, garbage: &BTreeSet<StorageId>) -> Result<(), B
 }
 
 fn gone(keyspace: &str, table: &str) -> Error {
-    Error::Invalid(format!("table {keyspace}.{table} does not exist"))
+    let (keyspace, table) = (keyspace.to_owned(), table.to_owned());
+    Refusal::NoTable { keyspace, table }.into()
 }
 
 #[cfg(test)]

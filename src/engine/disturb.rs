@@ -94,15 +94,15 @@ pub(super) fn admit_writes(nodes: &Nodes, modifications: &[Routed<'_>], request:
 }
 
 /// Replicas that are needed.
-fn required(kind: Kind, consistency: Consistency) -> u32 {
+fn required(kind: Kind, consistency: Consistency, replicas: u32) -> u32 {
     match kind {
-        Kind::Read => consistency.needed(),
-        Kind::Write(_) => consistency.needed_to_write(),
+        Kind::Read => consistency.needed(replicas),
+        Kind::Write(_) => consistency.needed_to_write(replicas),
     }
 }
 
-fn timeout(kind: Kind, consistency: Consistency, counts: &Counts) -> Error {
-    let required = required(kind, consistency);
+fn timeout(kind: Kind, consistency: Consistency, replicas: u32, counts: &Counts) -> Error {
+    let required = required(kind, consistency, replicas);
     let received = counts.received.unwrap_or_else(|| required.saturating_sub(1));
     match kind {
         Kind::Read => Error::ReadTimeout {
@@ -186,7 +186,7 @@ impl Disturbance<'_> {
         }
         if let Some(Outcome::TimeoutAfter(counts)) = &ordered.decision.outcome {
             // A read leaves nothing behind, so before and after are the same.
-            return Err(timeout(Kind::Read, consistency, counts));
+            return Err(timeout(Kind::Read, consistency, self.nodes.set_size(), counts));
         }
         let is_at_one =
             matches!(consistency, Consistency::One | Consistency::LocalOne) || mutant::is_on(Mutant::LagAtQuorum);
@@ -251,7 +251,7 @@ impl Disturbance<'_> {
             return Err(error);
         }
         Ok(match &ordered.decision.outcome {
-            Some(Outcome::TimeoutAfter(counts)) => Some(timeout(kind, level, counts)),
+            Some(Outcome::TimeoutAfter(counts)) => Some(timeout(kind, level, self.nodes.set_size(), counts)),
             _ => None,
         })
     }
@@ -272,7 +272,7 @@ impl Disturbance<'_> {
         match ordered.decision.outcome.as_ref()? {
             Outcome::Drop { held_ms } => {
                 self.nodes.hold(ordered, *held_ms).await;
-                Some(timeout(kind, consistency, &Counts::default()))
+                Some(timeout(kind, consistency, self.nodes.set_size(), &Counts::default()))
             }
             // The activity is the request's number: told in the same words every time a plan is run.
             Outcome::Throttle { retry_after_ms } => {
@@ -283,7 +283,7 @@ impl Disturbance<'_> {
                 })
             }
             Outcome::Unavailable => {
-                let required = required(kind, consistency);
+                let required = required(kind, consistency, self.nodes.set_size());
                 Some(Error::Unavailable(Shortage {
                     consistency,
                     required,
@@ -291,7 +291,7 @@ impl Disturbance<'_> {
                 }))
             }
             Outcome::Fail => Some(self.failure(kind, consistency)),
-            Outcome::Timeout(counts) => Some(timeout(kind, consistency, counts)),
+            Outcome::Timeout(counts) => Some(timeout(kind, consistency, self.nodes.set_size(), counts)),
             Outcome::TimeoutAfter(_) => None,
         }
     }

@@ -1,56 +1,40 @@
-//! What can go wrong with a request, by what the client is told.
+//! What can go wrong with a command, by kind. Front ends have codes for it: `cql::Error` has those of the native protocol.
 
-use super::failure::{Access, FailureCause, StorageFailure};
+use super::failure::{FailureCause, StorageFailure};
+use super::refusal::{
+    ConditionRefusal, LevelRefusal, LimitRefusal, ListRefusal, MoveRefusal, NearestRefusal, Overlong, Refusal,
+    ThroughputRefusal, in_words,
+};
 use crate::consistency::WriteKind;
+use crate::functions;
+use crate::guardrails::Violation;
 use crate::invariant::Broken;
 use crate::partition::store::Damaged;
 use crate::partition::{Consistency, MapError, Shortage};
 
-/// Why a request was not carried out. Each variant is one of the protocol's error codes; texts are Cassandra's where people read them.
+/// Why a command was not carried out. Texts are Cassandra's where people read them.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
-    /// The text is no CQL.
-    #[error("{0}")]
-    Syntax(String),
-    /// The statement makes no sense, or its values do not.
-    #[error("{0}")]
-    Invalid(String),
-    /// Only ALLOW FILTERING permits this read.
-    #[error("{}", crate::command::NeedsFiltering)]
-    NeedsFiltering,
+    /// The command, or its values, cannot be carried out as they are.
+    #[error(transparent)]
+    Refused(Box<Refusal>),
     /// A split or merge that the table's partition map does not permit.
     #[error(transparent)]
     Partitions(#[from] MapError),
     /// The table was dropped after the request or job found it.
     #[error("the table does not exist")]
     TableGone,
-    /// The statement is refused because of how things are set up.
-    #[error("{0}")]
-    Config(String),
-    /// The user may not do this.
-    #[error("{0}")]
-    Unauthorized(String),
-    /// The same was done a moment ago: later it may be done again.
-    #[error("{0}")]
-    TooSoon(String),
     /// Only the server itself fills the tables of this keyspace.
     #[error("{keyspace} keyspace is not user-modifiable.")]
     NotModifiable {
         /// The keyspace.
         keyspace: String,
     },
-    /// The request breaks the protocol, as a forged paging state does.
-    #[error("{0}")]
-    Protocol(String),
-    /// A keyspace or table of this name is there already.
-    #[error("{message}")]
-    AlreadyExists {
-        /// The keyspace.
-        keyspace: String,
-        /// The table; empty when the keyspace itself exists.
-        table: String,
-        /// Cassandra's text.
-        message: String,
+    /// A logical partition has as many bytes as it may have. The text is Azure Cosmos DB's.
+    #[error("Partition key reached maximum size of {}. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk", in_words(*bytes_max))]
+    PartitionFull {
+        /// The most.
+        bytes_max: u64,
     },
     /// Fewer replicas are alive than the consistency level asks for.
     #[error(transparent)]
@@ -116,12 +100,6 @@ pub enum Error {
         /// When a budget has request units again.
         retry_after: std::time::Duration,
     },
-    /// The memory for answers did not come in time.
-    #[error(
-        "The memory for answers is in use by other connections, whose clients do not read: try again later, ask for smaller pages, or raise \
-         connections-memory-bytes-max"
-    )]
-    MemoryInUse,
     /// An answer needs so many bytes that its connection does not have now; it is made again once there are. Clients never see it.
     #[error("there is no memory for an answer of {bytes} bytes now")]
     NoRoom {
@@ -129,55 +107,31 @@ pub enum Error {
         bytes: usize,
     },
     /// A function failed on these values.
-    #[error("{message}")]
-    FunctionFailure {
-        /// Its keyspace.
-        keyspace: String,
-        /// Its name.
-        name: String,
-        /// CQL types of its arguments.
-        arguments: Vec<String>,
-        /// Cassandra's text.
-        message: String,
-    },
-    /// What Cosmos refuses as if it were its own fault, 0x0000.
-    #[error("{0}")]
-    NotOffered(String),
+    #[error(transparent)]
+    FunctionFailure(Box<functions::Failed>),
     /// Bytes in the store are not the record that they should be.
     #[error(transparent)]
     Damaged(#[from] Damaged),
     /// An invariant of ours does not hold.
     #[error(transparent)]
     Broken(#[from] Broken),
-    /// Our own fault.
+    /// Our own fault, or that of what the program runs on: what happened, for the log.
     #[error("{0}")]
-    Server(String),
+    Fault(String),
 }
 
-impl Error {
-    /// The protocol's code, for logs; a shortage of a kind that has several has the general one.
-    #[must_use]
-    pub const fn code(&self) -> u16 {
-        match self {
-            Self::Syntax(_) => 0x2000,
-            Self::Invalid(_) | Self::NeedsFiltering | Self::Partitions(_) | Self::TableGone => 0x2200,
-            Self::Config(_) => 0x2300,
-            Self::Unauthorized(_) | Self::NotModifiable { .. } => 0x2100,
-            Self::Protocol(_) => 0x000A,
-            Self::AlreadyExists { .. } => 0x2400,
-            Self::Unavailable(_) => 0x1000,
-            Self::WriteTimeout { .. } => 0x1100,
-            Self::WriteFailure { .. } => 0x1500,
-            Self::Storage(failure) => match failure.access {
-                Access::Read => 0x1300,
-                Access::Write => 0x1500,
-            },
-            Self::ReadTimeout { .. } => 0x1200,
-            Self::ReadFailure { .. } | Self::TooManyTombstones { .. } => 0x1300,
-            Self::Throttled { .. } | Self::MemoryInUse | Self::NoRoom { .. } | Self::TooSoon(_) => 0x1001,
-            Self::FunctionFailure { .. } => 0x1400,
-            Self::Damaged(_) | Self::Broken(_) | Self::Server(_) | Self::NotOffered(_) => 0x0000,
-        }
+/// Why the schema was not changed.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum NotChanged<R> {
+    /// The intent was refused, by what its front end says of it.
+    Refused(R),
+    /// It was not carried out.
+    Failed(Error),
+}
+
+impl<R> From<Error> for NotChanged<R> {
+    fn from(error: Error) -> Self {
+        Self::Failed(error)
     }
 }
 
@@ -199,27 +153,47 @@ impl Error {
     }
 }
 
-impl From<crate::guardrails::Violation> for Error {
-    fn from(violation: crate::guardrails::Violation) -> Self {
-        Self::Invalid(violation.0)
+macro_rules! refusals {
+    ($($kind:ident($refusal:ty)),* $(,)?) => {$(
+        impl From<$refusal> for Error {
+            #[cold]
+            fn from(refusal: $refusal) -> Self {
+                Self::from(Refusal::$kind(refusal))
+            }
+        }
+    )*};
+}
+
+refusals!(
+    Guardrail(Violation),
+    Level(LevelRefusal),
+    Limit(LimitRefusal),
+    Condition(ConditionRefusal),
+    List(ListRefusal),
+    Nearest(NearestRefusal),
+    Throughput(ThroughputRefusal),
+    Move(MoveRefusal),
+);
+
+impl From<Refusal> for Error {
+    #[cold]
+    fn from(refusal: Refusal) -> Self {
+        Self::Refused(Box::new(refusal))
     }
 }
 
-impl From<crate::functions::Error> for Error {
-    fn from(error: crate::functions::Error) -> Self {
+impl From<Overlong> for Error {
+    #[cold]
+    fn from(overlong: Overlong) -> Self {
+        Refusal::Overlong(Box::new(overlong)).into()
+    }
+}
+
+impl From<functions::Error> for Error {
+    fn from(error: functions::Error) -> Self {
         match error {
-            crate::functions::Error::Failed {
-                keyspace,
-                name,
-                arguments,
-                message,
-            } => Self::FunctionFailure {
-                keyspace: keyspace.to_owned(),
-                name,
-                arguments,
-                message,
-            },
-            other => Self::Invalid(other.to_string()),
+            functions::Error::Failed(failed) => Self::FunctionFailure(failed),
+            other => Refusal::Call(Box::new(other)).into(),
         }
     }
 }
@@ -245,6 +219,6 @@ mod tests {
             assert!(Error::from(error).is_overtaken(), "{error}");
         }
         assert!(Error::TableGone.is_overtaken());
-        assert!(!Error::Invalid("the table does not exist".to_owned()).is_overtaken());
+        assert!(!Error::Fault("the table does not exist".to_owned()).is_overtaken());
     }
 }

@@ -12,10 +12,10 @@ use super::error::Error;
 use super::failure::storage_read;
 use super::index::{self, Indexes};
 use super::ledger::Ledger;
+use super::part::write::prices;
 use super::read::sink::Limits;
 use super::read::source;
 use super::request::Request;
-use super::write;
 use crate::command::{Clustering, Condition, IndexUse, Partitions, Read, Write};
 use crate::partition::{KeySpan, ReadView, TablePartitions};
 use crate::schema::{Table, system};
@@ -211,7 +211,7 @@ fn estimate_write(request: &Request<'_>, write: &Write, charges: &mut Charges) -
         if write.condition != Condition::Always {
             charges.look_before_write(0);
         }
-        write::estimate(write, partition_key, charges);
+        prices::estimate(write, partition_key, charges);
     }
     Ok(())
 }

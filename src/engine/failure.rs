@@ -2,12 +2,13 @@
 //!
 //! ```text
 //! store ─ storage_read, storage_write ─→ Error::Storage ─ at_edge(level, kind of write) ─→ retry      ReadFailure, WriteFailure
-//!                                                                                      ─→ refuse     Invalid: it can never be written
-//!                                                                                      ─→ our fault  Server
+//!                                                                                      ─→ refuse     Refused: it can never be written
+//!                                                                                      ─→ our fault  Fault
 //! ```
 //! Texts of storage name directories and files, which is for the log alone; [`FailureCause`] has words for clients. A request logs
 //! the failure in full when it is converted.
 
+use super::refusal::LimitRefusal;
 use std::fmt;
 
 use super::error::Error;
@@ -121,7 +122,7 @@ enum Outward {
     /// The same may succeed later, or elsewhere.
     Retry(FailureCause),
     /// It never succeeds.
-    Refuse(String),
+    Refuse(LimitRefusal),
     /// The program is wrong.
     OurFault,
 }
@@ -130,11 +131,12 @@ enum Outward {
 fn outward(error: &StoreError) -> Outward {
     let cause = match error {
         StoreError::RowTooLarge { bytes, bytes_max } => {
-            return Outward::Refuse(format!(
-                "A row would be {bytes} bytes long, and may be {bytes_max}: spread its data over several rows, or raise row-bytes-max"
-            ));
+            let (bytes, bytes_max) = (*bytes, *bytes_max);
+            return Outward::Refuse(LimitRefusal::Row { bytes, bytes_max });
         }
-        StoreError::BatchTooLarge { .. } | StoreError::KeyTooLarge { .. } => return Outward::Refuse(error.to_string()),
+        StoreError::BatchTooLarge { .. } | StoreError::KeyTooLarge { .. } => {
+            return Outward::Refuse(LimitRefusal::Store(error.to_string()));
+        }
         StoreError::ForeignSnapshot | StoreError::Broken(_) => return Outward::OurFault,
         StoreError::DiskFull { .. } => FailureCause::DiskFull,
         StoreError::Io { source, .. } if !error.is_disk_full() => FailureCause::Medium(source.kind()),
@@ -180,8 +182,8 @@ impl Error {
         };
         tracing::warn!(error = %failure.error, access = ?failure.access, "a store failed a request");
         match (outward(&failure.error), failure.access) {
-            (Outward::Refuse(text), _) => Self::Invalid(text),
-            (Outward::OurFault, _) => Self::Server(failure.error.to_string()),
+            (Outward::Refuse(refusal), _) => refusal.into(),
+            (Outward::OurFault, _) => Self::Fault(failure.error.to_string()),
             (Outward::Retry(cause), Access::Read) => Self::ReadFailure {
                 consistency: level,
                 cause,
@@ -263,8 +265,8 @@ mod tests {
             StoreError::BatchTooLarge { bytes, bytes_max },
             StoreError::KeyTooLarge { bytes, bytes_max },
         ] {
-            assert!(matches!(at_edge(error), Error::Invalid(_)));
+            assert!(matches!(at_edge(error), Error::Refused(_)));
         }
-        assert!(matches!(at_edge(StoreError::ForeignSnapshot), Error::Server(_)));
+        assert!(matches!(at_edge(StoreError::ForeignSnapshot), Error::Fault(_)));
     }
 }

@@ -62,6 +62,8 @@ pub struct PartitionFigures {
     pub epoch: u64,
     /// The store that holds it.
     pub store: u32,
+    /// How many replicas it has.
+    pub replicas: u32,
     /// How many of its replicas are alive.
     pub replicas_alive: u32,
     /// Bytes of keys and values.
@@ -138,6 +140,7 @@ impl<'a> Figures<'a> {
                     upper_key: partition.span.end_key().map(<[u8]>::to_vec),
                     epoch: partition.epoch,
                     store: partition.store_id.0,
+                    replicas: self.nodes.set_size(),
                     replicas_alive: self.nodes.replicas(&place(table, partition)).alive(),
                     bytes: estimate.bytes,
                     rows: estimate.rows,
@@ -183,6 +186,11 @@ impl<'a> Figures<'a> {
     pub fn requests(&self) -> Vec<LoggedRequest> {
         let host = self.seen.first().map(|node| node.host_id).unwrap_or_default();
         self.ledger.meter.log().shown(host)
+    }
+
+    /// Whether the materialized view of this number is built.
+    pub(crate) fn is_built(&self, view: StorageId) -> bool {
+        self.catalog.views.is_complete(view)
     }
 
     /// Indexes that are being built.

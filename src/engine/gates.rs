@@ -21,6 +21,7 @@
 //! Elsewhere: what the planner refuses (it decides by names and types alone), what a conditional write learns from the rows that it
 //! reads (`write::condition`), and what a store refuses because of the row that it merges into (`storage::judge_row`).
 
+use super::refusal::LevelRefusal;
 use std::sync::Arc;
 
 use super::admission::{Admission, Concerned, Work};
@@ -31,12 +32,12 @@ use super::failure::FailureCause;
 use super::levels;
 use super::limits::{SizeLimits, refuse_overflow, too_large};
 use super::logical::{Admitted, LogicalPartitions, Weight};
+use super::part::write::size::BatchSize;
 use super::read::nearest;
 use super::read::room::Room;
 use super::read::source;
 use super::request::Request;
 use super::write::request::{Routed, WriteRequest};
-use super::write::size::BatchSize;
 use crate::command::{Batch, Partitions, Position, Read, Write, WriteVerb};
 use crate::consistency::WriteKind;
 use crate::guardrails::{Guardrails, Threshold};
@@ -96,9 +97,7 @@ fn serial_of_one_partition(select: &Read, consistency: Consistency, page_rows: O
         && !is_paged
         && select.selection.aggregates.is_empty()
     {
-        return Err(Error::Invalid(
-            "SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time".to_owned(),
-        ));
+        return Err(LevelRefusal::SerialOfSeveral.into());
     }
     Ok(())
 }

@@ -59,7 +59,7 @@ impl Ledger {
         request: &Request<'_>,
         executed: Executed<'_>,
         charges: &mut Charges,
-        ended: Ended<'_>,
+        ended: Ended,
         notes: &mut Vec<String>,
     ) -> ChargeReceipt {
         let waited = self.admission.pay(request, executed, charges, ended);

@@ -14,6 +14,7 @@
 //! Source: Azure Cosmos DB's documentation, consistency mapping and consistency levels.
 
 use super::Error;
+use super::refusal::LevelRefusal;
 use super::request::Request;
 use crate::partition::Consistency;
 use crate::profile::AccountConsistency;
@@ -34,11 +35,8 @@ pub(super) fn read(rules: &Rules, asked: Consistency, is_system: bool) -> Result
         _ => account.consistency != AccountConsistency::Strong,
     };
     if account.strict.consistency && is_refused {
-        return Err(Error::Invalid(format!(
-            "Consistency level {} is not allowed for reads of an account whose consistency is {}",
-            asked.name(),
-            account.consistency.name()
-        )));
+        let account = account.consistency;
+        return Err(LevelRefusal::Account { asked, account }.into());
     }
     Ok(Consistency::Two)
 }
@@ -54,25 +52,18 @@ pub(super) fn write(rules: &Rules, asked: Consistency) -> Consistency {
 
 /// The levels of a conditional write: `consistency` is that of its commit.
 pub(super) fn conditional(request: &Request<'_>, consistency: Consistency, table: &Table) -> Result<(), Error> {
-    let invalid = |text: String| Err(Error::Invalid(text));
     let serial = request.terms.serial_consistency;
     if serial.is_some_and(|serial| !serial.is_serial()) {
-        return invalid("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL".to_owned());
+        return Err(LevelRefusal::Serial.into());
     }
     if consistency.is_serial() {
-        return invalid(format!(
-            "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted \
-             but I don't care how many replicas commit it for non-SERIAL reads\"",
-            consistency.name()
-        ));
+        return Err(LevelRefusal::Commit(consistency).into());
     }
     if consistency == Consistency::EachQuorum {
         let keyspace = request.snapshot.schema.keyspaces.get(&table.keyspace);
         let strategy = keyspace.and_then(|keyspace| keyspace.replication.get("class"));
         if let Some(strategy) = strategy.filter(|class| !class.ends_with(".NetworkTopologyStrategy")) {
-            return invalid(format!(
-                "consistency level EACH_QUORUM not compatible with replication strategy ({strategy})"
-            ));
+            return Err(LevelRefusal::EachQuorum(strategy.clone()).into());
         }
     }
     Ok(())
@@ -81,15 +72,10 @@ pub(super) fn conditional(request: &Request<'_>, consistency: Consistency, table
 /// The level of a write to a counter table.
 pub(super) fn counter(consistency: Consistency, table: &Table) -> Result<(), Error> {
     if consistency == Consistency::Any {
-        return Err(Error::Invalid(format!(
-            "Consistency level ANY is not yet supported for counter table {}",
-            table.name
-        )));
+        return Err(LevelRefusal::AnyForCounter(table.name.clone()).into());
     }
     if consistency.is_serial() {
-        return Err(Error::Invalid(
-            "Counter operations are inherently non-serializable".to_owned(),
-        ));
+        return Err(LevelRefusal::SerialForCounter.into());
     }
     Ok(())
 }
@@ -97,10 +83,7 @@ pub(super) fn counter(consistency: Consistency, table: &Table) -> Result<(), Err
 /// Refuses the level that Cassandra has for tools of its own, in its words.
 pub(super) fn refuse_node_local(asked: Consistency) -> Result<(), Error> {
     if asked == Consistency::NodeLocal {
-        return Err(Error::Invalid(
-            "NODE_LOCAL consistency level is highly dangerous and should be used only for debugging purposes"
-                .to_owned(),
-        ));
+        return Err(LevelRefusal::NodeLocal.into());
     }
     Ok(())
 }
@@ -108,9 +91,7 @@ pub(super) fn refuse_node_local(asked: Consistency) -> Result<(), Error> {
 /// The level of a single write without a condition.
 pub(super) fn unconditional(consistency: Consistency) -> Result<(), Error> {
     if consistency.is_serial() {
-        return Err(Error::Invalid(
-            "You must use conditional updates for serializable writes".to_owned(),
-        ));
+        return Err(LevelRefusal::SerialWrite.into());
     }
     Ok(())
 }

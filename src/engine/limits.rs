@@ -5,6 +5,7 @@
 //! partition key 2 KB); "Azure Cosmos DB for Apache Cassandra support" (row 2 MB); "Monitor reference", where 413 is told to CQL
 //! clients as 5376, a failed write, and 403 as 8448, unauthorized.
 
+use super::refusal::LimitRefusal;
 use bytes::Bytes;
 
 use super::Error;
@@ -65,22 +66,18 @@ impl SizeLimits {
     /// Refuses a batch of more statements than there may be.
     pub(super) fn check_operations(&self, count: usize) -> Result<(), Error> {
         match self.batch_operations_max {
-            Some(max) if count > max => Err(Error::Invalid(
-                "Batch request has more operations than what is supported.".to_owned(),
-            )),
+            Some(max) if count > max => Err(LimitRefusal::Operations.into()),
             _ => Ok(()),
         }
     }
 
     /// Refuses a key that is too long to be written.
     pub(super) fn check_partition_keys(&self, keys: &[Bytes]) -> Result<(), Error> {
-        let Some(max) = self.partition_key_bytes_max else {
+        let Some(bytes_max) = self.partition_key_bytes_max else {
             return Ok(());
         };
-        match keys.iter().map(Bytes::len).find(|bytes| *bytes > max) {
-            Some(bytes) => Err(Error::Invalid(format!(
-                "Key length of {bytes} is longer than maximum of {max}"
-            ))),
+        match keys.iter().map(Bytes::len).find(|bytes| *bytes > bytes_max) {
+            Some(bytes) => Err(LimitRefusal::Key { bytes, bytes_max }.into()),
             None => Ok(()),
         }
     }
@@ -88,9 +85,11 @@ impl SizeLimits {
     /// Refuses what would live longer than it may.
     pub(super) fn check_ttl(&self, ttl_seconds: u32) -> Result<(), Error> {
         match self.ttl_seconds_max {
-            Some(max) if ttl_seconds > max => Err(Error::Invalid(format!(
-                "ttl is too large. requested ({ttl_seconds}) maximum ({max})"
-            ))),
+            Some(seconds_max) if ttl_seconds > seconds_max => Err(LimitRefusal::Ttl {
+                seconds: ttl_seconds,
+                seconds_max,
+            }
+            .into()),
             _ => Ok(()),
         }
     }
@@ -127,46 +126,17 @@ pub(super) fn refuse_overflow(table: &Table, ttl_seconds: u32, now_seconds: i64)
     if ttl_seconds == 0 || now_seconds.saturating_add(i64::from(ttl_seconds)) <= EXPIRY_SECONDS_MAX {
         return Ok(());
     }
-    Err(Error::Invalid(format!(
-        "Request on table {}.{} with ttl of {ttl_seconds} seconds exceeds maximum supported expiration date of \
-         2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
-         to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details.",
-        table.keyspace, table.name
-    )))
-}
-
-/// Bytes as Cosmos's texts give them: `20 GB`, `2.5 MB`.
-pub(super) fn in_words(bytes: u64) -> String {
-    let units = [("GB", 30), ("MB", 20), ("KB", 10)];
-    let Some((unit, bits)) = units.into_iter().find(|(_, bits)| bytes >> bits > 0) else {
-        return format!("{bytes} bytes");
-    };
-    let hundredths = (u128::from(bytes) * 100) >> bits;
-    match (hundredths / 100, hundredths % 100) {
-        (whole, 0) => format!("{whole} {unit}"),
-        (whole, part) if part % 10 == 0 => format!("{whole}.{} {unit}", part / 10),
-        (whole, part) => format!("{whole}.{part:02} {unit}"),
+    Err(LimitRefusal::Expiry {
+        keyspace: table.keyspace.clone(),
+        table: table.name.clone(),
+        seconds: ttl_seconds,
     }
+    .into())
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn sizes_are_told_in_their_units() {
-        let texts = [0, 1023, 1536, 5 << 20, (20 << 30) / 1000, 20 << 30, u64::MAX].map(in_words);
-        let expected = [
-            "0 bytes",
-            "1023 bytes",
-            "1.5 KB",
-            "5 MB",
-            "20.47 MB",
-            "20 GB",
-            "17179869183.99 GB",
-        ];
-        assert_eq!(texts, expected);
-    }
 
     #[test]
     fn what_is_over_a_limit_is_refused() {

@@ -38,8 +38,9 @@ use std::time::Duration;
 use arc_swap::ArcSwap;
 use bytes::Bytes;
 
-use super::limits::{SizeLimits, in_words};
+use super::limits::SizeLimits;
 use super::pending::Pending;
+use super::refusal::in_words;
 use super::sweep::partition::sweep_partition;
 use super::write::clock::WriteClock;
 use super::{Error, storage_read};
@@ -630,10 +631,7 @@ impl LogicalPartitions {
 
 /// What Cosmos says of a write to a full partition.
 fn full(cap: u64) -> Error {
-    Error::Unauthorized(format!(
-        "Partition key reached maximum size of {}. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk",
-        in_words(cap)
-    ))
+    Error::PartitionFull { bytes_max: cap }
 }
 
 #[cfg(test)]

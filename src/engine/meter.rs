@@ -130,7 +130,7 @@ impl Meter {
         executed: Executed<'_>,
         charges: &mut Charges,
         receipt: ChargeReceipt,
-        ended: Ended<'_>,
+        ended: Ended,
     ) {
         let noted = SHEET.with_borrow_mut(|sheet| {
             if sheet.whose != self.number && !self.begin(sheet) {
@@ -152,7 +152,7 @@ impl Meter {
         executed: Executed<'_>,
         charges: &mut Charges,
         receipt: ChargeReceipt,
-        ended: Ended<'_>,
+        ended: Ended,
     ) {
         let mut sheet = Sheet::default();
         self.note_on(&mut sheet, request, executed, charges, receipt, ended);
@@ -181,7 +181,7 @@ impl Meter {
         executed: Executed<'_>,
         charges: &mut Charges,
         receipt: ChargeReceipt,
-        ended: Ended<'_>,
+        ended: Ended,
     ) {
         // Nearly every statement has one charge, at a place where one before it had its own.
         let place = charges.plain().and_then(|(partition, token, micros)| {

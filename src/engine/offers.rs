@@ -4,6 +4,7 @@
 //! default, which is nothing in the `cassandra` profile. Accounts go with the lists of physical partitions ([`TablePartitions::budget`]), so
 //! that a table without throughput costs nothing. They change where lists do: under the catalog's lock, once the change is durable.
 
+use super::refusal::ThroughputRefusal;
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -205,14 +206,13 @@ impl Offers {
         for keyspace in schema.keyspaces.values() {
             let mut tables = keyspace.all_tables();
             let table = tables.find(|table| table.options.throughput.is_some());
-            let what = match table {
-                Some(table) => format!("Table {}.{}", keyspace.name, table.name),
-                None if keyspace.throughput.is_some() => format!("Keyspace {}", keyspace.name),
-                None => continue,
-            };
-            return Err(Error::Invalid(format!(
-                "{what} has provisioned throughput, which this server cannot enforce: it was started without metering"
-            )));
+            if table.is_some() || keyspace.throughput.is_some() {
+                let refusal = ThroughputRefusal::NotMetered {
+                    keyspace: keyspace.name.clone(),
+                    table: table.map(|table| table.name.clone()),
+                };
+                return Err(refusal.into());
+            }
         }
         Ok(())
     }
@@ -247,11 +247,7 @@ impl Offers {
                 let throughput = table.options.throughput;
                 if let (Some(throughput), true) = (throughput, throughput != old.options.throughput) {
                     if old.options.throughput.is_none() && was.throughput.is_some() {
-                        // The words are ours: what Cosmos says is not known.
-                        return Err(Error::Invalid(
-                            "Cannot set provisioned throughput for a table that uses its keyspace's shared throughput"
-                                .to_owned(),
-                        ));
+                        return Err(ThroughputRefusal::Shared.into());
                     }
                     check_floor(
                         throughput,
@@ -274,7 +270,13 @@ fn check_floor(throughput: Throughput, footing: Footing) -> Result<(), Error> {
         Throughput::Autoscale(units) => (units, footing.least_autoscale(), 1_000),
     };
     if asked < least {
-        return Err(Error::Invalid(footing.below(asked, least, step)));
+        let refusal = ThroughputRefusal::Below {
+            footing,
+            asked,
+            least,
+            step,
+        };
+        return Err(refusal.into());
     }
     Ok(())
 }

@@ -77,7 +77,7 @@ impl Prober {
 /// # Errors
 /// When the store refuses, fails, or does not hold what it was given.
 async fn write_and_read(store: &Store, clock: &Clock) -> Result<Took, Error> {
-    let failed = |error: &dyn std::fmt::Display| Error::Server(error.to_string());
+    let failed = |error: &dyn std::fmt::Display| Error::Fault(error.to_string());
     let began = clock.monotonic();
     let value = Bytes::copy_from_slice(&clock.wall_micros().to_be_bytes());
     let mut batch = Batch::new();
@@ -86,7 +86,7 @@ async fn write_and_read(store: &Store, clock: &Clock) -> Result<Took, Error> {
     let written = clock.monotonic();
     let found = store.get(Space::Catalog, PROBE, &store.snapshot()).await;
     if found.map_err(|error| failed(&error))? != Some(value) {
-        return Err(Error::Server("the store does not hold what it was given".to_owned()));
+        return Err(Error::Fault("the store does not hold what it was given".to_owned()));
     }
     let read = clock.monotonic();
     Ok(Took {

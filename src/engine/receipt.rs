@@ -4,7 +4,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use super::error::Error;
 use crate::command::Batch;
 use crate::metrics::StatementKind;
 use crate::schema::{Table, system};
@@ -69,23 +68,26 @@ pub enum Executed<'a> {
 
 /// How a request ended.
 #[derive(Clone, Copy, Debug)]
-pub enum Ended<'a> {
+pub enum Ended {
     /// It was answered, with so many bytes of rows.
     Answered {
         /// Bytes of the answer's rows.
         row_bytes: usize,
     },
     /// It failed.
-    Failed(&'a Error),
+    Failed {
+        /// The front end's code of the error, for logs.
+        code: u16,
+    },
 }
 
-impl Ended<'_> {
+impl Ended {
     /// Bytes of the answer's rows; 0 where there is none.
     #[inline(always)]
     pub(super) fn row_bytes(self) -> u32 {
         match self {
             Self::Answered { row_bytes } => u32::try_from(row_bytes).unwrap_or(u32::MAX),
-            Self::Failed(_) => 0,
+            Self::Failed { .. } => 0,
         }
     }
 }

@@ -216,7 +216,7 @@ impl Page {
         request: &Request<'_>,
         executed: Executed<'_>,
         receipt: ChargeReceipt,
-        ended: Ended<'_>,
+        ended: Ended,
     ) -> bool {
         let (Executed::Statement(origin), Ended::Answered { .. }) = (executed, ended) else {
             return false;
@@ -258,7 +258,7 @@ impl Page {
     }
 
     /// Writes a statement of which anything may be rare; `asked` is the place of what it asked for.
-    fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended<'_>) {
+    fn add(&mut self, asked: u8, receipt: ChargeReceipt, request_bytes: u32, ended: Ended) {
         let charge = u32::try_from(receipt.charge.in_hundredths());
         if receipt.waited.is_some() || charge.is_err() {
             let place = self.entries.len();
@@ -270,7 +270,7 @@ impl Page {
             response_bytes: ended.row_bytes(),
             error_code: match ended {
                 Ended::Answered { .. } => NO_ERROR,
-                Ended::Failed(error) => error.code(),
+                Ended::Failed { code } => code,
             },
             asked,
         });
@@ -388,7 +388,7 @@ impl RequestLog {
         request: &Request<'_>,
         executed: Executed<'_>,
         receipt: ChargeReceipt,
-        ended: Ended<'_>,
+        ended: Ended,
         now: impl FnOnce() -> Duration,
     ) {
         if !page.goes_on_with(request, executed, receipt, ended) {
@@ -404,7 +404,7 @@ impl RequestLog {
         request: &Request<'_>,
         executed: Executed<'_>,
         receipt: ChargeReceipt,
-        ended: Ended<'_>,
+        ended: Ended,
         now: impl FnOnce() -> Duration,
     ) {
         if page.is_full_for(request) {

@@ -18,7 +18,7 @@ use super::backup::Backups;
 use super::catalog::{Catalog, SchemaListener};
 use super::counts::Counts;
 use super::draws::Draws;
-use super::error::Error;
+use super::error::{Error, NotChanged};
 use super::figures::Figures;
 use super::gates::{self, Gates};
 use super::ledger::Ledger;
@@ -110,7 +110,7 @@ impl Engine {
         let closed = self.stores.close().await;
         // Joined last: most of it ends because its store is closed.
         self.tasks().join(within).await;
-        closed.map_err(|error| Error::Server(error.to_string()))
+        closed.map_err(|error| Error::Fault(error.to_string()))
     }
 
     /// Runs background work, and joins it when the database is closed.
@@ -290,7 +290,7 @@ impl Engine {
         request: &Request<'_>,
         executed: Executed<'_>,
         charges: &mut Charges,
-        ended: Ended<'_>,
+        ended: Ended,
         notes: &mut Vec<String>,
     ) -> ChargeReceipt {
         self.ledger.settle(request, executed, charges, ended, notes)
@@ -327,14 +327,14 @@ impl Engine {
         request: &mut Request<'_>,
         intent: I,
         charges: &mut Charges,
-    ) -> Result<SchemaOutcome, Error>
-    where
-        Error: From<I::Refusal>,
-    {
+    ) -> Result<SchemaOutcome, NotChanged<I::Refusal>> {
         request.drop_partition_map();
         charges.metadata();
         gates::admit_change(self.gates(), request).await?;
-        let outcome = self.catalog.change(intent).await.map_err(catalog_edge)?;
+        let outcome = self.catalog.change(intent).await.map_err(|error| match error {
+            NotChanged::Failed(error) => NotChanged::Failed(catalog_edge(error)),
+            refused @ NotChanged::Refused(_) => refused,
+        })?;
         // What is kept for each table is gone through only when one may have gone.
         if outcome
             .change

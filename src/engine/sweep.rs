@@ -47,7 +47,7 @@ impl Sweeper<'_> {
             failed = failed.or(self.sweep_partitions(&table, &mut swept).await.err());
         }
         match failed {
-            Some(error) => Err(Error::Server(error.to_string())),
+            Some(error) => Err(Error::Fault(error.to_string())),
             None => Ok(swept),
         }
     }
@@ -66,7 +66,7 @@ impl Sweeper<'_> {
         let mut swept = Swept::default();
         if let Some(table) = table {
             let done = self.sweep_partitions(&table, &mut swept).await;
-            done.map_err(|error| Error::Server(error.to_string()))?;
+            done.map_err(|error| Error::Fault(error.to_string()))?;
         }
         Ok(swept)
     }

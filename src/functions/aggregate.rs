@@ -7,7 +7,8 @@
 use super::argument::Argument;
 use super::candidates::{Candidates, natural};
 use super::cast::{Number, truncated, whole};
-use super::error::{Error, Problem};
+use super::error::Error;
+use super::problem::{Failure, Problem};
 use super::{Body, Function, KEYSPACE, Outcome, decimal};
 use crate::types::{self, CqlType, Decimal, Native};
 use bytes::Bytes;
@@ -241,7 +242,7 @@ impl State {
                     } else {
                         decimal::add(result, &value)
                     };
-                    *result = moved.ok_or_else(|| Problem::Failed("Overflow".to_owned()))?;
+                    *result = moved.ok_or(Failure::Overflow)?;
                 }
             }
         }

@@ -2,7 +2,7 @@
 
 use super::candidates::Candidates;
 use super::cast::{Number, truncated};
-use super::error::Problem;
+use super::problem::{OperationFailure, Problem};
 use super::{Call, Function, Look, Outcome, calendar, decimal};
 use crate::types::{self, CqlType, DAY_MILLIS, Decimal, Duration, Native, operator_text};
 use bytes::Bytes;
@@ -123,7 +123,7 @@ fn concatenation(call: &Call<'_>, _: ArithmeticOperator) -> Outcome {
 }
 
 fn overflow() -> Problem {
-    Problem::Operation("Overflow".to_owned())
+    OperationFailure::Overflow.into()
 }
 
 fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
@@ -150,12 +150,8 @@ fn numbers(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
         _ => {
             let finite = |number: &Number| {
                 operand(number).ok_or_else(|| {
-                    let what = if number.to_f64().is_nan() {
-                        "A NaN"
-                    } else {
-                        "An infinite number"
-                    };
-                    Problem::Operation(format!("{what} cannot be converted into a decimal"))
+                    let is_nan = number.to_f64().is_nan();
+                    Problem::from(OperationFailure::NotFinite { is_nan })
                 })
             };
             let (x, y) = (finite(&left)?, finite(&right)?);
@@ -176,7 +172,7 @@ fn operand(number: &Number) -> Option<Decimal> {
 }
 
 fn integers(x: i64, y: i64, operator: ArithmeticOperator) -> Result<i64, Problem> {
-    let by_zero = || Problem::Operation("/ by zero".to_owned());
+    let by_zero = || OperationFailure::ByZero.into();
     Ok(match operator {
         ArithmeticOperator::Add => x.wrapping_add(y),
         ArithmeticOperator::Subtract => x.wrapping_sub(y),
@@ -214,7 +210,7 @@ fn within_bound(value: BigInt) -> Result<BigInt, Problem> {
 }
 
 fn varints(x: &BigInt, y: &BigInt, operator: ArithmeticOperator) -> Result<BigInt, Problem> {
-    let by_zero = || Problem::Operation("BigInteger divide by zero".to_owned());
+    let by_zero = || OperationFailure::BigByZero.into();
     Ok(match operator {
         ArithmeticOperator::Add => x + y,
         ArithmeticOperator::Subtract => x - y,
@@ -232,16 +228,16 @@ fn decimals(x: &Decimal, y: &Decimal, operator: ArithmeticOperator) -> Result<De
         ArithmeticOperator::Subtract => decimal::subtract(x, y),
         ArithmeticOperator::Multiply => decimal::multiply(x, y),
         ArithmeticOperator::Divide if y.unscaled.is_zero() => {
-            return Err(Problem::Operation("BigInteger divide by zero".to_owned()));
+            return Err(OperationFailure::BigByZero.into());
         }
         ArithmeticOperator::Divide => decimal::divide(x, y),
         ArithmeticOperator::Modulo if y.unscaled.is_zero() => {
             let what = if x.unscaled.is_zero() {
-                "Division undefined"
+                OperationFailure::Undefined
             } else {
-                "Division by zero"
+                OperationFailure::RemainderByZero
             };
-            return Err(Problem::Operation(what.to_owned()));
+            return Err(what.into());
         }
         ArithmeticOperator::Modulo => decimal::remainder(x, y),
     }
@@ -259,15 +255,13 @@ fn moment(call: &Call<'_>, operator: ArithmeticOperator) -> Outcome {
     let (Some(millis), Ok(duration)) = (millis, Duration::decode(call.bytes(1))) else {
         return Ok(None);
     };
-    let (unit, name) = if is_date {
+    let (nanos, unit) = if is_date {
         (types::DAY_NANOS, "day")
     } else {
         (1_000_000, "millisecond")
     };
-    if duration.nanoseconds % unit != 0 {
-        return Err(Problem::Operation(format!(
-            "The duration must have a {name} precision. Was: {duration}"
-        )));
+    if duration.nanoseconds % nanos != 0 {
+        return Err(OperationFailure::Precision { unit, duration }.into());
     }
     let duration = if operator == ArithmeticOperator::Subtract {
         duration.negated()

@@ -1,7 +1,7 @@
 //! `intAsBlob`, `blobAsInt` and their kin: a value's bytes, and bytes as a value.
 
 use super::candidates::Candidates;
-use super::error::Problem;
+use super::problem::Unfit;
 use super::{Call, Function};
 use crate::types::{CqlType, NATIVE_TYPES, Native, hex};
 
@@ -39,11 +39,12 @@ fn from_blob(call: &Call<'_>) -> super::Outcome {
     let target = &call.function.returns;
     let bytes = call.bytes(0);
     if target.validate(bytes).is_err() {
-        return Err(Problem::Invalid(format!(
-            "In call to function {{f}}, value 0x{} is not a valid binary representation for type {}",
-            hex(bytes),
-            target.cql_name()
-        )));
+        let unfit = Unfit::Blob {
+            function: call.function.name.clone(),
+            hex: hex(bytes),
+            ty: target.cql_name(),
+        };
+        return Err(unfit.into());
     }
     Ok(call.arguments.first().cloned().flatten())
 }

@@ -1,6 +1,7 @@
 //! `CAST(a AS type)`: `cast_as_<type>` with an overload for each type that can be cast.
 
 use super::candidates::Candidates;
+use super::problem::Failure;
 use super::{Call, Function, Look, Outcome, time};
 use crate::types::{self, CqlType, Decimal, Native};
 use bytes::Bytes;
@@ -165,7 +166,7 @@ impl Number {
     }
 
     /// The value as another numeric type, truncated as in Java.
-    pub(super) fn encode(&self, to: Native) -> Result<Bytes, super::error::Problem> {
+    pub(super) fn encode(&self, to: Native) -> Result<Bytes, super::problem::Problem> {
         let bytes = match to {
             Native::Tinyint | Native::Smallint | Native::Int => {
                 // Java narrows doubles to int first.
@@ -182,8 +183,7 @@ impl Number {
             _ => match self.to_decimal() {
                 Some(decimal) => decimal.encode(),
                 None => {
-                    let text = format!("{} is not a decimal number", types::java_f64(self.to_f64()));
-                    return Err(super::error::Problem::Failed(text));
+                    return Err(Failure::NoDecimal(types::java_f64(self.to_f64())).into());
                 }
             },
         };

@@ -3,7 +3,8 @@
 use super::aggregate::{Aggregate, State};
 use super::argument::Argument;
 use super::candidates::{Candidates, natural, requires};
-use super::error::{Error, Problem};
+use super::error::Error;
+use super::problem::{Problem, Unfit};
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native};
 use bytes::Bytes;
@@ -34,7 +35,7 @@ fn only<'a, 'b>(
 }
 
 fn damaged(invalid: types::Invalid) -> Problem {
-    Problem::Invalid(invalid.to_string())
+    Unfit::Value(invalid).into()
 }
 
 fn of_map(name: &str, arguments: &[Argument<'_>], _: Option<&CqlType>) -> Result<Function, Error> {

@@ -1,7 +1,6 @@
 //! Why a function cannot be found, or fails.
 
-use super::{Function, KEYSPACE, Look};
-use crate::types::CqlType;
+use super::problem::{Failure, Unfit};
 use thiserror::Error;
 
 /// Why a call means nothing, or failed. All but [`Error::Failed`] are invalid requests.
@@ -100,52 +99,22 @@ pub enum Error {
     /// An aggregate where a scalar must stand.
     #[error("{0} is an aggregate")]
     NotScalar(String),
-    /// Values that the function refuses.
-    #[error("{0}")]
-    Invalid(String),
-    /// The function failed on these values: code 0x1400 with the function's keyspace, name and argument types.
-    #[error("{message}")]
-    Failed {
-        /// Always [`KEYSPACE`].
-        keyspace: &'static str,
-        /// Its name.
-        name: String,
-        /// CQL names of its argument types.
-        arguments: Vec<String>,
-        /// In Cassandra's words.
-        message: String,
-    },
+    /// Values that the function does not take.
+    #[error(transparent)]
+    Unfit(Box<Unfit>),
+    /// The function failed on these values.
+    #[error(transparent)]
+    Failed(Box<Failed>),
 }
 
-/// What a body reports; [`Error`] adds the function to it.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Problem {
-    /// An invalid request, whole text; `{f}` stands for the function with its keyspace.
-    Invalid(String),
-    /// A failed execution, whole text.
-    Failed(String),
-    /// A failed operator: only what went wrong.
-    Operation(String),
-}
-
-impl Problem {
-    pub(super) fn of(self, function: &Function) -> Error {
-        let types: Vec<String> = function.argument_types().iter().map(CqlType::cql_name).collect();
-        let failed = |message| Error::Failed {
-            keyspace: KEYSPACE,
-            name: function.name().to_owned(),
-            arguments: types.clone(),
-            message,
-        };
-        match self {
-            Self::Invalid(text) => Error::Invalid(text.replace("{f}", &format!("{KEYSPACE}.{}", function.name()))),
-            Self::Failed(text) => failed(text),
-            Self::Operation(what) => match (function.0.look, types.as_slice()) {
-                (Look::Infix(operator), [left, right]) => {
-                    failed(format!("the operation '{left} {operator} {right}' failed: {what}"))
-                }
-                _ => failed(what),
-            },
-        }
-    }
+/// A function that failed: code 0x1400 in CQL, with the function's keyspace ([`super::KEYSPACE`]), name and argument types.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+#[error("{why}")]
+pub struct Failed {
+    /// Its name.
+    pub name: String,
+    /// CQL names of its argument types.
+    pub arguments: Vec<String>,
+    /// Why.
+    pub why: Failure,
 }

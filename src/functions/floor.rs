@@ -5,7 +5,7 @@
 
 use super::calendar::{millis_plus_months, months_between};
 use super::candidates::Candidates;
-use super::error::Problem;
+use super::problem::Unfit;
 use super::time::{date, millis, unix_millis};
 use super::{Call, Function, Outcome};
 use crate::types::{self, CqlType, DAY_MILLIS, DAY_NANOS, Duration, Native};
@@ -48,12 +48,6 @@ pub(super) fn find(name: &str) -> Option<Candidates> {
     Some(Candidates::Overloads(functions))
 }
 
-fn refused<T>(text: impl Into<String>) -> Result<T, Problem> {
-    Err(Problem::Invalid(text.into()))
-}
-
-const NEGATIVE: &str = "Negative durations are not supported by the floor function";
-
 fn is_negative(duration: &Duration) -> bool {
     duration.months < 0 || duration.days < 0 || duration.nanoseconds < 0
 }
@@ -70,20 +64,16 @@ fn moment(of: Native, as_: Native, call: &Call<'_>) -> Outcome {
         return Ok(None);
     };
     if as_ == Native::Date && duration.nanoseconds != 0 {
-        return refused(format!(
-            "The floor on date values cannot be computed for the {duration} duration as precision is below 1 day"
-        ));
+        return Err(Unfit::BelowDay(duration).into());
     }
     if duration.nanoseconds % MILLI_NANOS != 0 {
-        return refused(format!(
-            "The floor cannot be computed for the {duration} duration as precision is below 1 millisecond"
-        ));
+        return Err(Unfit::BelowMillisecond(duration).into());
     }
     if start > at {
-        return refused("The floor function starting time is greater than the provided time");
+        return Err(Unfit::LateStart.into());
     }
     if is_negative(&duration) {
-        return refused(NEGATIVE);
+        return Err(Unfit::NegativeDuration.into());
     }
     let floor = floor_millis(at, &duration, start);
     if as_ == Native::Date {
@@ -128,10 +118,10 @@ fn time(call: &Call<'_>) -> Outcome {
         return Ok(None);
     };
     if is_negative(&duration) {
-        return refused(NEGATIVE);
+        return Err(Unfit::NegativeDuration.into());
     }
     if duration.months != 0 || duration.days != 0 || duration.nanoseconds > DAY_NANOS {
-        return refused("For time values, the floor can only be computed for durations smaller that a day");
+        return Err(Unfit::AboveDay.into());
     }
     let floor = at - at.checked_rem(duration.nanoseconds).unwrap_or(0);
     Ok(Some(Bytes::copy_from_slice(&floor.to_be_bytes())))

@@ -2,7 +2,8 @@
 
 use super::argument::Argument;
 use super::candidates::{Candidates, natural, requires};
-use super::error::{Error, Problem};
+use super::error::Error;
+use super::problem::{Failure, Problem};
 use super::{Call, Function, KEYSPACE};
 use crate::types::{CqlType, Json, Native};
 use bytes::Bytes;
@@ -57,12 +58,14 @@ fn name_of<'a>(call: &Call<'a>) -> &'a str {
 fn parse(name: &str, target: &CqlType, call: &Call<'_>) -> Result<Option<Bytes>, Problem> {
     let text = String::from_utf8_lossy(call.bytes(0));
     let json = Json::parse(&text).map_err(|error| {
-        Problem::Failed(format!(
-            "execution of '{KEYSPACE}.{name}[text]' failed: Could not decode JSON string '{text}': {}: {error}",
-            error.class
-        ))
+        Problem::from(Failure::Json {
+            function: name.to_owned(),
+            text: text.clone().into_owned(),
+            class: error.class,
+            what: error.to_string(),
+        })
     })?;
     target
         .from_json(&json)
-        .map_err(|invalid| Problem::Failed(format!("org.apache.cassandra.serializers.MarshalException: {invalid}")))
+        .map_err(|invalid| Failure::JsonValue(invalid).into())
 }

@@ -2,7 +2,8 @@
 
 use super::argument::Argument;
 use super::candidates::{Candidates, natural, requires};
-use super::error::{Error, Problem};
+use super::error::Error;
+use super::problem::Unfit;
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native, encode_list, encode_tuple};
 use bytes::Bytes;
@@ -134,10 +135,12 @@ fn mask_part(call: &Call<'_>, inner: bool, ascii: bool) -> Outcome {
         (true, ..) => u16::from(b'*'),
         (false, Some(only), None) => only,
         _ => {
-            let count = padding.encode_utf16().count();
-            return Err(Problem::Invalid(format!(
-                "The padding argument for function {{f}} should be single-character, but '{padding}' has {count} characters."
-            )));
+            let unfit = Unfit::Padding {
+                function: call.function.name.clone(),
+                characters: padding.encode_utf16().count(),
+                padding: padding.into_owned(),
+            };
+            return Err(unfit.into());
         }
     };
     // Null and negative ends have no length.
@@ -210,7 +213,7 @@ fn digest(call: &Call<'_>) -> Outcome {
         "SHA3-256" => Sha3_256::digest(value).to_vec(),
         "SHA3-384" => Sha3_384::digest(value).to_vec(),
         "SHA3-512" => Sha3_512::digest(value).to_vec(),
-        _ => return Err(Problem::Invalid(format!("Hash algorithm not found: {written}"))),
+        _ => return Err(Unfit::Hash(written.to_string()).into()),
     };
     Ok(Some(digest.into()))
 }

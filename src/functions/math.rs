@@ -2,7 +2,7 @@
 
 use super::candidates::Candidates;
 use super::cast::{Number, saturated, whole};
-use super::error::Problem;
+use super::problem::{Failure, Problem};
 use super::{Call, Function, decimal};
 use crate::types::{self, CqlType, Decimal, Native};
 use num_bigint::{BigInt, Sign};
@@ -96,7 +96,7 @@ fn doubles(operation: Operation, value: f64) -> f64 {
 }
 
 fn overflow() -> Problem {
-    Problem::Failed("Overflow".to_owned())
+    Failure::Overflow.into()
 }
 
 /// Significant digits of a result.
@@ -120,7 +120,7 @@ fn decimals(operation: Operation, value: &Decimal) -> Result<Decimal, Problem> {
             } else {
                 "Log10"
             };
-            Err(Problem::Failed(format!("{name} of number zero or less")))
+            Err(Failure::Logarithm(name).into())
         }
         Operation::Log => log(value).ok_or_else(overflow),
         Operation::Log10 => log10(value).ok_or_else(overflow),

@@ -3,7 +3,8 @@
 
 use super::argument::Argument;
 use super::candidates::{Candidates, requires};
-use super::error::{Error, Problem};
+use super::error::Error;
+use super::problem::{Problem, Unfit};
 use super::{Call, Function, KEYSPACE, Outcome};
 use crate::types::{self, CqlType, Native};
 use bytes::Bytes;
@@ -115,9 +116,7 @@ fn dot(x: &[f32], y: &[f32]) -> f32 {
 fn cosine(x: &[f32], y: &[f32]) -> Result<f32, Problem> {
     let (xx, yy) = (dot(x, x), dot(y, y));
     if xx == 0.0 || yy == 0.0 {
-        return Err(Problem::Invalid(
-            "Function {f} doesn't support all-zero vectors.".to_owned(),
-        ));
+        return Err(Unfit::ZeroVector.into());
     }
     let cosine = types::narrow(f64::from(dot(x, y)) / (f64::from(xx) * f64::from(yy)).sqrt());
     Ok((1.0 + cosine) / 2.0)

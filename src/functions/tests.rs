@@ -356,8 +356,9 @@ fn functions_answer_as_cassandra() {
                 }
                 let (ours, function) = match &failure {
                     Failure::Text(text) => (text.clone(), None),
-                    Failure::Function(error @ Error::Failed { name, arguments, .. }) => {
-                        (error.to_string(), Some(serde_json::json!([KEYSPACE, name, arguments])))
+                    Failure::Function(Error::Failed(failed)) => {
+                        let function = serde_json::json!([KEYSPACE, failed.name, failed.arguments]);
+                        (failed.to_string(), Some(function))
                     }
                     Failure::Function(error) => (ordered(&error.to_string()), None),
                     Failure::Skip => unreachable!(),

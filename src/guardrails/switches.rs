@@ -31,6 +31,8 @@ pub struct Switches {
     pub alter_table: bool,
     /// CREATE INDEX.
     pub secondary_indexes: bool,
+    /// CREATE MATERIALIZED VIEW.
+    pub materialized_views: bool,
     /// Keyspaces with SimpleStrategy.
     pub simple_strategy: bool,
     /// Tables whose compression is off.
@@ -58,6 +60,7 @@ impl Default for Switches {
             drop_keyspace: true,
             alter_table: true,
             secondary_indexes: true,
+            materialized_views: true,
             simple_strategy: true,
             uncompressed_tables: true,
             compact_tables: true,

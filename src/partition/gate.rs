@@ -24,19 +24,44 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use tokio::sync::Notify;
 
 use crate::mutant::{self, Mutant};
-use crate::storage::{KeyRange, Space};
+use crate::storage::{Batch, KeyRange, Space};
 
 const SUPERSEDED: usize = 1;
 const COPIED: usize = 2;
 /// One that holds it: a move, a backup, or both.
 const ONE_HOLD: usize = 4;
 /// The bits that count those.
-const HELD: usize = ONE - ONE_HOLD;
+const HELD: usize = FOLLOWED - ONE_HOLD;
+/// Rows of the table are followed by those of materialized views.
+const FOLLOWED: usize = 1 << 8;
 /// One writer inside.
-const ONE: usize = 1 << 8;
+const ONE: usize = 1 << 9;
 
 /// Bytes of keys that are noted while a partition is copied.
 pub const NOTED_BYTES_MAX: usize = 64 << 20;
+
+/// The keys that a batch changes, kept beyond its commit for a copy that runs beside it.
+#[derive(Debug, Default)]
+pub struct BatchKeys(Vec<(Space, Vec<u8>)>);
+
+impl BatchKeys {
+    /// Those of a batch.
+    #[must_use]
+    pub fn of(batch: &Batch) -> Self {
+        Self(batch.keys().map(|(space, key)| (space, key.to_vec())).collect())
+    }
+
+    /// Whether there is none.
+    #[must_use]
+    pub const fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    /// Each of them.
+    pub fn iter(&self) -> impl Iterator<Item = (Space, &[u8])> {
+        self.0.iter().map(|(space, key)| (*space, key.as_slice()))
+    }
+}
 
 /// The gate of one physical partition.
 #[derive(Debug, Default)]
@@ -150,6 +175,20 @@ impl WriteGate {
     fn all(self: &Arc<Self>) -> Vec<Arc<Self>> {
         let before = self.before.iter().filter_map(Weak::upgrade);
         std::iter::once(Arc::clone(self)).chain(before).collect()
+    }
+
+    /// Whoever enters from now on knows that rows of views follow from what it writes. Who is inside already may not know it: hold the
+    /// gate once to wait for those.
+    pub fn follow(self: &Arc<Self>) {
+        for gate in self.all() {
+            gate.state.fetch_or(FOLLOWED, Ordering::SeqCst);
+        }
+    }
+
+    /// Whether rows of views follow from what is written. Ask it inside.
+    #[must_use]
+    pub fn is_followed(&self) -> bool {
+        self.state.load(Ordering::SeqCst) & FOLLOWED != 0
     }
 
     /// Lets no request in any more, and waits until none is inside. Who holds it opens it by dropping what this gives, or supersedes it.

@@ -34,7 +34,7 @@ pub mod stores;
 pub mod stripes;
 pub mod view;
 
-pub use gate::{Entry, Pass, WriteGate};
+pub use gate::{BatchKeys, Entry, Pass, WriteGate};
 pub use gauges::Gauges;
 pub use heat::{Heat, HeatLimits};
 pub use hosted::Hosted;

@@ -1,7 +1,8 @@
 //! The virtual nodes: which of them are up, who writes which physical partition, and how the fault plan in force disturbs requests.
 //!
-//! One process plays all four replicas of every store. Replica `r` of physical partition `p` is on node `(p + r) mod 4`, so that the
-//! first writers of a table's partitions are spread. With one node the four replicas are as virtual, only no address is theirs.
+//! One process plays all replicas of every store: four, or as many as there are nodes where these are two or three. Replica `r` of
+//! physical partition `p` is on node `(p + r) mod n`, so that the first writers of a table's partitions are spread. With one node the
+//! four replicas are as virtual, only no address is theirs.
 //!
 //! Life: [`Nodes::new`] with all nodes up and nothing disturbed; [`Nodes::set_plan`] and [`Nodes::clear`] at any time; requests ask
 //! [`Nodes::is_quiet`] first, which is one relaxed load and all that they pay as long as no plan is in force.
@@ -18,7 +19,9 @@
 //!
 //! Deliberately absent: real distance. A node that comes back has caught up at once; a schema is known everywhere at once.
 
-use std::collections::VecDeque;
+mod lag;
+mod spread;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
@@ -26,44 +29,33 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::sync::watch;
 
+use self::lag::Kept;
+pub use self::lag::{KEPT_MAX, Lag};
+use self::spread::Spread;
+pub use self::spread::tokens;
 use super::faults::{Action, Course, Decision, Fault, Moment, Place, Plan, PlanError, Subject};
-use super::replicas::{REPLICAS, ReplicaSet};
-use super::ring::StoreId;
-use super::view;
+use super::replicas::ReplicaSet;
 use crate::clock::Clock;
-use crate::storage::Snapshot;
 
-/// How many nodes there are where there is more than one: each replica of a set has its own.
-pub const NODES: usize = REPLICAS as usize;
-
-/// Moments kept for replicas that lag, for each store.
-pub const KEPT_MAX: usize = 256;
+/// The most nodes that there are.
+pub const NODES_MAX: usize = 6;
 
 /// How often a plan is asked in which nodes go down and up by time.
 const TICK: Duration = Duration::from_millis(20);
 
 /// Which nodes are up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Up([bool; NODES]);
+pub struct Up([bool; NODES_MAX]);
 
 impl Up {
     /// All.
-    pub const ALL: Self = Self([true; NODES]);
+    pub const ALL: Self = Self([true; NODES_MAX]);
 
     /// Whether a node, counted from 0, is up.
     #[must_use]
     pub fn is_up(self, node: usize) -> bool {
         self.0.get(node).is_some_and(|up| *up)
     }
-}
-
-/// How far a replica may be behind: it misses nothing that is older than both.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Lag {
-    /// Milliseconds since a commit was acknowledged; `None`: any.
-    pub ms_max: Option<u64>,
-    /// Commits; `None`: any number.
-    pub commits_max: Option<u64>,
 }
 
 /// A replica, as it is shown.
@@ -80,10 +72,10 @@ pub struct Replica {
 }
 
 /// A replica set, as it is shown.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Shown {
     /// The replicas, the first writer first.
-    pub replicas: [Replica; NODES],
+    pub replicas: Vec<Replica>,
     /// The epoch of the lease in force.
     pub lease_epoch: u64,
 }
@@ -94,14 +86,6 @@ struct Lease {
     /// The replica; `None`: a quorum is missing.
     holder: Option<usize>,
     epoch: u64,
-}
-
-/// The last moments of a store.
-#[derive(Debug)]
-struct Kept {
-    store: StoreId,
-    /// When each was there first, and what was there; the oldest first.
-    moments: VecDeque<(Duration, Snapshot)>,
 }
 
 #[derive(Debug)]
@@ -116,7 +100,7 @@ struct State {
     up: Up,
     /// The faults that keep replicas of some tables down, by their places in the plan.
     replicas_down: Vec<usize>,
-    leases: [Lease; NODES],
+    leases: [Lease; NODES_MAX],
     kept: Vec<Kept>,
 }
 
@@ -124,6 +108,7 @@ struct State {
 #[derive(Debug)]
 pub struct Nodes {
     count: usize,
+    spread: Spread,
     clock: Clock,
     disturbed: AtomicBool,
     lagging: AtomicBool,
@@ -174,23 +159,8 @@ pub struct FaultReport {
     pub hit: u64,
 }
 
-/// The tokens of a node, from 0, of four: the ends of every fourth of sixteen equal parts of the ring, so that the first writers of
-/// a table of sixteen equal partitions own their tokens. All four hold every token's rows.
-#[must_use]
-pub fn tokens(node: usize) -> Vec<i64> {
-    const PARTS: u64 = 16;
-    (0..PARTS)
-        .filter(|part| part % NODES as u64 == node as u64)
-        .map(|part| {
-            i64::MIN
-                .wrapping_add_unsigned((part + 1).wrapping_mul(1 << 60))
-                .wrapping_sub(1)
-        })
-        .collect()
-}
-
 impl Nodes {
-    /// All up; `count` is 1 or [`NODES`].
+    /// All up; `count` is from 1 to [`NODES_MAX`].
     #[must_use]
     pub fn new(count: usize, clock: Clock) -> Self {
         let first = Lease {
@@ -198,7 +168,8 @@ impl Nodes {
             epoch: 0,
         };
         Self {
-            count: count.clamp(1, NODES),
+            count: count.clamp(1, NODES_MAX),
+            spread: Spread::of(count.clamp(1, NODES_MAX)),
             clock,
             disturbed: AtomicBool::new(false),
             lagging: AtomicBool::new(false),
@@ -209,7 +180,7 @@ impl Nodes {
                 view: 0,
                 up: Up::ALL,
                 replicas_down: Vec::new(),
-                leases: [first; NODES],
+                leases: [first; NODES_MAX],
                 kept: Vec::new(),
             }),
             up: watch::Sender::new(Up::ALL),
@@ -223,6 +194,12 @@ impl Nodes {
         self.count
     }
 
+    /// How many replicas a set has.
+    #[must_use]
+    pub fn set_size(&self) -> u32 {
+        self.spread.set(|_| true).count()
+    }
+
     /// Whether nothing is disturbed, so that nothing needs to be asked. A plan that comes into force is seen by requests that begin
     /// after it.
     #[must_use]
@@ -233,12 +210,19 @@ impl Nodes {
     /// Puts a plan in force in place of that before, from its beginning.
     ///
     /// # Errors
-    /// A node that is to go down, where there is only one.
+    /// A node that is to go down, where there is only one; a node that there is not.
     pub fn set_plan(&self, plan: Plan) -> Result<(), PlanError> {
         if self.count == 1 && plan.takes_nodes_down() {
             return Err(PlanError::Form(
-                "a node can only go down where there are four (nodes = 4); replica-down works with one".to_owned(),
+                "a node can only go down where there are several (nodes = 4); replica-down works with one".to_owned(),
             ));
+        }
+        let mut nodes = plan.faults.iter().filter_map(|fault| fault.node);
+        if let Some(node) = nodes.find(|node| usize::from(*node) > self.spread.nodes) {
+            return Err(PlanError::Form(format!(
+                "there is no node {node}: replicas are on {} nodes",
+                self.spread.nodes
+            )));
         }
         let is_empty = plan.faults.is_empty();
         let lags = plan.faults.iter().any(|fault| fault.action == Action::Lag);
@@ -361,11 +345,11 @@ impl Nodes {
     #[must_use]
     pub fn replicas(&self, place: &Place<'_>) -> ReplicaSet {
         if self.is_quiet() {
-            return ReplicaSet::default();
+            return self.spread.set(|_| true);
         }
         let mut state = self.locked();
         self.observe(&mut state);
-        state.set(place)
+        state.set(place, self.spread)
     }
 
     /// The replica set of part of a table with all that is shown of it.
@@ -374,15 +358,15 @@ impl Nodes {
         let mut state = self.locked();
         self.observe(&mut state);
         let now = self.moment(&state);
-        let set = state.set(place);
-        let class = class(place);
+        let set = state.set(place, self.spread);
+        let class = self.spread.class(place);
         let writer = set.writer();
         let lease = state.leases.get(class).copied();
         let lease_epoch = lease
             .filter(|lease| lease.holder == writer)
             .map_or(state.view, |lease| lease.epoch);
-        let replicas = std::array::from_fn(|replica| {
-            let node = (class + replica) % NODES;
+        let replicas = (0..self.spread.replicas).map(|replica| {
+            let node = self.spread.node(class, replica);
             let is_writer = writer == Some(replica);
             Replica {
                 node,
@@ -391,81 +375,10 @@ impl Nodes {
                 lag: if is_writer { None } else { state.lag(place, node, now) },
             }
         });
-        Shown { replicas, lease_epoch }
-    }
-
-    /// How far the replica is behind that answers a read at ONE: that of the node that was asked, if it is alive, else the first
-    /// live one. Where there is one node, the live ones take turns.
-    #[must_use]
-    pub fn lag_at_one(&self, place: &Place<'_>, node: usize, request: u64) -> Option<Lag> {
-        if !self.lagging.load(Ordering::Relaxed) {
-            return None;
+        Shown {
+            replicas: replicas.collect(),
+            lease_epoch,
         }
-        let shown = self.shown(place);
-        let live: Vec<&Replica> = shown.replicas.iter().filter(|replica| replica.is_alive).collect();
-        let turn = if self.count == 1 {
-            usize::try_from(request % (live.len().max(1) as u64)).unwrap_or(0)
-        } else {
-            live.iter().position(|replica| replica.node == node).unwrap_or(0)
-        };
-        live.get(turn)?.lag
-    }
-
-    /// Whether some replica may lag, so that commits are to be noted.
-    #[must_use]
-    pub fn keeps_moments(&self) -> bool {
-        self.lagging.load(Ordering::Relaxed)
-    }
-
-    /// Remembers a commit, before it is acknowledged: what was there before it began, and what is there now.
-    pub fn note_commit(&self, store: StoreId, before: Snapshot, after: Snapshot) {
-        let mut state = self.locked();
-        // The plan may have changed since.
-        if !self.keeps_moments() {
-            return;
-        }
-        let now = self.clock.monotonic();
-        let place = state.kept.iter().position(|kept| kept.store == store);
-        let place = place.unwrap_or_else(|| {
-            state.kept.push(Kept {
-                store,
-                moments: VecDeque::from([(Duration::ZERO, before)]),
-            });
-            state.kept.len() - 1
-        });
-        if let Some(kept) = state.kept.get_mut(place) {
-            // Commits side by side may be noted in another order than they were made; later ones show all of the earlier.
-            if kept.moments.back().is_none_or(|(_, last)| last.seq() <= after.seq()) {
-                kept.moments.push_back((now, after));
-            } else if let Some((_, last)) = kept.moments.back().cloned() {
-                kept.moments.push_back((now, last));
-            }
-            while kept.moments.len() > KEPT_MAX {
-                kept.moments.pop_front();
-            }
-        }
-    }
-
-    /// The oldest moment kept of a store that a replica with such a lag may show; `None`: now.
-    #[must_use]
-    pub fn snapshot_override(&self, store: StoreId, lag: Lag) -> Option<view::Moment> {
-        let state = self.locked();
-        let now = self.clock.monotonic();
-        let kept = state.kept.iter().find(|kept| kept.store == store)?;
-        let count = kept.moments.len();
-        let oldest = |place: &usize| {
-            let behind = (count - 1 - place) as u64;
-            // What this moment misses was noted with the next one or later.
-            let next = kept.moments.get(place + 1);
-            let is_young = |(noted, _): &(Duration, Snapshot)| {
-                let limit = lag.ms_max.map(Duration::from_millis);
-                limit.is_none_or(|limit| now.saturating_sub(*noted) < limit)
-            };
-            next.is_none_or(is_young) && lag.commits_max.is_none_or(|most| behind <= most)
-        };
-        let place = (0..count).find(oldest)?;
-        // The newest is left out: it may be older than what was committed while no lag was in the plan.
-        (place + 1 < count).then(|| kept.moments.get(place).map(|(_, at)| view::Moment(at.clone())))?
     }
 
     fn locked(&self) -> MutexGuard<'_, State> {
@@ -507,8 +420,8 @@ impl Nodes {
         state.up = up;
         state.replicas_down = replicas_down;
         for (class, lease) in state.leases.iter_mut().enumerate() {
-            let alive = std::array::from_fn(|replica| up.is_up((class + replica) % NODES));
-            let holder = ReplicaSet::new(alive).writer();
+            let set = self.spread.set(|replica| up.is_up(self.spread.node(class, replica)));
+            let holder = set.writer();
             if holder != lease.holder {
                 *lease = Lease {
                     holder,
@@ -524,23 +437,18 @@ impl Nodes {
     }
 }
 
-/// The node of the first replica: partitions of one class share an order of nodes.
-fn class(place: &Place<'_>) -> usize {
-    usize::try_from(place.partition % NODES as u64).unwrap_or(0)
-}
-
 impl State {
-    fn set(&self, place: &Place<'_>) -> ReplicaSet {
-        let class = class(place);
+    fn set(&self, place: &Place<'_>, spread: Spread) -> ReplicaSet {
+        let class = spread.class(place);
         let faults = &self.course.plan().faults;
-        ReplicaSet::new(std::array::from_fn(|replica| {
-            let node = (class + replica) % NODES;
+        spread.set(|replica| {
+            let node = spread.node(class, replica);
             let is_down = |number: &usize| {
                 let fault = faults.get(*number);
                 fault.is_some_and(|fault| fault.is_of_node(node) && fault.concerns(place))
             };
             self.up.is_up(node) && !self.replicas_down.iter().any(is_down)
-        }))
+        })
     }
 
     /// How far the replica on a node may be behind: the first lag in the plan that concerns it.
@@ -556,174 +464,4 @@ impl State {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::super::faults::StatementKind;
-    use super::*;
-    use crate::consistency::Consistency;
-    use crate::storage::{Batch, Options, Space, Store, Url};
-
-    fn place(partition: u64) -> Place<'static> {
-        Place {
-            keyspace: "ks",
-            table: "t",
-            partition,
-        }
-    }
-
-    fn nodes(plan: &str) -> (Nodes, Clock) {
-        let clock = Clock::manual(0);
-        let nodes = Nodes::new(NODES, clock.clone());
-        nodes.set_plan(Plan::from_toml(plan).unwrap()).unwrap();
-        (nodes, clock)
-    }
-
-    #[test]
-    fn replicas_are_on_distinct_nodes_and_writers_rotate() {
-        let nodes = Nodes::new(NODES, Clock::manual(0));
-        assert!(nodes.is_quiet());
-        for partition in 0..8 {
-            let shown = nodes.shown(&place(partition));
-            let mut on: Vec<usize> = shown.replicas.iter().map(|replica| replica.node).collect();
-            assert_eq!(on[0] as u64, partition % 4);
-            on.sort_unstable();
-            assert_eq!(on, [0, 1, 2, 3]);
-            assert!(shown.replicas[0].is_writer && shown.replicas.iter().all(|replica| replica.is_alive));
-        }
-    }
-
-    #[test]
-    fn tokens_are_the_ends_of_sixteen_equal_parts() {
-        let mut all: Vec<(i64, usize)> = (0..NODES)
-            .flat_map(|node| tokens(node).into_iter().map(move |token| (token, node)))
-            .collect();
-        all.sort_unstable();
-        assert_eq!(all.len(), 16);
-        assert_eq!(all[15], (i64::MAX, 3));
-        for (place, pair) in all.windows(2).enumerate() {
-            assert_eq!(pair[0].1, place % 4);
-            assert_eq!(pair[0].0.abs_diff(pair[1].0), 1 << 60);
-        }
-    }
-
-    #[test]
-    fn a_lease_changes_hands_with_its_holder_and_comes_back() {
-        let (nodes, clock) = nodes("[[fault]]\naction = \"down\"\nnode = 2\nfrom-ms = 100\nuntil-ms = 200");
-        let mut up = nodes.up();
-        let writer = || {
-            let shown = nodes.shown(&place(1));
-            let writer = shown.replicas.iter().find(|replica| replica.is_writer);
-            (writer.map(|replica| replica.node), shown.lease_epoch)
-        };
-        assert_eq!(writer(), (Some(1), 0));
-        clock.advance(Duration::from_millis(100));
-        assert_eq!(writer(), (Some(2), 1));
-        assert!(up.has_changed().unwrap() && !up.borrow_and_update().is_up(1));
-        // Another partition's writer was not on that node: its lease stays.
-        assert_eq!(nodes.shown(&place(0)).lease_epoch, 0);
-        clock.advance(Duration::from_millis(100));
-        assert_eq!(writer(), (Some(1), 2));
-        assert!(up.borrow_and_update().is_up(1));
-        let plan =
-            "[[fault]]\naction = \"down\"\nnode = 2\n[[fault]]\naction = \"replica-down\"\nnode = 3\ntable = \"t\"";
-        nodes.set_plan(Plan::from_toml(plan).unwrap()).unwrap();
-        assert_eq!(writer(), (None, 3));
-        let other = Place { table: "u", ..place(1) };
-        assert_eq!(nodes.replicas(&other).alive(), 3);
-        assert_eq!(nodes.replicas(&place(1)).alive(), 2);
-        nodes.clear();
-        assert!(nodes.is_quiet());
-        assert_eq!(writer(), (Some(1), 4));
-    }
-
-    #[test]
-    fn nodes_go_down_by_the_number_of_the_request() {
-        let (nodes, _) = nodes("[[fault]]\naction = \"down\"\nnode = 1\nfrom-request = 3\nuntil-request = 5");
-        let places = [place(0)];
-        let subject = Subject {
-            places: &places,
-            statement: StatementKind::Read,
-            consistency: Consistency::One,
-            node: 0,
-        };
-        let alive: Vec<u32> = (0..6)
-            .map(|_| {
-                assert_eq!(nodes.decide(nodes.begin(), &subject).decision, Decision::default());
-                nodes.replicas(&place(0)).alive()
-            })
-            .collect();
-        assert_eq!(alive, [4, 4, 3, 3, 4, 4]);
-    }
-
-    #[test]
-    fn one_node_cannot_go_down_but_its_replicas_can() {
-        let nodes = Nodes::new(1, Clock::manual(0));
-        let down = Plan::from_toml("[[fault]]\naction = \"down\"\nnode = 1").unwrap();
-        assert!(nodes.set_plan(down).is_err());
-        let replica = Plan::from_toml("[[fault]]\naction = \"replica-down\"\nnode = 1").unwrap();
-        nodes.set_plan(replica).unwrap();
-        assert_eq!(nodes.replicas(&place(0)).alive(), 3);
-    }
-
-    #[tokio::test]
-    async fn who_is_held_goes_on_when_the_plan_changes() {
-        let (nodes, _) = nodes("[[fault]]\naction = \"delay\"\nms = 60000");
-        let places = [place(0)];
-        let subject = Subject {
-            places: &places,
-            statement: StatementKind::Write,
-            consistency: Consistency::One,
-            node: 0,
-        };
-        let ordered = nodes.decide(nodes.begin(), &subject);
-        assert_eq!(ordered.decision.delay_ms, 60_000);
-        let held = nodes.hold(&ordered, ordered.decision.delay_ms);
-        let (_, ()) = tokio::join!(held, async {
-            tokio::task::yield_now().await;
-            nodes.clear();
-        });
-        // A plan that has changed before holds no request.
-        nodes.hold(&ordered, 60_000).await;
-    }
-
-    #[tokio::test]
-    async fn a_lagging_replica_misses_no_more_than_its_bound() {
-        let (nodes, clock) = nodes("[[fault]]\naction = \"lag\"\nnode = 2\nms = 100");
-        let store = Store::open(&Url::Memory, &Options::default(), clock.clone())
-            .await
-            .unwrap();
-        let id = StoreId(0);
-        // A commit every 30 ms, each of which writes its number.
-        for number in 0_u8..10 {
-            clock.advance(Duration::from_millis(30));
-            let before = store.snapshot();
-            let mut batch = Batch::new();
-            batch.put(Space::Catalog, b"n".to_vec(), vec![number]);
-            store.commit(batch).await.unwrap();
-            nodes.note_commit(id, before, store.snapshot());
-        }
-        let lag = |ms_max, commits_max| Lag { ms_max, commits_max };
-        for (bound, expected) in [
-            // Commit 9 is 0 ms old, 6 is 90 ms old: a replica that misses 6, 7, 8 and 9 shows 5.
-            (lag(Some(100), None), 5),
-            (lag(Some(90), None), 6),
-            (lag(Some(1), None), 8),
-            (lag(None, Some(2)), 7),
-            (lag(Some(100), Some(1)), 8),
-        ] {
-            let at = nodes.snapshot_override(id, bound).unwrap().0;
-            let found = store.get(Space::Catalog, b"n", &at).await.unwrap();
-            assert_eq!(found.as_deref(), Some(&[expected][..]), "{bound:?}");
-        }
-        assert!(nodes.snapshot_override(id, lag(Some(0), None)).is_none());
-        assert!(nodes.snapshot_override(id, lag(None, Some(0))).is_none());
-        // A quiet store is caught up with.
-        clock.advance(Duration::from_millis(100));
-        assert!(nodes.snapshot_override(id, lag(Some(100), None)).is_none());
-        // Partition 1 is written by node 2, which does not lag as its writer.
-        assert_eq!(nodes.lag_at_one(&place(1), 1, 1), None);
-        assert_eq!(nodes.lag_at_one(&place(0), 1, 1), Some(lag(Some(100), None)));
-        assert_eq!(nodes.lag_at_one(&place(0), 2, 1), None);
-        nodes.clear();
-        assert!(nodes.snapshot_override(id, lag(Some(100), None)).is_none());
-    }
-}
+mod tests;

@@ -1,6 +1,7 @@
-//! Replica sets: four replicas, quorum three. Pure decisions.
+//! Replica sets: four replicas, quorum three; on two or three nodes as many as there are nodes, quorum two. Pure decisions.
 //!
-//! One replica writes, the others follow its log. A consistency level asks for *live* replicas, and is refused when there are fewer:
+//! One replica writes, the others follow its log. A consistency level asks for *live* replicas, and is refused when there are fewer. Of
+//! four:
 //!
 //! ```text
 //! level                                           reads need   writes need   answered by
@@ -11,42 +12,43 @@
 //! ALL                                             4            4             the writer
 //! SERIAL, LOCAL_SERIAL; the decision of an IF     3            3             the writer
 //! ```
-//! A write needs a quorum at any level, since it is acknowledged when a quorum has it: with one replica down writes go on, with two
-//! they stop and nothing is lost. The writer holds a lease that a quorum gives; when it is down the next live replica takes over.
+//! A level that asks for more replicas than a set has is never met, as in Cassandra. A write needs a quorum at any level, since it is
+//! acknowledged when a quorum has it: with one replica down writes go on, with two they stop and nothing is lost. The writer holds a lease that a quorum gives; when it is down the next live replica takes over.
 //! On one machine the four are virtual ([`super::nodes`]), and all alive unless a fault plan says otherwise.
 
 pub use crate::consistency::Consistency;
 
-/// How many replicas a set has.
+/// How many replicas a set has, unless there are fewer nodes for them.
 pub const REPLICAS: u32 = 4;
 
-/// How many replicas are a majority that two disjoint halves cannot both have: ⌊4 / 2⌋ + 1.
-pub const QUORUM: u32 = 3;
+/// How many of a set's replicas are a majority that two disjoint halves cannot both have: ⌊n / 2⌋ + 1.
+#[must_use]
+pub const fn quorum(replicas: u32) -> u32 {
+    replicas / 2 + 1
+}
 
 impl Consistency {
-    /// How many live replicas of a set of four a read at this level asks for. Nothing is read at `Any`.
+    /// How many live replicas of a set of so many a read at this level asks for. Nothing is read at `Any`.
     #[must_use]
-    pub const fn needed(self) -> u32 {
+    pub const fn needed(self, replicas: u32) -> u32 {
         match self {
             Self::Any => 0,
             Self::One | Self::LocalOne | Self::NodeLocal => 1,
             Self::Two => 2,
             Self::Three => 3,
-            Self::Quorum | Self::LocalQuorum | Self::EachQuorum | Self::Serial | Self::LocalSerial => QUORUM,
-            Self::All => REPLICAS,
+            Self::Quorum | Self::LocalQuorum | Self::EachQuorum | Self::Serial | Self::LocalSerial => quorum(replicas),
+            Self::All => replicas,
         }
     }
 
-    /// How many live replicas of a set of four a write at this level asks for: never fewer than a quorum, so that what was
+    /// How many live replicas of a set of so many a write at this level asks for: never fewer than a quorum, so that what was
     /// acknowledged at any level outlives every single replica.
     ///
     /// Differs: Cassandra writes to one replica, or a hint, if that is all that is asked for, and may then lose it.
     #[must_use]
-    pub const fn needed_to_write(self) -> u32 {
-        match self {
-            Self::All => REPLICAS,
-            _ => QUORUM,
-        }
+    pub const fn needed_to_write(self, replicas: u32) -> u32 {
+        let (asked, least) = (self.needed(replicas), quorum(replicas));
+        if asked > least { asked } else { least }
     }
 }
 
@@ -66,22 +68,30 @@ pub struct Shortage {
 /// long as nothing is wrong.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ReplicaSet {
+    /// Those behind `count` are not alive.
     alive: [bool; REPLICAS as usize],
-}
-
-impl Default for ReplicaSet {
-    fn default() -> Self {
-        Self {
-            alive: [true; REPLICAS as usize],
-        }
-    }
+    count: u32,
 }
 
 impl ReplicaSet {
-    /// A set whose replicas are alive as told, the first writer first.
+    /// A set of so many replicas, at most [`REPLICAS`], which are alive as told; the first writer first.
     #[must_use]
-    pub const fn new(alive: [bool; REPLICAS as usize]) -> Self {
-        Self { alive }
+    pub fn new(count: u32, is_alive: impl Fn(usize) -> bool) -> Self {
+        let count = count.min(REPLICAS);
+        let alive = std::array::from_fn(|replica| replica < count as usize && is_alive(replica));
+        Self { alive, count }
+    }
+
+    /// A set of so many replicas, all alive.
+    #[must_use]
+    pub fn whole(count: u32) -> Self {
+        Self::new(count, |_| true)
+    }
+
+    /// How many replicas there are.
+    #[must_use]
+    pub const fn count(&self) -> u32 {
+        self.count
     }
 
     /// How many replicas are alive.
@@ -96,10 +106,10 @@ impl ReplicaSet {
         self.alive.get(replica).is_some_and(|alive| *alive)
     }
 
-    /// The replica that writes: the first that is alive. `None` when fewer than [`QUORUM`] are, since a lease is given by a quorum.
+    /// The replica that writes: the first that is alive. `None` when fewer than a [`quorum`] are, since a lease is given by a quorum.
     #[must_use]
     pub fn writer(&self) -> Option<usize> {
-        if self.alive() < QUORUM {
+        if self.alive() < quorum(self.count) {
             return None;
         }
         self.alive.iter().position(|alive| *alive)
@@ -110,7 +120,7 @@ impl ReplicaSet {
     /// # Errors
     /// [`Shortage`] when fewer replicas are alive than the level needs.
     pub fn admit(&self, consistency: Consistency) -> Result<(), Shortage> {
-        self.require(consistency, consistency.needed())
+        self.require(consistency, consistency.needed(self.count))
     }
 
     /// Whether a write at this level may be tried.
@@ -118,7 +128,7 @@ impl ReplicaSet {
     /// # Errors
     /// [`Shortage`] when fewer replicas are alive than [`Consistency::needed_to_write`] says.
     pub fn admit_write(&self, consistency: Consistency) -> Result<(), Shortage> {
-        self.require(consistency, consistency.needed_to_write())
+        self.require(consistency, consistency.needed_to_write(self.count))
     }
 
     /// Whether a conditional write may be tried: first its decision at the serial level, then its commit at the other.
@@ -148,58 +158,57 @@ impl ReplicaSet {
 mod tests {
     use super::*;
 
-    /// Level, replicas needed, fewest alive at which it is admitted.
+    /// Level, replicas that it needs of sets of two, three and four.
+    const NEEDED: [(Consistency, [u32; 3]); 11] = [
+        (Consistency::Any, [0, 0, 0]),
+        (Consistency::One, [1, 1, 1]),
+        (Consistency::LocalOne, [1, 1, 1]),
+        (Consistency::Two, [2, 2, 2]),
+        (Consistency::Three, [3, 3, 3]),
+        (Consistency::Quorum, [2, 2, 3]),
+        (Consistency::LocalQuorum, [2, 2, 3]),
+        (Consistency::EachQuorum, [2, 2, 3]),
+        (Consistency::Serial, [2, 2, 3]),
+        (Consistency::LocalSerial, [2, 2, 3]),
+        (Consistency::All, [2, 3, 4]),
+    ];
+
     #[test]
     fn levels_are_admitted_as_the_table_says() {
-        let table = [
-            (Consistency::Any, 0),
-            (Consistency::One, 1),
-            (Consistency::LocalOne, 1),
-            (Consistency::Two, 2),
-            (Consistency::Three, 3),
-            (Consistency::Quorum, 3),
-            (Consistency::LocalQuorum, 3),
-            (Consistency::EachQuorum, 3),
-            (Consistency::Serial, 3),
-            (Consistency::LocalSerial, 3),
-            (Consistency::All, 4),
-        ];
-        for (level, needed) in table {
-            for alive in 0..=REPLICAS {
-                let mut replicas = [false; 4];
-                replicas
-                    .iter_mut()
-                    .take(alive as usize)
-                    .for_each(|replica| *replica = true);
-                let admitted = ReplicaSet::new(replicas).admit(level);
-                let expected = if alive >= needed {
-                    Ok(())
-                } else {
-                    Err(Shortage {
-                        consistency: level,
-                        required: needed,
-                        alive,
-                    })
-                };
-                assert_eq!(admitted, expected, "{level:?} with {alive} alive");
+        for (level, needed) in NEEDED {
+            for (count, needed) in (2..).zip(needed) {
+                for alive in 0..=count {
+                    let set = ReplicaSet::new(count, |replica| replica < alive as usize);
+                    let expected = |required| {
+                        if alive >= required {
+                            return Ok(());
+                        }
+                        Err(Shortage {
+                            consistency: level,
+                            required,
+                            alive,
+                        })
+                    };
+                    assert_eq!(
+                        set.admit(level),
+                        expected(needed),
+                        "{level:?} with {alive} of {count} alive"
+                    );
+                    let to_write = needed.max(quorum(count));
+                    assert_eq!(
+                        set.admit_write(level),
+                        expected(to_write),
+                        "{level:?}, {alive} of {count}"
+                    );
+                }
             }
         }
     }
 
     #[test]
-    fn a_quorum_writes_at_any_level_and_chooses_the_writer() {
+    fn a_quorum_chooses_the_writer_and_decides_conditions() {
         for down in 0..=4 {
-            let mut replicas = [true; 4];
-            replicas.iter_mut().take(down).for_each(|replica| *replica = false);
-            let set = ReplicaSet::new(replicas);
-            for level in Consistency::ALL {
-                let needed = if level == Consistency::All { 4 } else { 3 };
-                assert_eq!(
-                    set.admit_write(level).is_ok(),
-                    set.alive() >= needed,
-                    "{level:?}, {down} down"
-                );
-            }
+            let set = ReplicaSet::new(4, |replica| replica >= down);
             assert_eq!(set.writer(), (down <= 1).then_some(down));
             let refused = set.admit_conditional(Consistency::LocalSerial, Consistency::All).err();
             let level = refused.map(|shortage| (shortage.consistency, shortage.required));
@@ -210,11 +219,16 @@ mod tests {
             };
             assert_eq!(level, expected);
         }
+        let writer = |count, down| ReplicaSet::new(count, |replica| replica >= down).writer();
+        assert_eq!((writer(2, 0), writer(2, 1)), (Some(0), None));
+        assert_eq!((writer(3, 1), writer(3, 2)), (Some(1), None));
     }
 
     #[test]
     fn two_quorums_always_meet() {
-        const { assert!(QUORUM * 2 > REPLICAS) };
-        assert!(ReplicaSet::default().admit(Consistency::All).is_ok());
+        for count in 1..=REPLICAS {
+            assert!(quorum(count) * 2 > count);
+            assert!(ReplicaSet::whole(count).admit(Consistency::All).is_ok());
+        }
     }
 }

@@ -456,6 +456,15 @@ impl LogicalPartition<'_> {
         batch.upsert(key.bytes, fragment);
     }
 
+    /// Puts a row in place of whatever there is of it. For rows that follow from others.
+    pub fn replace_row(&self, batch: &mut Batch, key: RowKey, row: &Row) {
+        debug_assert!(
+            key.bytes.starts_with(&self.prefix.0),
+            "a row of another logical partition"
+        );
+        batch.put(Space::Rows, key.bytes, row.encode());
+    }
+
     /// Adds its deletion to its store's batch.
     pub fn delete(&self, batch: &mut Batch, deletion: Deletion) {
         batch.delete_partition(&self.prefix.0, deletion);
@@ -465,6 +474,81 @@ impl LogicalPartition<'_> {
     pub fn delete_range(&self, batch: &mut Batch, range: &RangeTombstone) {
         batch.delete_rows(&self.prefix.0, range);
     }
+}
+
+/// A key in a store's batch or among its rows, taken apart.
+#[derive(Debug)]
+pub struct RowPlace {
+    /// The table.
+    pub table: TableId,
+    /// The token of its partition key.
+    pub token: Token,
+    /// The partition key.
+    pub partition_key: Bytes,
+    /// The clustering key; `None`: it is a static row.
+    pub clustering: Option<Vec<u8>>,
+}
+
+/// Takes the key of a row apart.
+///
+/// # Errors
+/// [`Error::Damaged`] when it is none.
+pub fn row_place(key: &[u8]) -> Result<RowPlace> {
+    let parsed = key::parse(key)?;
+    Ok(RowPlace {
+        table: parsed.table,
+        token: Token::bound(parsed.token),
+        partition_key: Bytes::copy_from_slice(&parsed.partition_key),
+        clustering: (parsed.kind == RowKind::Row).then(|| parsed.clustering.to_vec()),
+    })
+}
+
+/// What a change of a batch says.
+#[derive(Debug)]
+pub enum Said {
+    /// Of a row.
+    Row {
+        /// Which one.
+        place: RowPlace,
+        /// What.
+        row: Row,
+    },
+    /// Of a logical partition, or a range of its rows: that it is deleted.
+    Deletion {
+        /// The table.
+        table: TableId,
+        /// The partition key.
+        partition_key: Bytes,
+        /// What of it.
+        covered: Covered,
+        /// By what.
+        deletion: Deletion,
+    },
+    /// Of neither.
+    Nothing,
+}
+
+/// Reads a change that is merged with what is there.
+///
+/// # Errors
+/// [`Error::Damaged`] when it is no such change.
+pub fn said(space: Space, key: &[u8], value: &[u8]) -> Result<Said> {
+    Ok(match space {
+        Space::Rows => Said::Row {
+            place: row_place(key)?,
+            row: Row::decode(value)?,
+        },
+        Space::Deletions => {
+            let record = deletion::parse(key, value)?;
+            Said::Deletion {
+                table: record.table,
+                partition_key: Bytes::copy_from_slice(&record.partition_key),
+                covered: record.covered,
+                deletion: record.deletion,
+            }
+        }
+        Space::Indexes | Space::Feed | Space::Catalog => Said::Nothing,
+    })
 }
 
 /// The table, token and partition key of a key in a store's batch: that of a row, or of a deletion. `None` when it is no such key.

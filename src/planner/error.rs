@@ -93,17 +93,8 @@ pub enum Error {
     #[error("Multiple incompatible setting of column {}", quoted(.0))]
     Incompatible(String),
     /// A function failed (code 0x1400).
-    #[error("{message}")]
-    Function {
-        /// The function's keyspace.
-        keyspace: String,
-        /// Its name.
-        name: String,
-        /// The types of its arguments as CQL.
-        arguments: Vec<String>,
-        /// What went wrong.
-        message: String,
-    },
+    #[error(transparent)]
+    Function(Box<functions::Failed>),
     /// CQL that Cassandra knows and this server does not carry out yet (code 0x2200).
     #[error("{0}")]
     Unsupported(Unsupported),
@@ -131,7 +122,7 @@ impl Error {
             | Self::Value(_)
             | Self::Name(_)
             | Self::NeedsFiltering => true,
-            Self::Incompatible(_) | Self::Function { .. } | Self::Unsupported(_) => false,
+            Self::Incompatible(_) | Self::Function(_) | Self::Unsupported(_) => false,
         }
     }
 
@@ -155,7 +146,7 @@ impl Error {
             | Self::Value(_)
             | Self::Name(_)
             | Self::Incompatible(_)
-            | Self::Function { .. }
+            | Self::Function(_)
             | Self::Unsupported(_) => false,
         }
     }
@@ -259,8 +250,8 @@ const fn is_of_lookup(error: &functions::Error) -> bool {
         | Error::Dimensions
         | Error::NoReceiver(_)
         | Error::NotScalar(_)
-        | Error::Invalid(_)
-        | Error::Failed { .. } => false,
+        | Error::Unfit(_)
+        | Error::Failed(_) => false,
     }
 }
 

@@ -58,17 +58,7 @@ impl Call {
 /// A failure of `functions` as one of this room.
 pub(crate) fn refusal(error: functions::Error) -> Error {
     match error {
-        functions::Error::Failed {
-            keyspace,
-            name,
-            arguments,
-            message,
-        } => Error::Function {
-            keyspace: keyspace.to_owned(),
-            name,
-            arguments,
-            message,
-        },
+        functions::Error::Failed(failed) => Error::Function(failed),
         error => Error::Call(Box::new(error)),
     }
 }

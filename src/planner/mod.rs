@@ -256,9 +256,6 @@ fn plan_select(
     let table = table_for_read(schema, session_keyspace, &select.table)?;
     let mut typer = typer(schema, &table, &mut markers);
     let plan = Arc::new(select::select(&mut typer, &table, select)?);
-    if is_view(schema, &table) {
-        return Err(Unsupported::View.into());
-    }
     let result = ResultMetadata {
         keyspace: table.keyspace.clone(),
         table: table.name.clone(),

@@ -457,6 +457,21 @@ pub struct View {
     pub include_all_columns: bool,
     /// WHERE, as CQL text.
     pub where_clause: String,
+    /// What WHERE asks besides that columns are not null, all of it of columns of the base table's primary key.
+    pub tests: Vec<ViewTest>,
+}
+
+/// A test of a materialized view's WHERE on key columns of the base table.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct ViewTest {
+    /// The columns, by name; several: as a tuple.
+    pub columns: Vec<String>,
+    /// They are compared as a tuple.
+    pub is_tuple: bool,
+    /// How, as CQL writes it.
+    pub sign: String,
+    /// With what: values as the wire has them.
+    pub operands: Vec<Vec<u8>>,
 }
 
 /// A user-defined function. Kept for what it is described as; none is ever run.

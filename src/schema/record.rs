@@ -26,7 +26,7 @@ use uuid::Uuid;
 pub use self::load::load;
 use super::{
     Column, ColumnKind, Index, Keyspace, Schema, Table, TableOptions, Throughput, UserAggregate, UserFunction, View,
-    system,
+    ViewTest, system,
 };
 use crate::types::{CqlType, UserType};
 
@@ -120,6 +120,8 @@ struct ViewRecord {
     base_id: Uuid,
     include_all_columns: bool,
     where_clause: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    tests: Vec<ViewTest>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -231,6 +233,7 @@ impl Object<'_> {
                 base_id: view.base_id,
                 include_all_columns: view.include_all_columns,
                 where_clause: view.where_clause.clone(),
+                tests: view.tests.clone(),
             }),
             Object::Function(keyspace, function) => serde_json::to_vec(&FunctionRecord {
                 keyspace: (*keyspace).to_owned(),

@@ -2,9 +2,10 @@
 
 use std::net::{IpAddr, Ipv4Addr};
 
-use crate::engine::Error;
-use crate::metrics;
-use crate::wire::response::{ErrorBody, ErrorCode, ErrorDetail, FailureReason};
+use crate::cql::Error;
+use crate::planner::{self, ddl};
+use crate::wire::response::{ErrorBody, ErrorDetail, FailureReason};
+use crate::{engine, functions, metrics};
 
 fn count(count: u32) -> i32 {
     i32::try_from(count).unwrap_or(i32::MAX)
@@ -16,138 +17,179 @@ fn failed_here() -> Vec<(IpAddr, FailureReason)> {
 }
 
 /// What the client is told.
-#[deny(clippy::wildcard_enum_match_arm)]
 pub(super) fn refusal(error: &Error) -> ErrorBody {
+    if error.is_fault() {
+        metrics::SERVER_ERRORS.increment();
+        tracing::error!(error = %error, "a request failed by our own fault");
+    }
+    if let Error::Engine(engine::Error::Storage(_)) = error {
+        // Requests convert it; one that did not is at fault itself, and its text, which names directories, is for the log.
+        return ErrorBody::new(error.code(), "a store failed; see the server's log".to_owned());
+    }
     let text = error.to_string();
+    match detail(error) {
+        Some(detail) => ErrorBody::detailed(text, detail),
+        None => ErrorBody::new(error.code(), text),
+    }
+}
+
+/// What the client is told beside code and text; its kind is the code's.
+fn detail(error: &Error) -> Option<ErrorDetail> {
     match error {
-        Error::Syntax(_) => ErrorBody::new(ErrorCode::Syntax, text),
-        Error::Invalid(_) | Error::NeedsFiltering | Error::Partitions(_) | Error::TableGone => {
-            ErrorBody::new(ErrorCode::Invalid, text)
-        }
-        Error::Config(_) => ErrorBody::new(ErrorCode::Config, text),
-        Error::Unauthorized(_) | Error::NotModifiable { .. } => ErrorBody::new(ErrorCode::Unauthorized, text),
-        Error::Protocol(_) => ErrorBody::new(ErrorCode::Protocol, text),
-        Error::Throttled { .. } | Error::MemoryInUse | Error::NoRoom { .. } | Error::TooSoon(_) => {
-            ErrorBody::new(ErrorCode::Overloaded, text)
-        }
-        Error::NotOffered(_) => ErrorBody::new(ErrorCode::Server, text),
-        Error::Damaged(_) | Error::Broken(_) | Error::Server(_) => {
-            metrics::SERVER_ERRORS.increment();
-            tracing::error!(error = %text, "a request failed by our own fault");
-            ErrorBody::new(ErrorCode::Server, text)
-        }
-        Error::AlreadyExists { keyspace, table, .. } => ErrorBody::detailed(
-            text,
-            ErrorDetail::AlreadyExists {
-                keyspace: keyspace.clone(),
-                table: table.clone(),
-            },
-        ),
-        Error::Unavailable(shortage) => ErrorBody::detailed(
-            text,
-            ErrorDetail::Unavailable {
-                consistency: shortage.consistency,
-                required: count(shortage.required),
-                alive: count(shortage.alive),
-            },
-        ),
+        Error::Schema(error) => match error.code() {
+            ddl::Code::AlreadyExists { keyspace, table } => Some(ErrorDetail::AlreadyExists {
+                keyspace: keyspace.to_owned(),
+                table: table.to_owned(),
+            }),
+            _ => None,
+        },
+        Error::Plan(error) => match &**error {
+            planner::Error::Function(failed) => Some(function_failure(failed)),
+            _ => None,
+        },
+        Error::Engine(error) => of_engine(error),
+        Error::Syntax(_) | Error::Profile(_) | Error::Role(_) | Error::Request(_) => None,
+    }
+}
+
+fn function_failure(failed: &functions::Failed) -> ErrorDetail {
+    ErrorDetail::FunctionFailure {
+        keyspace: functions::KEYSPACE.to_owned(),
+        function: failed.name.clone(),
+        argument_types: failed.arguments.clone(),
+    }
+}
+
+#[deny(clippy::wildcard_enum_match_arm)]
+fn of_engine(error: &engine::Error) -> Option<ErrorDetail> {
+    use engine::Error;
+    Some(match error {
+        Error::Refused(_)
+        | Error::Partitions(_)
+        | Error::TableGone
+        | Error::NotModifiable { .. }
+        | Error::PartitionFull { .. }
+        | Error::Throttled { .. }
+        | Error::NoRoom { .. }
+        | Error::Storage(_)
+        | Error::Damaged(_)
+        | Error::Broken(_)
+        | Error::Fault(_) => return None,
+        Error::Unavailable(shortage) => ErrorDetail::Unavailable {
+            consistency: shortage.consistency,
+            required: count(shortage.required),
+            alive: count(shortage.alive),
+        },
         Error::WriteTimeout {
             consistency,
             received,
             required,
             write_kind,
-        } => ErrorBody::detailed(
-            text,
-            ErrorDetail::WriteTimeout {
-                consistency: *consistency,
-                received: count(*received),
-                block_for: count(*required),
-                write_kind: *write_kind,
-                contentions: 0,
-            },
-        ),
+        } => ErrorDetail::WriteTimeout {
+            consistency: *consistency,
+            received: count(*received),
+            block_for: count(*required),
+            write_kind: *write_kind,
+            contentions: 0,
+        },
         Error::ReadTimeout {
             consistency,
             received,
             required,
             data_present,
-        } => ErrorBody::detailed(
-            text,
-            ErrorDetail::ReadTimeout {
-                consistency: *consistency,
-                received: count(*received),
-                block_for: count(*required),
-                data_present: *data_present,
-            },
-        ),
-        // Requests convert it; one that did not is at fault itself, and its text, which names directories, is for the log.
-        Error::Storage(failure) => {
-            metrics::SERVER_ERRORS.increment();
-            tracing::error!(error = %failure, "a request did not say how a store failed it");
-            ErrorBody::new(ErrorCode::Server, "a store failed; see the server's log".to_owned())
-        }
+        } => ErrorDetail::ReadTimeout {
+            consistency: *consistency,
+            received: count(*received),
+            block_for: count(*required),
+            data_present: *data_present,
+        },
         Error::WriteFailure {
             consistency,
             write_kind,
             ..
-        } => ErrorBody::detailed(
-            text,
-            ErrorDetail::WriteFailure {
-                consistency: *consistency,
-                received: 0,
-                block_for: 1,
-                failures: failed_here(),
-                write_kind: *write_kind,
-            },
-        ),
-        Error::ReadFailure { consistency, .. } => ErrorBody::detailed(
-            text,
-            ErrorDetail::ReadFailure {
-                consistency: *consistency,
-                received: 0,
-                block_for: 1,
-                failures: failed_here(),
-                data_present: false,
-            },
-        ),
-        Error::TooManyTombstones { consistency } => ErrorBody::detailed(
-            text,
-            ErrorDetail::ReadFailure {
-                consistency: *consistency,
-                received: 0,
-                block_for: 1,
-                failures: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::ReadTooManyTombstones)],
-                data_present: false,
-            },
-        ),
-        Error::FunctionFailure {
-            keyspace,
-            name,
-            arguments,
-            ..
-        } => ErrorBody::detailed(
-            text,
-            ErrorDetail::FunctionFailure {
-                keyspace: keyspace.clone(),
-                function: name.clone(),
-                argument_types: arguments.clone(),
-            },
-        ),
-    }
+        } => ErrorDetail::WriteFailure {
+            consistency: *consistency,
+            received: 0,
+            block_for: 1,
+            failures: failed_here(),
+            write_kind: *write_kind,
+        },
+        Error::ReadFailure { consistency, .. } => ErrorDetail::ReadFailure {
+            consistency: *consistency,
+            received: 0,
+            block_for: 1,
+            failures: failed_here(),
+            data_present: false,
+        },
+        Error::TooManyTombstones { consistency } => ErrorDetail::ReadFailure {
+            consistency: *consistency,
+            received: 0,
+            block_for: 1,
+            failures: vec![(IpAddr::V4(Ipv4Addr::LOCALHOST), FailureReason::ReadTooManyTombstones)],
+            data_present: false,
+        },
+        Error::FunctionFailure(failed) => function_failure(failed),
+    })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::consistency::{Consistency, WriteKind};
+    use crate::cql::RequestRefusal;
+    use crate::engine::FailureCause;
+    use crate::wire::response::ErrorCode;
 
     #[test]
     fn codes_follow_the_cause() {
-        let exists = Error::AlreadyExists {
+        let exists = Error::from(ddl::DdlError::AlreadyExists {
             keyspace: "k".into(),
             table: "t".into(),
-            message: "m".into(),
-        };
+        });
         assert_eq!(refusal(&exists).code(), ErrorCode::AlreadyExists);
-        assert_eq!(refusal(&Error::Invalid("no".into())).message(), "no");
+        let missing = Error::from(RequestRefusal::NoKeyspace("k".to_owned()));
+        assert_eq!(refusal(&missing).code(), ErrorCode::Invalid);
+        assert_eq!(refusal(&missing).message(), "Keyspace 'k' does not exist");
+    }
+
+    #[test]
+    fn a_detail_is_of_the_kind_of_its_code() {
+        let level = Consistency::Quorum;
+        let failed = functions::Failed {
+            name: "f".to_owned(),
+            arguments: Vec::new(),
+            why: functions::Failure::Overflow,
+        };
+        let errors = [
+            engine::Error::WriteTimeout {
+                consistency: level,
+                received: 1,
+                required: 3,
+                write_kind: WriteKind::Simple,
+            },
+            engine::Error::ReadTimeout {
+                consistency: level,
+                received: 1,
+                required: 3,
+                data_present: false,
+            },
+            engine::Error::WriteFailure {
+                consistency: level,
+                write_kind: WriteKind::Simple,
+                cause: FailureCause::Replica,
+            },
+            engine::Error::ReadFailure {
+                consistency: level,
+                cause: FailureCause::Replica,
+            },
+            engine::Error::TooManyTombstones { consistency: level },
+            engine::Error::FunctionFailure(Box::new(failed.clone())),
+            engine::Error::Fault("no".to_owned()),
+        ];
+        let errors = errors.into_iter().map(Error::from);
+        let of_planner = Error::from(planner::Error::Function(Box::new(failed)));
+        for error in errors.chain([of_planner]) {
+            assert_eq!(refusal(&error).code(), error.code(), "{error}");
+        }
     }
 }

@@ -14,9 +14,8 @@ use crate::clock::Clock;
 use crate::command::{BatchKind, Value};
 use crate::command::{ChangeKind as Kind, ChangeTarget as Target, SchemaChange as Changed};
 use crate::cql::{
-    Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, SessionState, Values,
+    self, Answer, AnswerKind, Database, Member, QueryParams, ResultMetadata, Rows as AnswerRows, SessionState, Values,
 };
-use crate::metrics;
 use crate::throughput::{REFUSED_CHARGE, RequestUnits};
 use crate::wire::frame::Header;
 use crate::wire::request::{Batch, Execute, Params, Prepare, Query, Request, Subject, Values as WireValues, payload};
@@ -25,6 +24,7 @@ use crate::wire::response::{
     SchemaChange,
 };
 use crate::wire::{BatchType, Value as WireValue, Version, flags};
+use crate::{engine, metrics};
 
 /// Answers requests with a database.
 #[derive(Debug)]
@@ -99,12 +99,12 @@ impl From<ErrorBody> for Refused {
     }
 }
 
-fn refused(error: &crate::engine::Error) -> Refused {
+fn refused(error: &cql::Error) -> Refused {
     Refused {
         body: Box::new(refusal(error)),
-        is_throttle: matches!(error, crate::engine::Error::Throttled { .. }),
+        is_throttle: matches!(error, cql::Error::Engine(engine::Error::Throttled { .. })),
         no_room_bytes: match error {
-            crate::engine::Error::NoRoom { bytes } => Some(*bytes),
+            cql::Error::Engine(engine::Error::NoRoom { bytes }) => Some(*bytes),
             _ => None,
         },
     }
@@ -384,7 +384,7 @@ impl Requests {
     }
 
     /// Plans a text.
-    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Entry, crate::engine::Error> {
+    fn plan(&self, keyspace: Option<Arc<str>>, text: Arc<str>) -> Result<Entry, cql::Error> {
         let statement = self.database.prepare(keyspace.as_deref(), &text)?;
         let keyspace = if statement.is_fully_qualified() { None } else { keyspace };
         let result = statement.result();

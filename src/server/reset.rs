@@ -10,8 +10,9 @@
 use std::time::Duration;
 
 use crate::clock::Clock;
+use crate::cql::Error;
 use crate::cql::{Database, QueryParams, SessionState};
-use crate::engine::Error;
+use crate::engine;
 use crate::schema::system;
 
 /// What a reset leaves.
@@ -72,7 +73,7 @@ async fn carry_out(database: &Database, clock: &Clock, statement: &str) -> Resul
     loop {
         match database.query(&session, statement, &params).await {
             Ok(_) => return Ok(()),
-            Err(Error::Throttled { .. }) if refusals < RETRIES_MAX => {
+            Err(Error::Engine(engine::Error::Throttled { .. })) if refusals < RETRIES_MAX => {
                 refusals += 1;
                 clock.advance(RETRY_AFTER);
             }

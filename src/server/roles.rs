@@ -55,10 +55,10 @@ pub async fn set_superuser(
     let database = open_alone(config, clock, seed).await?;
     let set = database.set_superuser(role, password, hashing).await;
     let closed = database.close().await;
-    set.and(closed).map_err(failed(config))
+    set.and(closed.map_err(Into::into)).map_err(failed(config))
 }
 
-fn failed(config: &Config) -> impl FnOnce(crate::engine::Error) -> RunError {
+fn failed(config: &Config) -> impl FnOnce(crate::cql::Error) -> RunError {
     |source| RunError::Open {
         url: config.data.clone(),
         source: Box::new(source),

@@ -6,7 +6,7 @@ use super::run::{RunError, open_unserved};
 use crate::advice::{LogicalFigures, PhysicalFigures, TableFigures};
 use crate::clock::Clock;
 use crate::config::Config;
-use crate::engine::{LogicalSurvey, TableSurvey};
+use crate::engine::{self, LogicalSurvey, TableSurvey};
 use crate::partition::store;
 
 /// Why there are no figures.
@@ -37,9 +37,9 @@ pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<Tabl
         });
     }
     let (database, look) = open_unserved(config, clock, seed).await?;
-    let failed = |source| RunError::Open {
+    let failed = |source: engine::Error| RunError::Open {
         url: config.data.clone(),
-        source: Box::new(source),
+        source: Box::new(source.into()),
     };
     let surveys = database.upkeep().survey().await.map_err(failed)?;
     database.close().await.map_err(failed)?;

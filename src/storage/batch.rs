@@ -95,6 +95,21 @@ pub const KEY_BYTES_MAX: usize = u16::MAX as usize - 1;
 /// The version of the form of batches in a log.
 const LOG_FORMAT: u8 = 1;
 
+/// The version in which keys may follow that are to be looked at again.
+const LOG_FORMAT_RECHECKED: u8 = 2;
+
+/// Stands for a space before a key that is to be looked at again.
+const RECHECKED: u8 = 0;
+
+/// What a log holds of a batch.
+#[derive(Debug, Default)]
+pub struct Logged {
+    /// What is merged: each change with its space, key and value.
+    pub merges: Vec<(Space, Vec<u8>, Bytes)>,
+    /// Keys of rows that follow from others, and are to be made anew.
+    pub rechecked: Vec<Vec<u8>>,
+}
+
 /// Bytes that a change costs beside its key and value: its place in the batch, the queue and the log.
 const CHANGE_BYTES: usize = 32;
 
@@ -264,7 +279,8 @@ impl Batch {
     /// ```text
     /// 01 · ( space byte · key length u32 · key · value length u32 · value )*     (big-endian)
     /// ```
-    /// Only what is merged: a logged batch may be written twice.
+    /// Only what is merged: a logged batch may be written twice. Keys of rows that follow from others may stand behind
+    /// ([`Batch::encode_rechecked`]).
     pub fn encode_merges(&self, out: &mut Vec<u8>) {
         if out.is_empty() {
             out.push(LOG_FORMAT);
@@ -281,28 +297,40 @@ impl Batch {
         }
     }
 
-    /// Reads what [`Batch::encode_merges`] wrote: a batch of each change, with its key. `None` when it is nothing of the kind.
-    #[must_use]
-    pub fn decode_merges(bytes: &[u8]) -> Option<Vec<(Vec<u8>, Self)>> {
-        let merges = Self::merges(bytes)?.into_iter();
-        let batch_of = |(space, key, value): (Space, Vec<u8>, Bytes)| {
-            let mut batch = Self::new();
-            batch.merge(space, key.clone(), value);
-            (key, batch)
-        };
-        Some(merges.map(batch_of).collect())
+    /// Adds keys of rows that follow from others, and that whoever writes the batch again makes anew from those:
+    ///
+    /// ```text
+    /// 02 · ( … )* · ( 00 · key length u32 · key )*
+    /// ```
+    pub fn encode_rechecked<'a>(keys: impl IntoIterator<Item = &'a [u8]>, out: &mut Vec<u8>) {
+        for key in keys {
+            match out.first_mut() {
+                Some(format) => *format = LOG_FORMAT_RECHECKED,
+                None => out.push(LOG_FORMAT_RECHECKED),
+            }
+            out.push(RECHECKED);
+            out.extend_from_slice(&u32::try_from(key.len()).unwrap_or(u32::MAX).to_be_bytes());
+            out.extend_from_slice(key);
+        }
     }
 
     /// Reads what [`Batch::encode_merges`] wrote: each change with its space, key and value. `None` when it is nothing of the kind.
     #[must_use]
     pub fn merges(bytes: &[u8]) -> Option<Vec<(Space, Vec<u8>, Bytes)>> {
+        Self::logged(bytes).map(|logged| logged.merges)
+    }
+
+    /// Reads all that a log holds of a batch. `None` when it is nothing of the kind.
+    #[must_use]
+    pub fn logged(bytes: &[u8]) -> Option<Logged> {
         let (format, mut rest) = bytes.split_first()?;
-        if *format != LOG_FORMAT {
+        if ![LOG_FORMAT, LOG_FORMAT_RECHECKED].contains(format) {
             return None;
         }
-        let mut merges = Vec::new();
+        let is_rechecked = *format == LOG_FORMAT_RECHECKED;
+        let mut logged = Logged::default();
         while let Some((space, behind)) = rest.split_first() {
-            let space = Space::ALL.into_iter().find(|one| one.byte() == *space)?;
+            let space = *space;
             rest = behind;
             let mut part = || {
                 let (length, behind) = rest.split_first_chunk::<4>()?;
@@ -310,9 +338,23 @@ impl Batch {
                 rest = behind;
                 Some(part)
             };
-            merges.push((space, part()?.to_vec(), Bytes::copy_from_slice(part()?)));
+            if is_rechecked && space == RECHECKED {
+                logged.rechecked.push(part()?.to_vec());
+                continue;
+            }
+            let space = Space::ALL.into_iter().find(|one| one.byte() == space)?;
+            let (key, value) = (part()?.to_vec(), Bytes::copy_from_slice(part()?));
+            logged.merges.push((space, key, value));
         }
-        Some(merges)
+        Some(logged)
+    }
+
+    /// What it says about rows and deletions: spaces, keys and values that are merged.
+    pub fn said(&self) -> impl Iterator<Item = (Space, &[u8], &Bytes)> {
+        self.changes.iter().filter_map(|change| match change {
+            Change::Merge { space, key, value } => Some((*space, key.as_slice(), value)),
+            _ => None,
+        })
     }
 
     /// Adds the changes of another batch.

@@ -61,7 +61,7 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-pub use batch::{Batch, KEY_BYTES_MAX, Space, judge_row};
+pub use batch::{Batch, KEY_BYTES_MAX, Logged, Space, judge_row};
 pub use damaged::{Damaged, Record};
 pub use deletion::{Deletions, RangeTombstone};
 pub use derivation::{Both, Derivation, Derivations, Entries, TooLong, split_entry};

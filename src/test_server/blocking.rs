@@ -6,7 +6,7 @@ use std::time::Duration;
 use tokio::runtime::{Builder, Runtime};
 
 use super::{TestServer, TestServerBuilder, TestServerError};
-use crate::engine::Error;
+use crate::cql::Error;
 use crate::server::reset::Keep;
 
 /// A [`TestServer`] whose methods wait.
@@ -65,7 +65,7 @@ impl BlockingTestServer {
     ///
     /// # Errors
     /// The medium fails.
-    pub fn stop(self) -> Result<(), Error> {
+    pub fn stop(self) -> Result<(), crate::engine::Error> {
         self.runtime.block_on(self.server.stop())
     }
 }

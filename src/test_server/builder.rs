@@ -115,8 +115,9 @@ impl TestServerBuilder {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::cql::Error;
     use crate::cql::{AnswerKind, QueryParams, SessionState};
-    use crate::engine::Error;
+    use crate::engine;
 
     async fn ask(server: &TestServer, statement: &str) -> Result<AnswerKind, Error> {
         let (session, params) = (SessionState::default(), QueryParams::default());
@@ -163,7 +164,7 @@ mod tests {
                 .err()
                 .or(refused);
         }
-        assert!(matches!(refused, Some(Error::Throttled { .. })));
+        assert!(matches!(refused, Some(Error::Engine(engine::Error::Throttled { .. }))));
         assert_eq!(server.throttles()[0].table, "t");
         server.reset(crate::server::reset::Keep::Nothing).await.unwrap();
         assert!(ask(&server, "SELECT k FROM ks.t").await.is_err());
@@ -173,7 +174,7 @@ mod tests {
     async fn what_does_not_exist_is_named() {
         let error = TestServer::builder().set("raks", "r").start().await.unwrap_err();
         assert!(error.to_string().contains("no setting raks"), "{error}");
-        let error = TestServer::builder().set("nodes", "3").start().await.unwrap_err();
+        let error = TestServer::builder().set("nodes", "7").start().await.unwrap_err();
         assert!(matches!(error, TestServerError::Config(_)), "{error}");
     }
 }

@@ -72,7 +72,7 @@ pub(crate) fn define(schema: &mut Schema) {
 /// Whether a view shows what physical partitions hold.
 #[must_use]
 pub fn show_sizes(table: &Table) -> bool {
-    view(table).is_some_and(|view| view.own.as_ref().is_some_and(|own| own.shows_sizes))
+    view(table).is_some_and(View::shows_sizes)
 }
 
 /// The rows of a system table that the server makes; `None` if the table has stored rows.
@@ -92,7 +92,7 @@ pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<V
         table: of_table.as_deref(),
     };
     let cells = match view(table).map(|view| &view.rows) {
-        Some(Rows::All(rows)) => rows(sources),
+        Some(Rows::All(rows) | Rows::Counted(rows)) => rows(sources),
         Some(Rows::Of(rows)) => rows(sources.schema, asked),
         None => Vec::new(),
     };

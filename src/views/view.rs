@@ -56,6 +56,8 @@ pub(super) struct View {
 pub(super) enum Rows {
     /// All of them.
     All(fn(Sources<'_>) -> Vec<Cells>),
+    /// All of them; they show what physical partitions hold, which has to be counted before.
+    Counted(fn(Sources<'_>) -> Vec<Cells>),
     /// Those of one keyspace or one table, where the caller asks for one.
     Of(fn(&Schema, Asked<'_>) -> Vec<Cells>),
 }
@@ -76,6 +78,11 @@ impl View {
             own: None,
             rows: Rows::All(rows),
         }
+    }
+
+    /// Whether it shows what physical partitions hold.
+    pub(super) fn shows_sizes(&self) -> bool {
+        matches!(self.rows, Rows::Counted(_)) || self.own.as_ref().is_some_and(|own| own.shows_sizes)
     }
 }
 

@@ -669,7 +669,7 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
         let database = loop {
             match Database::open(options.clone()).await {
                 Ok(database) => break database,
-                Err(Error::Server(text)) if text.contains("in use") => {
+                Err(Error::Fault(text)) if text.contains("in use") => {
                     tokio::time::sleep(Duration::from_millis(20)).await
                 }
                 Err(error) => panic!("{error}"),

@@ -10,8 +10,9 @@ use std::time::Duration;
 
 use crate::support::Client;
 use helenus::clock::Clock;
+use helenus::cql::Error;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::{ClockRules, Error};
+use helenus::engine::{self, ClockRules};
 use helenus::storage::{Batch, Options, Space, Store, Url};
 
 const NOW: i64 = 1_700_000_000_000_000;
@@ -299,7 +300,7 @@ async fn a_condition_on_the_last_timestamp_is_refused() {
     let swap = "UPDATE t SET v = 2 WHERE k = 1 IF v = 1";
     let error = client.run(swap, QueryParams::default()).await.unwrap_err();
     assert!(
-        matches!(&error, Error::Invalid(text) if text.contains("9223372036854775807")),
+        matches!(&error, Error::Engine(engine::Error::Refused(why)) if why.to_string().contains("9223372036854775807")),
         "{error}"
     );
     assert_eq!(client.rows("SELECT v FROM t").await, ["1"]);

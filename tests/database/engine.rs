@@ -8,8 +8,8 @@
 
 use crate::support::{Client, printed};
 use helenus::command::Value;
+use helenus::cql::{Error, RequestRefusal};
 use helenus::cql::{QueryParams, Values};
-use helenus::engine::Error;
 
 /// Each test on each engine.
 macro_rules! on_each_engine {
@@ -350,7 +350,7 @@ async fn paging_outlives_writes_and_refuses_strangers(client: Client) {
     for page_size_rows in [Some(2), None] {
         let answer = client.run("SELECT c FROM u WHERE k = 1", foreign(page_size_rows)).await;
         let error = answer.unwrap_err();
-        assert_eq!(error, Error::Protocol("Invalid value for the paging state".to_owned()));
+        assert_eq!(error, Error::from(RequestRefusal::PagingState));
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use crate::support::Client;
 use helenus::clock::Clock;
 use helenus::consistency::WriteKind;
+use helenus::cql;
 use helenus::cql::{Database, QueryParams, SessionState};
 use helenus::engine::{Error, FailureCause};
 use helenus::partition::Consistency;
@@ -22,11 +23,13 @@ async fn a_failed_request_reports_its_own_level_and_kind() {
     client.database.close().await.unwrap();
 
     let cause = FailureCause::Closed;
-    let read = |consistency| Error::ReadFailure { consistency, cause };
-    let write = |consistency, write_kind| Error::WriteFailure {
-        consistency,
-        write_kind,
-        cause,
+    let read = |consistency| cql::Error::from(Error::ReadFailure { consistency, cause });
+    let write = |consistency, write_kind| {
+        cql::Error::from(Error::WriteFailure {
+            consistency,
+            write_kind,
+            cause,
+        })
     };
     let insert = "INSERT INTO t (k, v) VALUES (1, 2)";
     let batch = |kind: &str| format!("BEGIN {kind} BATCH {insert} APPLY BATCH");
@@ -120,11 +123,11 @@ async fn a_disk_that_is_nearly_full_takes_what_may_free_it() {
                 consistency: Consistency::Quorum,
                 ..QueryParams::default()
             };
-            let expected = Error::WriteFailure {
+            let expected = cql::Error::from(Error::WriteFailure {
                 consistency: Consistency::Quorum,
                 write_kind,
                 cause: FailureCause::DiskReserve,
-            };
+            });
             assert_eq!(
                 client.run(&text, params).await.unwrap_err(),
                 expected,

@@ -6,8 +6,9 @@ use crate::support::Client;
 use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::command::Value;
+use helenus::cql::Error;
 use helenus::cql::{Database, QueryParams, SessionState, Values};
-use helenus::engine::{Error, Options, SizeLimits};
+use helenus::engine::{Options, SizeLimits};
 use helenus::guardrails::Guardrails;
 use helenus::partition::Consistency;
 

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use crate::support::Client;
 use helenus::clock::Clock;
+use helenus::cql::Error;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::Error;
 use helenus::partition::store::{self, Durability};
 
 impl Client {

@@ -11,8 +11,9 @@ use std::time::Duration;
 use crate::support::{Client, printed};
 use helenus::budget::{Budget, Share};
 use helenus::clock::Clock;
+use helenus::cql::Error;
 use helenus::cql::{Answer, Database, QueryParams, SessionState};
-use helenus::engine::{Error, Options, SizeLimits};
+use helenus::engine::{self, Options, SizeLimits};
 use helenus::partition::store::Medium;
 
 /// What a logical partition may hold in most of these tests: 20 GB by 10,000.
@@ -82,7 +83,10 @@ impl Client {
 }
 
 fn assert_refused(error: &Error) {
-    assert!(matches!(error, Error::Unauthorized(_)), "{error:?}");
+    assert!(
+        matches!(error, Error::Engine(engine::Error::PartitionFull { .. })),
+        "{error:?}"
+    );
     assert_eq!(error.to_string(), FULL);
 }
 
@@ -312,7 +316,10 @@ async fn rows_requests_batches_and_keys_are_limited_where_that_is_wanted() {
         .await;
     // What is there counts, and what is replaced does not.
     let error = refused(&format!("UPDATE t SET w = '{large}' WHERE k = 'a'")).await;
-    assert!(matches!(&error, Error::WriteFailure { .. }), "{error:?}");
+    assert!(
+        matches!(&error, Error::Engine(engine::Error::WriteFailure { .. })),
+        "{error:?}"
+    );
     assert_eq!(error.to_string(), "Request size is too large");
     client.ok(&format!("UPDATE t SET v = '{large}' WHERE k = 'a'")).await;
     client.ok("DELETE v FROM t WHERE k = 'a'").await;
@@ -365,7 +372,8 @@ async fn with_row_limit(url: &str, bytes: u64) -> Client {
 
 fn assert_row_too_long(outcome: &Result<Answer, Error>) {
     match outcome {
-        Err(Error::Invalid(text)) => {
+        Err(Error::Engine(engine::Error::Refused(why))) => {
+            let text = why.to_string();
             assert!(
                 text.starts_with("A row would be ") && text.contains("row-bytes-max"),
                 "{text}"
@@ -514,7 +522,10 @@ async fn the_places_of_an_index_read_count_for_its_memory() {
     ];
     for text in by_index {
         let outcome = client.run(text, QueryParams::default()).await;
-        assert!(matches!(outcome, Err(Error::NoRoom { .. })), "{text}: {outcome:?}");
+        assert!(
+            matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))),
+            "{text}: {outcome:?}"
+        );
     }
     // A scan holds nothing.
     assert_eq!(client.rows("SELECT count(*) FROM t").await, ["200"]);

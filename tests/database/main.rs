@@ -30,4 +30,5 @@ mod throughput;
 mod together;
 mod values;
 mod versions;
+mod views;
 mod write_pause;

@@ -15,8 +15,8 @@ use std::time::Duration;
 
 use crate::support::{Client, printed};
 use helenus::clock::Clock;
+use helenus::cql::Error;
 use helenus::cql::{Database, QueryParams, SessionState};
-use helenus::engine::Error;
 use helenus::invariant::{Broken, Invariant};
 use helenus::mutant::{self, Mutant};
 use helenus::partition::store::{self, Batch, Durability, FaultPoint, KeyRange, Medium, Order, Space, Store, Url};
@@ -519,7 +519,7 @@ async fn a_list_that_does_not_rise_is_not_published_and_the_store_decides() {
     let split = client.run("ALTER TABLE t WITH helenus_split_at = -5", QueryParams::default());
     let error = split.await.unwrap_err();
     mutant::set(None);
-    assert_eq!(error, Error::Broken(Broken(Invariant::EpochRises)));
+    assert_eq!(error, Error::Engine(Broken(Invariant::EpochRises).into()));
     // It was recorded: the next request that writes finds it.
     client.ok("UPDATE t SET v = 2 WHERE k = 1").await;
     assert_eq!(client.parts("t").await.len(), 3);

@@ -8,6 +8,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -21,8 +22,8 @@ use helenus::command::{
     SchemaChange, SchemaContext, SchemaIntent, SchemaOutcome, Selection, Value, Write, WriteTarget, WriteVerb,
 };
 use helenus::engine::{
-    Decision, Ended, Engine, Error, Executed, Options, Origin, Paging, PartitionLimits, PartitionSizes, Shape,
-    SizeLimits, Terms,
+    Decision, Ended, Engine, Error, Executed, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes,
+    Shape, SizeLimits, Terms,
 };
 use helenus::metrics::StatementKind;
 use helenus::partition::HeatLimits;
@@ -83,9 +84,9 @@ fn table(name: &str, context: &SchemaContext) -> Table {
 }
 
 impl SchemaIntent for Change {
-    type Refusal = Error;
+    type Refusal = Infallible;
 
-    fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Error> {
+    fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Infallible> {
         let mut outcome = SchemaOutcome {
             schema: schema.clone(),
             change: None,
@@ -186,7 +187,11 @@ impl Front {
             of,
         };
         let outcome = self.engine.change_schema(&mut request, change, &mut charges).await;
-        outcome.map(drop)
+        match outcome {
+            Ok(_) => Ok(()),
+            Err(NotChanged::Failed(error)) => Err(error),
+            Err(NotChanged::Refused(never)) => match never {},
+        }
     }
 
     async fn split(&self, key: &str) -> Result<(), Error> {
@@ -240,7 +245,7 @@ impl Front {
         let written = self.engine.write(&request, write, &mut charges).await;
         let ended = match &written {
             Ok(_) => Ended::Answered { row_bytes: 0 },
-            Err(error) => Ended::Failed(error),
+            Err(_) => Ended::Failed { code: 1 },
         };
         let executed = Executed::Statement(&self.origin);
         self.engine

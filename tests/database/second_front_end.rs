@@ -10,6 +10,7 @@
 )]
 
 use std::collections::BTreeMap;
+use std::convert::Infallible;
 use std::net::{IpAddr, Ipv4Addr};
 use std::sync::Arc;
 
@@ -44,9 +45,9 @@ const NAME: usize = 3;
 struct MakeItems;
 
 impl SchemaIntent for MakeItems {
-    type Refusal = Error;
+    type Refusal = Infallible;
 
-    fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Error> {
+    fn apply(&self, schema: &Schema, context: &SchemaContext) -> Result<SchemaOutcome, Infallible> {
         if schema.table("store", "items").is_some() {
             return Ok(SchemaOutcome::unchanged(schema));
         }
@@ -173,7 +174,7 @@ impl Items {
     }
 
     /// Ends a request and gives what it was charged.
-    fn settle(&self, request: &Request<'_>, charges: &mut Charges, ended: Ended<'_>) -> RequestUnits {
+    fn settle(&self, request: &Request<'_>, charges: &mut Charges, ended: Ended) -> RequestUnits {
         let executed = Executed::Statement(&self.origin);
         let receipt = self.engine.settle(request, executed, charges, ended, &mut Vec::new());
         receipt.charge

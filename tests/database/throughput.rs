@@ -9,8 +9,9 @@ use std::time::Duration;
 use crate::support::{Client, printed};
 use helenus::clock::Clock;
 use helenus::consistency::WriteKind;
+use helenus::cql::Error;
 use helenus::cql::{Answer, AnswerKind, QueryParams};
-use helenus::engine::{Error, ThroughputRules};
+use helenus::engine::{self, ThroughputRules};
 
 const REPLICATION: &str = "replication = {'class': 'SimpleStrategy', 'replication_factor': 1}";
 
@@ -24,7 +25,7 @@ impl Client {
     /// The time to wait that a statement is refused with, in milliseconds.
     async fn throttled(&self, text: &str) -> u64 {
         match self.run(text, QueryParams::default()).await {
-            Err(error @ Error::Throttled { .. }) => {
+            Err(error @ Error::Engine(engine::Error::Throttled { .. })) => {
                 let message = error.to_string();
                 let field = message.split(',').nth(1).unwrap();
                 field.split('=').nth(1).unwrap().trim().parse().unwrap()
@@ -40,7 +41,7 @@ impl Client {
             let text = format!("INSERT INTO {table} (k) VALUES ({})", from + count);
             match self.run(&text, QueryParams::default()).await {
                 Ok(answer) => assert_eq!(answer.charge.in_hundredths(), 500),
-                Err(Error::Throttled { .. }) => return count,
+                Err(Error::Engine(engine::Error::Throttled { .. })) => return count,
                 Err(other) => panic!("{text}: {other:?}"),
             }
             count += 1;
@@ -507,7 +508,7 @@ async fn who_waits_for_a_minute_has_timed_out() {
             Duration::from_millis(500),
             client.run("SELECT k FROM t WHERE k = 1", QueryParams::default()),
         );
-        if let Ok(Err(Error::Throttled { .. })) = asked.await {
+        if let Ok(Err(Error::Engine(engine::Error::Throttled { .. }))) = asked.await {
             overloaded = true;
             break;
         }
@@ -521,10 +522,10 @@ async fn who_waits_for_a_minute_has_timed_out() {
     assert!(
         matches!(
             error,
-            Error::WriteTimeout {
+            Error::Engine(engine::Error::WriteTimeout {
                 write_kind: WriteKind::Simple,
                 ..
-            }
+            })
         ),
         "{error:?}"
     );

@@ -8,8 +8,8 @@ use std::path::{Path, PathBuf};
 
 use crate::support::Client;
 use helenus::clock::Clock;
+use helenus::cql::Error;
 use helenus::cql::{Database, SessionState};
-use helenus::engine::Error;
 
 async fn open(folder: &Path, create: bool) -> Result<Client, Error> {
     let clock = Clock::manual(1_700_000_000_000_000);

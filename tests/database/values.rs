@@ -13,8 +13,9 @@
 
 use bytes::Bytes;
 use helenus::command::Value;
+use helenus::cql::Error;
 use helenus::cql::{Answer, AnswerKind, QueryParams, Values};
-use helenus::engine::Error;
+use helenus::engine;
 use proptest::prelude::*;
 use proptest::strategy::ValueTree;
 use proptest::test_runner::TestRunner;
@@ -316,7 +317,12 @@ impl<'a> Tables<'a> {
             ..QueryParams::default()
         };
         let outcome = self.client.run(text, params).await;
-        if let Err(error @ (Error::Server(_) | Error::ReadFailure { .. } | Error::WriteFailure { .. })) = &outcome {
+        if let Err(
+            error @ Error::Engine(
+                engine::Error::Fault(_) | engine::Error::ReadFailure { .. } | engine::Error::WriteFailure { .. },
+            ),
+        ) = &outcome
+        {
             panic!("{}: {text} with {values:02x?}: {error}", self.shape.name());
         }
         outcome

@@ -3,10 +3,11 @@
 
 use std::io::{Read, Write};
 use std::net::{SocketAddr, TcpStream};
+use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
-use crate::security::{Program, login};
+use crate::security::{Program, login, wait_for};
 
 const INCORRECT: u32 = 0x0100;
 const UNAUTHORIZED: u32 = 0x2100;
@@ -264,4 +265,55 @@ async fn the_admin_port_asks_for_roles() {
         ),
         (1, 1, 5)
     );
+}
+
+/// Asks by the admin socket of a data directory; gives the status and the body.
+fn by_socket(data: &Path, method: &str, path: &str, header: &str) -> (u16, String) {
+    let mut socket = UnixStream::connect(data.join("helenus.admin")).unwrap();
+    let head = format!("{method} {path} HTTP/1.1\r\nHost: any.name\r\n{header}Content-Length: 0\r\n\r\n");
+    socket.write_all(head.as_bytes()).unwrap();
+    let mut answer = String::new();
+    socket.read_to_string(&mut answer).unwrap();
+    let (head, body) = answer.split_once("\r\n\r\n").unwrap();
+    (head.split(' ').nth(1).unwrap().parse().unwrap(), body.to_owned())
+}
+
+#[test]
+fn who_may_read_the_data_directory_asks_without_address_login_or_token() {
+    use std::os::unix::fs::PermissionsExt;
+    let program = Program::start_in(tempfile::tempdir().unwrap(), with_login);
+    let data = program.path("data");
+    let mode = std::fs::metadata(data.join("helenus.admin"))
+        .unwrap()
+        .permissions()
+        .mode();
+    assert_eq!(mode & 0o777, 0o600);
+    for path in ["/", "/livez", "/readyz", "/metrics", "/api/status", "/api/faults"] {
+        let (status, body) = by_socket(&data, "GET", path, "");
+        assert_eq!(status, 200, "{path}: {body}");
+    }
+    assert_eq!(by_socket(&data, "DELETE", "/api/faults", "").0, 200);
+    // A page of a browser reaches no socket; what says that it is one is refused all the same.
+    assert_eq!(
+        by_socket(&data, "DELETE", "/api/faults", "Origin: http://localhost\r\n").0,
+        403
+    );
+    let run = |verb: &str| {
+        let mut command = std::process::Command::new(env!("CARGO_BIN_EXE_helenus"));
+        command.arg(verb).arg("--data").arg(format!("file:{}", data.display()));
+        let output = command
+            .env_remove("HELENUS_CONFIG")
+            .env_remove("HELENUS_ADMIN_LISTEN")
+            .output();
+        let output = output.unwrap();
+        (output.status.success(), String::from_utf8(output.stdout).unwrap())
+    };
+    let (done, text) = run("status");
+    assert!(done && text.contains("cluster       Helenus"), "{text}");
+    assert!(run("health").0);
+    program.signal("-TERM");
+    wait_for("its socket goes", || {
+        (!data.join("helenus.admin").exists()).then_some(())
+    });
+    assert!(!run("health").0 && !run("status").0);
 }

@@ -128,6 +128,7 @@ pub(crate) struct Partition {
     pub(crate) upper_key: Option<String>,
     pub(crate) epoch: u64,
     pub(crate) store: u32,
+    pub(crate) replicas: u32,
     pub(crate) replicas_alive: u32,
     pub(crate) bytes: u64,
     pub(crate) rows: u64,

@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::command::Value;
+use helenus::cql;
 use helenus::cql::{Database, QueryParams, SessionState, Values};
 use helenus::engine::Error;
 use helenus::partition::store::Medium;
@@ -168,7 +169,7 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
             }
             format!("cost {cost}")
         }
-        Err(error @ Error::Throttled { .. }) => {
+        Err(error @ cql::Error::Engine(Error::Throttled { .. })) => {
             let text = error.to_string();
             spent.throttled.set(spent.throttled.get() + 1);
             world.mark(Mark::Throttled);

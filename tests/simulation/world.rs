@@ -8,10 +8,11 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use helenus::clock::Clock;
-use helenus::cql::{AnswerKind, Database, QueryParams, SessionState};
+use helenus::cql::{self, AnswerKind, Database, QueryParams, SessionState};
 use helenus::engine::{Error, FailureCause, Options, PartitionSizes};
 use helenus::partition::store::{self, Medium, MediumFaults};
 use helenus::token::Token;
+use helenus::wire::response::ErrorCode;
 
 use super::clients::shapes;
 use super::marks::{Mark, Marks};
@@ -361,21 +362,23 @@ impl Server {
             Err(error) => {
                 let text = error.to_string();
                 match error {
-                    Error::WriteFailure {
+                    cql::Error::Engine(Error::WriteFailure {
                         cause: FailureCause::WritesRefused,
                         ..
-                    } => Outcome::Refused(text),
-                    Error::WriteFailure { .. } | Error::WriteTimeout { .. } | Error::Server(_) => {
+                    }) => Outcome::Refused(text),
+                    cql::Error::Engine(Error::WriteFailure { .. } | Error::WriteTimeout { .. } | Error::Fault(_)) => {
                         Outcome::Unknown(text)
                     }
-                    Error::Unavailable(_) => {
+                    cql::Error::Engine(Error::Unavailable(_)) => {
                         world.mark(Mark::ReplicasMissed);
                         Outcome::Refused(text)
                     }
-                    Error::ReadFailure { .. } | Error::ReadTimeout { .. } | Error::Throttled { .. } => {
+                    cql::Error::Engine(
+                        Error::ReadFailure { .. } | Error::ReadTimeout { .. } | Error::Throttled { .. },
+                    ) => Outcome::Refused(text),
+                    error if matches!(error.code(), ErrorCode::Invalid | ErrorCode::AlreadyExists) => {
                         Outcome::Refused(text)
                     }
-                    Error::Invalid(_) | Error::Partitions(_) | Error::AlreadyExists { .. } => Outcome::Refused(text),
                     other => {
                         world.fail("answers", format!("{text}: {other:?}"));
                         Outcome::Refused(other.to_string())

@@ -12,8 +12,8 @@ pub(crate) mod typed;
 use std::net::{IpAddr, Ipv4Addr};
 
 use helenus::clock::Clock;
-use helenus::cql::{Answer, AnswerKind, Database, QueryParams, SessionState};
-use helenus::engine::{Error, Options, ThroughputRules};
+use helenus::cql::{Answer, AnswerKind, Database, Error, QueryParams, SessionState};
+use helenus::engine::{Options, ThroughputRules};
 use helenus::partition::store;
 use helenus::schema::node::NodeInfo;
 

@@ -280,7 +280,7 @@ fn a_literal_may_be_long_and_a_collection_may_have_many_elements() {
         let tree = insert(&value).unwrap();
         assert_eq!(parse(&tree.to_string()), Ok(tree));
     }
-    // The place is told, not an excerpt of a text of this length.
+    // An error in a text of this length names the place and quotes no excerpt.
     let error = insert(&format!("'{long}' 1")).unwrap_err().to_string();
     assert_eq!(error, "line 1:10485795 no viable alternative at input '1'");
 }

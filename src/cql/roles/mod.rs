@@ -29,7 +29,8 @@ use self::statements::{Change, Judge, Outcome};
 use super::answer::{Answer, AnswerKind, QueryParams, SessionState};
 use super::database::{Database, Member};
 use crate::command::{BatchKind, ChangeKind, ChangeTarget, SchemaChange};
-use crate::engine::Error;
+use crate::cql::Error;
+use crate::engine;
 use crate::roles::{Permission, Resource, RoleName, Roles, password};
 use crate::schema::Schema;
 
@@ -262,7 +263,7 @@ impl RoleService {
     }
 
     async fn hash(&self, password: String) -> Result<String, Error> {
-        let failed = || Error::Server("a password cannot be hashed".to_owned());
+        let failed = || Error::Engine(engine::Error::Fault("a password cannot be hashed".to_owned()));
         let turn = self.turn().await.ok_or_else(failed)?;
         let salt = (self.hashing.salt)().ok_or_else(failed)?;
         let cost = self.hashing.cost;

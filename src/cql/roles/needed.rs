@@ -69,7 +69,30 @@ impl<'a> Permitted<'a> {
         if is_readable && self.roles.contains(self.role) {
             return Ok(());
         }
-        self.on_table(Permission::Select, table)
+        self.on_table(Permission::Select, self.base_of(table))
+    }
+
+    /// The base table of a view; any other table itself.
+    fn base_of<'t>(self, table: &'t Table) -> &'t Table
+    where
+        'a: 't,
+    {
+        let base = self.schema.keyspace(&table.keyspace).and_then(|keyspace| {
+            let view = keyspace.views.get(&table.name)?;
+            keyspace.tables.get(&view.base_table)
+        });
+        base.map_or(table, |base| base)
+    }
+
+    /// The base table of a view that is named. A view that is not there is refused where it is looked for.
+    fn on_view(self, name: &'a QualifiedName) -> Result<(), RoleRefusal> {
+        let keyspace = self.keyspace_of(name);
+        let Some(keyspace) = keyspace.and_then(|keyspace| self.schema.keyspace(keyspace)) else {
+            return Ok(());
+        };
+        let view = keyspace.views.get(name.name.as_str());
+        let base = view.and_then(|view| keyspace.tables.get(&view.base_table));
+        base.map_or(Ok(()), |base| self.on_table(Permission::Alter, base))
     }
 
     fn on_table(self, permission: Permission, table: &Table) -> Result<(), RoleRefusal> {
@@ -101,15 +124,14 @@ impl<'a> Permitted<'a> {
                 self.on_named(Alter, &create.base_table)?;
                 self.on_all_tables(Create, &create.name)
             }
-            Statement::AlterView(alter) => self.on_named(Alter, &alter.name),
+            Statement::AlterView(alter) => self.on_view(&alter.name),
             Statement::CreateType(create) => self.on_all_tables(Create, &create.name),
             Statement::AlterType(alter) => self.on_all_tables(Alter, &alter.name),
             Statement::Drop(drop) => match drop.kind {
                 DropKind::Table => self.on_named(Drop, &drop.name),
                 DropKind::Type => self.on_all_tables(Drop, &drop.name),
                 DropKind::Index => self.on_index(&drop.name),
-                // There is none that could be dropped.
-                DropKind::View => Ok(()),
+                DropKind::View => self.on_view(&drop.name),
             },
             Statement::CreateFunction(create) => self.on_functions(Create, &create.name),
             Statement::CreateAggregate(create) => self.on_functions(Create, &create.name),

@@ -2,12 +2,12 @@
 
 use std::fmt;
 
-use crate::engine::Error;
 use crate::roles::{Permission, Resource, password};
+use crate::wire::response::ErrorCode;
 
 /// Why a statement is not carried out.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(in crate::cql) enum RoleRefusal {
+pub enum RoleRefusal {
     /// The session has not logged in.
     Anonymous,
     /// The role lacks a permission on a resource.
@@ -79,6 +79,8 @@ pub(in crate::cql) enum RoleRefusal {
     /// ADD IDENTITY to a role that is not there.
     IdentityRole(String),
 }
+
+impl std::error::Error for RoleRefusal {}
 
 impl fmt::Display for RoleRefusal {
     fn fmt(&self, out: &mut fmt::Formatter<'_>) -> fmt::Result {
@@ -155,11 +157,11 @@ impl fmt::Display for RoleRefusal {
     }
 }
 
-impl From<RoleRefusal> for Error {
-    fn from(refusal: RoleRefusal) -> Self {
+impl RoleRefusal {
+    /// Its code.
+    pub(in crate::cql) const fn code(&self) -> ErrorCode {
         use RoleRefusal as Is;
-        let text = refusal.to_string();
-        match refusal {
+        match self {
             Is::Anonymous
             | Is::Lacks(..)
             | Is::NotPrivileged(_)
@@ -173,9 +175,9 @@ impl From<RoleRefusal> for Error {
             | Is::NoAccess(_)
             | Is::OnSystem
             | Is::ListsRoles(_)
-            | Is::ListsPermissions(_) => Self::Unauthorized(text),
-            Is::NotApplicable(_) => Self::Syntax(text),
-            Is::PasswordTooSoon(..) => Self::TooSoon(text),
+            | Is::ListsPermissions(_) => ErrorCode::Unauthorized,
+            Is::NotApplicable(_) => ErrorCode::Syntax,
+            Is::PasswordTooSoon(..) => ErrorCode::Overloaded,
             Is::Exists(_)
             | Is::Missing(_)
             | Is::MissingRole(_)
@@ -194,7 +196,7 @@ impl From<RoleRefusal> for Error {
             | Is::NoMember(..)
             | Is::IdentityExists(_)
             | Is::IdentityMissing(_)
-            | Is::IdentityRole(_) => Self::Invalid(text),
+            | Is::IdentityRole(_) => ErrorCode::Invalid,
         }
     }
 }

@@ -1,5 +1,6 @@
 //! Restoring tables of a backup as new tables.
 
+use crate::engine::refusal::Refusal;
 use std::ops::Range;
 use std::path::Path;
 use std::sync::Arc;
@@ -11,8 +12,8 @@ use super::plan::{Plan, What};
 use super::{BackupError, blocking};
 use crate::backup::{self, Reader, TableEntry};
 use crate::engine::catalog::Catalog;
+use crate::engine::storage_write;
 use crate::engine::write::clock::WriteClock;
-use crate::engine::{Error, storage_write};
 use crate::partition::backups::{Counts, changes};
 use crate::profile::Profile;
 use crate::schema::StorageId;
@@ -101,7 +102,7 @@ impl Restorer<'_> {
         let adopted = self.catalog.adopt(numbers.clone(), splits, move |before, new_id| {
             plan.next(before, &of, new_id).map_err(|error| match error {
                 BackupError::Database(error) => error,
-                error => Error::Invalid(error.to_string()),
+                error => Refusal::Restore(error.to_string()).into(),
             })
         });
         adopted.await?;

@@ -30,11 +30,11 @@ impl Catalog {
             let first = changing.next_storage_id;
             let next = first
                 .checked_add(count)
-                .ok_or_else(|| Error::Server("there are no numbers left for tables".to_owned()))?;
+                .ok_or_else(|| Error::Fault("there are no numbers left for tables".to_owned()))?;
             changing.next_storage_id = next;
             commit(catalog.main(), numbers_taken(&(first..next))).await?;
             let durable = catalog.stores.make_durable(catalog.main()).await;
-            durable.map_err(|error| Error::Server(error.to_string()))?;
+            durable.map_err(|error| Error::Fault(error.to_string()))?;
             Ok(first..next)
         })
         .await
@@ -66,6 +66,7 @@ impl Catalog {
             catalog
                 .publish(&mut changing, &before, Arc::new(next), &[], tables, batch)
                 .await?;
+            catalog.begin_views();
             for (table, splits) in splits.into_iter().filter(|(_, splits)| !splits.is_empty()) {
                 let main = catalog.main().clone();
                 catalog
@@ -79,7 +80,7 @@ impl Catalog {
                     .await?;
             }
             let durable = catalog.stores.make_durable(catalog.main()).await;
-            durable.map_err(|error| Error::Server(error.to_string()))
+            durable.map_err(|error| Error::Fault(error.to_string()))
         })
         .await
     }

@@ -53,7 +53,7 @@ impl Catalog {
             tracing::warn!("a backup waits: writes that had begun did not end in time, so the others go on first");
             self.main().pause(PAUSE).await;
         }
-        Err(Error::Server(format!(
+        Err(Error::Fault(format!(
             "writes that had begun did not end within {} s, {HOLDS_MAX} times, so there is no backup: look at the disk, and try again",
             HOLD_WITHIN.as_secs()
         )))

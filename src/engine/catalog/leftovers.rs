@@ -186,7 +186,7 @@ impl Recorded {
     /// partitions is missing, and without it the table would be served from the main store, where its rows are not.
     ///
     /// # Errors
-    /// [`Error::Server`], which names the store.
+    /// [`Error::Fault`], which names the store.
     pub(super) fn check_named(&self, partitions: &Lists) -> Result<(), Error> {
         let lists = partitions.values();
         let named: BTreeSet<StoreId> = lists
@@ -207,7 +207,7 @@ impl Recorded {
 pub(super) const NO_NUMBER: &str = "it has no number of four bytes";
 
 fn damaged<T>(what: String) -> Result<T, Error> {
-    Err(Error::Server(format!("the catalog is damaged: {what}")))
+    Err(Error::Fault(format!("the catalog is damaged: {what}")))
 }
 
 /// Reads the records of stores: what is known of each, in order.
@@ -258,7 +258,7 @@ pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreI
     for (id, state) in states {
         if state == IN_USE {
             let opened = stores.open_beside(id, false).await;
-            opened.map_err(|error| Error::Server(error.to_string()))?;
+            opened.map_err(|error| Error::Fault(error.to_string()))?;
             recorded.in_use.insert(id);
         } else {
             unfinished.push(id);
@@ -272,7 +272,7 @@ pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreI
 /// # Errors
 /// When one cannot be removed.
 pub(super) async fn remove_unfinished(stores: &Stores, unfinished: Vec<StoreId>) -> Result<(), Error> {
-    let failed = |error: store::Error| Error::Server(error.to_string());
+    let failed = |error: store::Error| Error::Fault(error.to_string());
     for id in unfinished {
         stores.remove(id).await.map_err(failed)?;
         let mut batch = Batch::new();
@@ -357,7 +357,7 @@ impl Leftovers {
     pub(super) async fn until_removed(&self, range: &Moved) -> Result<(), Error> {
         let mut leftovers = self.ranges.subscribe();
         let free = leftovers.wait_for(|leftovers| !leftovers.iter().any(|moved| moved.reaches_into(range)));
-        free.await.map(drop).map_err(|error| Error::Server(error.to_string()))
+        free.await.map(drop).map_err(|error| Error::Fault(error.to_string()))
     }
 
     /// Removes a store that no list in force names, when no request goes by these lists any more; then its record. The record that gives

@@ -20,6 +20,7 @@
 //!
 //! A partition is not moved while an index of its table is built, and a change of the table meanwhile ends the move.
 
+use crate::engine::refusal::MoveRefusal;
 use std::ops::ControlFlow;
 use std::sync::Arc;
 
@@ -85,8 +86,8 @@ struct Run<'a> {
     publication: Option<Publication<'a>>,
 }
 
-fn invalid<T>(text: String) -> Result<T, Error> {
-    Err(Error::Invalid(text))
+fn refused<T>(refusal: MoveRefusal) -> Result<T, Error> {
+    Err(refusal.into())
 }
 
 impl Catalog {
@@ -131,45 +132,37 @@ impl Catalog {
         self.settle(&mut changing).await?;
         let current = self.current.load_full();
         let (Some(list), Some(definition)) = (current.partitions.get(&table), current.table(table)) else {
-            return invalid("the table does not exist".to_owned());
+            return Err(Error::TableGone);
         };
         let (id, lifts) = match change {
             PartitionChange::Lift { id } => (id, true),
             PartitionChange::Lower { id } => (id, false),
             PartitionChange::Split { .. } | PartitionChange::Merge { .. } => {
-                return invalid("a split or merge moves nothing".to_owned());
+                return refused(MoveRefusal::NoMove("a split or merge moves nothing"));
             }
         };
         let found = list.all().iter().find(|partition| partition.id.0 == id);
         let Some(partition) = found else {
-            return invalid(format!("There is no physical partition {id}"));
+            return refused(MoveRefusal::Unknown(id));
         };
         let shares = |other: &&Arc<Hosted>| other.store_id == partition.store_id;
         match partition.store_id {
             StoreId::MAIN if !lifts => {
-                return invalid(format!("Physical partition {id} is in the main store already"));
+                return refused(MoveRefusal::InMain(id));
             }
             store if lifts && store != StoreId::MAIN && list.all().iter().filter(shares).count() == 1 => {
-                return invalid(format!(
-                    "Physical partition {id} has a store of its own already: {}",
-                    store.0
-                ));
+                return refused(MoveRefusal::Alone { id, store: store.0 });
             }
             _ => {}
         }
         let mut indexes = definition.indexes.values().filter(|index| index.storage_id != 0);
         if let Some(index) = indexes.find(|index| !self.indexes.is_complete(index.storage_id)) {
-            return invalid(format!(
-                "Index {} is being built; physical partitions of its table can be moved when it is complete",
-                index.name
-            ));
+            return refused(MoveRefusal::IndexInBuild(index.name.clone()));
         }
         let to = if lifts {
             let stores_max = self.stores.beside_max();
             if changing.stores.in_use.len() >= stores_max {
-                return invalid(format!(
-                    "There are {stores_max} stores beside the main one already; lower a physical partition first, or raise stores_max"
-                ));
+                return refused(MoveRefusal::Stores { stores_max });
             }
             let id = StoreId(changing.stores.next);
             changing.stores.next += 1;
@@ -281,20 +274,17 @@ impl Catalog {
         if is_same {
             return Ok(());
         }
-        invalid(format!(
-            "The table or its physical partitions changed while physical partition {} was moved; it is where it was, try again",
-            of.partition.id.0
-        ))
+        refused(MoveRefusal::Overtaken(of.partition.id.0))
     }
 }
 
 fn failed(error: store::Error) -> Error {
-    Error::Server(error.to_string())
+    Error::Fault(error.to_string())
 }
 
 /// A state asks for what an earlier one has made: the table of steps.rs would be wrong.
 fn missing(what: &'static str) -> Error {
-    Error::Server(format!(
+    Error::Fault(format!(
         "a move of a physical partition has no {what} at a step that needs it"
     ))
 }
@@ -516,7 +506,7 @@ async fn copy_range(
         });
         scanned.await.map_err(|error| storage_read(&error))?;
         let committed = target.commit(batch).await;
-        committed.map_err(|error| Error::Server(error.to_string()))?;
+        committed.map_err(|error| Error::Fault(error.to_string()))?;
         rest = last.map(|last| behind(last, left));
     }
     Ok(())
@@ -525,14 +515,12 @@ async fn copy_range(
 /// Copies the keys that were noted since the last time, as they are now. How many there were.
 async fn copy_noted(gate: &Arc<WriteGate>, source: &Store, target: &Store) -> Result<usize, Error> {
     let Some(noted) = gate.take_noted() else {
-        return invalid(
-            "More was written to the physical partition than could be copied beside it; try again".to_owned(),
-        );
+        return refused(MoveRefusal::TooMuchWritten);
     };
     let count = noted.len();
     let at = source.snapshot();
     let mut batch = Batch::new();
-    let failed = |error: store::Error| Error::Server(error.to_string());
+    let failed = |error: store::Error| Error::Fault(error.to_string());
     for (space, key) in noted {
         let value = source.get(space, &key, &at).await;
         // One that is not there never was (gate.rs).

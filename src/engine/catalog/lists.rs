@@ -1,5 +1,6 @@
 //! Which physical partitions tables have: as recorded, at first, and after a change of the schema.
 
+use crate::engine::refusal::MoveRefusal;
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -102,7 +103,7 @@ impl Catalog {
     /// [`Catalog::repartition`] for a caller that holds the change lock.
     pub(super) async fn put_partitions_in_force(&self, table: StorageId, change: PartitionChange) -> Result<(), Error> {
         if lift::moves(&change).is_some() {
-            return Err(Error::Invalid("a move is no change of a list alone".to_owned()));
+            return Err(MoveRefusal::NoMove("a move is no change of a list alone").into());
         }
         let next = |before: &TablePartitions| match change {
             PartitionChange::Split { at, partition_key } => {
@@ -189,12 +190,8 @@ impl Catalog {
             .unwrap_or(next);
         let mut partitions = current.partitions.clone();
         partitions.insert(table, Arc::new(next));
-        self.current.store(Arc::new(Snapshot {
-            schema: Arc::clone(&current.schema),
-            generation: current.generation,
-            rules: self.rules,
-            partitions,
-        }));
+        let snapshot = Snapshot::new(Arc::clone(&current.schema), current.generation, self.rules, partitions);
+        self.current.store(Arc::new(snapshot));
         Ok(())
     }
 }

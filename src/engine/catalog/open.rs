@@ -22,6 +22,7 @@ use crate::engine::logical::{self, Recorded};
 use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Logged};
 use crate::engine::probe::PROBE;
+use crate::engine::view;
 use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::{Error, storage_read};
 use crate::partition::Stores;
@@ -40,6 +41,7 @@ pub(super) struct Found {
     pub(super) last_ballot: Option<i64>,
     pub(super) garbage: Vec<StorageId>,
     pub(super) indexes: BTreeMap<StorageId, Record>,
+    pub(super) views: BTreeMap<StorageId, Record>,
     pub(super) partitions: BTreeMap<StorageId, Bytes>,
     pub(super) logical: Vec<Recorded>,
     pub(super) batches: Vec<Logged>,
@@ -79,6 +81,8 @@ impl Found {
         } else if let Some(id) = key.strip_prefix(index::RECORD) {
             // One of another version is built from the start.
             self.indexes.insert(number(id)?, Record::decode(value));
+        } else if let Some(id) = key.strip_prefix(view::RECORD) {
+            self.views.insert(number(id)?, Record::decode(value));
         } else if key == LAST_BALLOT {
             let micros = value.try_into().map(i64::from_be_bytes);
             self.last_ballot = Some(micros.map_err(|_| damaged("it is no time"))?);
@@ -111,7 +115,7 @@ pub(super) fn schema_of(
     rules: Rules,
     define: fn(&mut Schema),
 ) -> Result<Schema, Error> {
-    let mut schema = record::load(records).map_err(|error| Error::Server(error.to_string()))?;
+    let mut schema = record::load(records).map_err(|error| Error::Fault(error.to_string()))?;
     define(&mut schema);
     if rules.profile.is_cosmos() {
         system::show_as_cosmos(&mut schema);
@@ -175,10 +179,7 @@ impl Catalog {
         let mut moved = found.moved;
         moved.extend(Box::pin(leftovers::outside(&stores, &partitions, &moved)).await?);
         // Whatever was refused so far left all stores as they were found.
-        stores
-            .accept()
-            .await
-            .map_err(|error| Error::Server(error.to_string()))?;
+        stores.accept().await.map_err(|error| Error::Fault(error.to_string()))?;
         Box::pin(leftovers::remove_unfinished(&stores, unfinished_stores)).await?;
         if !batch.is_empty() {
             commit(stores.main(), batch).await?;
@@ -201,12 +202,7 @@ impl Catalog {
         }
         let leftovers = Leftovers::new(stores.clone(), tasks.clone());
         let catalog = Self {
-            current: ArcSwap::from_pointee(Snapshot {
-                schema: Arc::clone(&schema),
-                generation: 0,
-                rules,
-                partitions,
-            }),
+            current: ArcSwap::from_pointee(Snapshot::new(Arc::clone(&schema), 0, rules, partitions)),
             changing: Mutex::new(Changing {
                 next_storage_id,
                 random,
@@ -222,6 +218,9 @@ impl Catalog {
             host_id: Uuid::from_bytes(host_id),
             paging_key,
             indexes: Arc::default(),
+            views: Arc::default(),
+            view_records: std::sync::Mutex::new(found.views),
+            stripes: Arc::default(),
             is_unsure: AtomicBool::new(false),
             listener: Listener::default(),
             timestamps,
@@ -293,6 +292,7 @@ mod tests {
             (keyed(GARBAGE, &[9; 5]), Vec::new(), "!garbage 0909090909"),
             (keyed(leftovers::MOVED, &[7; 3]), Vec::new(), "!moved 070707"),
             (keyed(index::RECORD, &[]), vec![1], "!index"),
+            (keyed(view::RECORD, &[1]), vec![1], "!view 01"),
         ];
         for (key, value, name) in records {
             let refused = Found::default().add(&key, &value).unwrap_err();

@@ -100,40 +100,9 @@ impl Build {
 
     /// Puts the entries of some rows. Whether these were the last.
     async fn step(&mut self) -> store::Result<bool> {
-        let range = KeyRange {
-            start: if self.record.last.is_empty() {
-                key::table_range(self.table).start
-            } else {
-                Bound::Excluded(self.record.last.clone())
-            },
-            end: key::table_range(self.table).end,
-        };
         let index = self.index;
-        // The next rows of each store; those up to the least of the places where one has more are passed.
-        let mut found: Vec<Vec<Vec<u8>>> = Vec::with_capacity(self.stores.len());
-        let mut until: Option<Vec<u8>> = None;
-        for (_, store) in &self.stores {
-            let (mut keys, mut bytes, mut has_more) = (Vec::new(), 0_usize, false);
-            let at = store.snapshot();
-            let visit = |key: &[u8], _: &[u8]| {
-                if keys.len() >= STEP_ROWS || bytes >= STEP_BYTES {
-                    has_more = true;
-                    return ControlFlow::Break(());
-                }
-                bytes += key.len();
-                keys.push(key.to_vec());
-                ControlFlow::Continue(())
-            };
-            store.scan(Space::Rows, &range, Order::Forward, &at, visit).await?;
-            if has_more {
-                let last = keys.last().cloned();
-                until = match (until, last) {
-                    (Some(until), Some(last)) => Some(until.min(last)),
-                    (until, last) => until.or(last),
-                };
-            }
-            found.push(keys);
-        }
+        let stores = self.stores.iter().map(|(_, store)| store);
+        let (found, until) = next_rows(stores, self.table, &self.record.last, (STEP_ROWS, STEP_BYTES)).await?;
         let (mut rows, is_last) = (0_u64, until.is_none());
         let last = until.clone().unwrap_or_default();
         let (mut of_main, mut others) = (Batch::new(), Vec::new());
@@ -169,10 +138,78 @@ impl Build {
 
     /// The index went while it was built: its record may have been written once more since.
     async fn forget(&self) {
-        let mut batch = Batch::new();
-        batch.delete(Space::Catalog, record_key(self.index));
-        if let Err(error) = self.home.main().commit(batch).await {
-            tracing::debug!(index = self.index, %error, "the record of an index stays until the next start");
-        }
+        forget(&self.home, record_key(self.index)).await;
     }
+}
+
+/// The keys of the next rows of a table behind one (empty: from the first), those of each store apart and as many as one step may have of rows
+/// and bytes; and the place up to which all of them are there, if there are more.
+///
+/// # Errors
+/// When a store fails.
+pub(crate) async fn next_rows<'a>(
+    stores: impl Iterator<Item = &'a Store>,
+    table: StorageId,
+    behind: &[u8],
+    (rows_max, bytes_max): (usize, usize),
+) -> store::Result<(Vec<Vec<Vec<u8>>>, Option<Vec<u8>>)> {
+    let all = key::table_range(table);
+    let range = KeyRange {
+        start: if behind.is_empty() {
+            all.start
+        } else {
+            Bound::Excluded(behind.to_vec())
+        },
+        end: all.end,
+    };
+    // The next rows of each store; those up to the least of the places where one has more are passed.
+    let mut found: Vec<Vec<Vec<u8>>> = Vec::new();
+    let mut until: Option<Vec<u8>> = None;
+    for store in stores {
+        let (mut keys, mut bytes, mut has_more) = (Vec::new(), 0_usize, false);
+        let at = store.snapshot();
+        let visit = |key: &[u8], _: &[u8]| {
+            if keys.len() >= rows_max || bytes >= bytes_max {
+                has_more = true;
+                return ControlFlow::Break(());
+            }
+            bytes += key.len();
+            keys.push(key.to_vec());
+            ControlFlow::Continue(())
+        };
+        store.scan(Space::Rows, &range, Order::Forward, &at, visit).await?;
+        if has_more {
+            let last = keys.last().cloned();
+            until = match (until, last) {
+                (Some(until), Some(last)) => Some(until.min(last)),
+                (until, last) => until.or(last),
+            };
+        }
+        found.push(keys);
+    }
+    Ok((found, until))
+}
+
+/// Notes how far a build is, after what it has put into other stores is durable.
+///
+/// # Errors
+/// When a store fails.
+pub(crate) async fn note(home: &Stores, others: &[Store], key: Vec<u8>, record: &Record) -> store::Result<()> {
+    let mut batch = Batch::new();
+    batch.put(Space::Catalog, key, record.encode());
+    home.record_after_durable(others, batch).await.map(drop)
+}
+
+/// Removes the record of a build whose index or view went while it was built.
+pub(crate) async fn forget(home: &Stores, key: Vec<u8>) {
+    let mut batch = Batch::new();
+    batch.delete(Space::Catalog, key);
+    if let Err(error) = home.main().commit(batch).await {
+        tracing::debug!(%error, "the record of a build stays until the next start");
+    }
+}
+
+/// Whether stores take nothing any more: the next start goes on.
+pub(crate) async fn is_closed(home: &Stores) -> bool {
+    matches!(home.main().commit(Batch::new()).await, Err(store::Error::Closed))
 }

@@ -128,7 +128,7 @@ enum State {
 pub(crate) struct Indexes {
     states: ArcSwap<imbl::HashMap<StorageId, State>>,
     /// Places of builds that run at once.
-    slots: Semaphore,
+    pub(crate) slots: Semaphore,
 }
 
 impl Default for Indexes {
@@ -165,6 +165,12 @@ impl Indexes {
         builds
     }
 
+    /// The numbers of all.
+    pub(crate) fn all(&self) -> impl Iterator<Item = StorageId> + use<> {
+        let all: Vec<StorageId> = self.states.load().keys().copied().collect();
+        all.into_iter()
+    }
+
     fn set(&self, index: StorageId, state: &State) {
         self.states.rcu(|states| states.update(index, state.clone()));
     }
@@ -180,7 +186,7 @@ impl Indexes {
     }
 
     /// A build is done; nothing happens to an index that is gone.
-    fn finish(&self, index: StorageId) {
+    pub(crate) fn finish(&self, index: StorageId) {
         self.states.rcu(|states| match states.get(&index) {
             Some(_) => states.update(index, State::Complete),
             None => imbl::HashMap::clone(states),

@@ -13,6 +13,7 @@ use std::sync::Arc;
 
 use crate::engine::Error;
 use crate::engine::index::rows::{IndexedRows, entry_fits};
+use crate::engine::refusal::Overlong;
 use crate::partition::RowKey;
 use crate::partition::store::{CellState, Row};
 use crate::schema::{IndexFamily, Table};
@@ -23,30 +24,10 @@ const FRAME_BYTES: usize = 64;
 /// As Cassandra has it: values of so many bytes are refused already.
 const VALUE_BYTES_MAX: usize = 65_535;
 
-/// A value that an index cannot keep.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-#[error(
-    "Cannot index value of size {bytes} for index {index} on {keyspace}.{table}({column}) (maximum allowed size={bytes_max})"
-)]
-struct Overlong {
-    bytes: usize,
-    index: String,
-    keyspace: String,
-    table: String,
-    column: String,
-    bytes_max: usize,
-}
-
-impl From<Overlong> for Error {
-    fn from(overlong: Overlong) -> Self {
-        Self::Invalid(overlong.to_string())
-    }
-}
-
 /// Refuses what is written to a row if an index of its table cannot keep a value of it.
 ///
 /// # Errors
-/// [`Error::Invalid`] in Cassandra's words.
+/// [`Error::Refused`] in Cassandra's words.
 pub(crate) fn check(table: &Arc<Table>, key: &RowKey, row: &Row) -> Result<(), Error> {
     if table.indexes.is_empty() {
         return Ok(());

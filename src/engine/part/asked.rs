@@ -4,7 +4,7 @@ use crate::command::Read;
 use crate::engine::read::layout::Layout;
 use crate::functions::Context;
 
-/// What is asked of every part of a read.
+/// What all parts of a read have in common.
 pub(crate) struct Asked<'a> {
     /// The command.
     pub(crate) read: &'a Read,

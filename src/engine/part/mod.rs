@@ -19,6 +19,7 @@ mod reader;
 mod receipt;
 mod ring;
 mod rows;
+pub(crate) mod write;
 
 pub(crate) use asked::Asked;
 pub(crate) use logical::{Logical, bring_static, covering};

@@ -115,7 +115,6 @@ impl<'a, S: PartSink> Reader<'a, S> {
 
     /// What follows is charged to this physical partition, and to the logical one of this key if it is known. `is_first`: the read has
     /// not come to the physical partition before, in this page or another.
-    #[inline]
     pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
@@ -156,7 +155,6 @@ impl<'a, S: PartSink> Reader<'a, S> {
     ///
     /// # Errors
     /// When the key has not the form of the table's.
-    #[inline]
     pub(crate) fn begin_partition(
         &mut self,
         partition_key: &[u8],
@@ -250,7 +248,6 @@ impl<'a, S: PartSink> Reader<'a, S> {
     }
 
     /// Ends a logical partition: if it had no rows, its static row is one.
-    #[inline]
     pub(crate) fn end_partition(&mut self) -> Result<Step, Error> {
         if self.had_row || !self.static_is_live {
             return Ok(Step::Continue);
@@ -285,7 +282,6 @@ impl<'a, S: PartSink> Reader<'a, S> {
     }
 
     /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
-    #[inline]
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
         let read = self.asked.read;
         self.had_row = true;

@@ -1,5 +1,6 @@
 //! Expressions and filters over one row.
 
+use crate::engine::refusal::Refusal;
 use std::cmp::Ordering;
 
 use bytes::Bytes;
@@ -34,7 +35,7 @@ pub(crate) struct Scope<'a> {
 fn column_type(table: &Table, place: usize) -> Result<&CqlType, Error> {
     let column = table.columns.get(place);
     column.map(|column| &column.ty).ok_or_else(|| {
-        Error::Server(format!(
+        Error::Fault(format!(
             "a plan names column {place} of {}, which is not there",
             table.name
         ))
@@ -54,7 +55,7 @@ fn slice_value(ty: &CqlType, is_empty: bool, encode: impl FnOnce() -> Bytes) -> 
 }
 
 fn damaged(error: &crate::types::Invalid) -> Error {
-    Error::Invalid(error.to_string())
+    Refusal::Value(error.clone()).into()
 }
 
 impl Scope<'_> {
@@ -66,7 +67,7 @@ impl Scope<'_> {
         match expression {
             Expression::Column(place) => Ok(self.row.get(*place).map(Bytes::copy_from_slice)),
             Expression::Constant(value) => Ok(value.clone()),
-            Expression::Marker(index) => Err(Error::Server(format!("marker {index} was not bound"))),
+            Expression::Marker(index) => Err(Error::Fault(format!("marker {index} was not bound"))),
             Expression::WriteTime { column, max, part } => self.write_time(*column, *max, part.as_deref()),
             Expression::Ttl { column, part } => self.ttl(*column, part.as_deref()),
             Expression::Token(components) => self.token(components),
@@ -99,7 +100,7 @@ impl Scope<'_> {
     fn construct(&self, ty: &CqlType, elements: &[Expression]) -> Result<Bytes, Error> {
         let values = self.evaluate_all(elements)?;
         let present = || {
-            let null = || Error::Invalid("null is not supported inside collections".to_owned());
+            let null = || Error::from(Refusal::NullElement);
             values
                 .iter()
                 .map(|value| value.as_deref().ok_or_else(null))

@@ -6,6 +6,7 @@
 //!
 //! What Cassandra refuses only when the statement runs, and warns of, is here too (`SelectStatement.execute`).
 
+use crate::engine::refusal::NearestRefusal;
 use std::cmp::Ordering;
 use std::collections::BinaryHeap;
 
@@ -117,15 +118,11 @@ pub(crate) fn judge(
     page_rows: Option<u32>,
     warnings: &mut Vec<String>,
 ) -> Result<(), Error> {
-    let refused = |text: String| Err(Error::Invalid(text));
     if !select.selection.aggregates.is_empty() || select.group_by.is_some() {
-        return refused("Top-K queries can not be run with aggregation".to_owned());
+        return Err(NearestRefusal::Aggregation.into());
     }
     if asked.is_serial() {
-        return refused(format!(
-            "Top-K queries can only be run with consistency level ONE/LOCAL_ONE. Consistency level {} was used.",
-            asked.name()
-        ));
+        return Err(NearestRefusal::Level(asked).into());
     }
     if let Some(level) = downgraded(asked) {
         warnings.push(format!(
@@ -136,13 +133,11 @@ pub(crate) fn judge(
         ));
     }
     if select.per_partition_limit_rows.is_some() {
-        return refused("Top-K queries do not support per-partition limits".to_owned());
+        return Err(NearestRefusal::PerPartitionLimit.into());
     }
     // The greatest whole number is no limit in Cassandra.
     let Some(limit) = select.limit_rows.filter(|rows| *rows < i32::MAX.unsigned_abs()) else {
-        return refused(
-            "Top-K queries must have a limit specified and the limit must be less than the query page size".to_owned(),
-        );
+        return Err(NearestRefusal::NoLimit.into());
     };
     if let Some(rows) = page_rows
         && rows < limit
@@ -153,9 +148,11 @@ pub(crate) fn judge(
         ));
     }
     if limit > LIMIT_MAX {
-        return refused(format!(
-            "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {LIMIT_MAX}. LIMIT was {limit}"
-        ));
+        let refusal = NearestRefusal::Limit {
+            rows: limit,
+            rows_max: LIMIT_MAX,
+        };
+        return Err(refusal.into());
     }
     Ok(())
 }

@@ -4,6 +4,7 @@
 //! that. Where there is no more it ends with [`Error::NoRoom`]: the connection drops the request, waits, and begins it again with what
 //! it was granted ([`Share::hand`]).
 
+use crate::engine::refusal::Refusal;
 use std::sync::Arc;
 
 use bytes::Bytes;
@@ -65,7 +66,7 @@ impl<'a> Room<'a> {
     /// Sees to it that the answer may take `capacity` bytes, of which it needs `bytes`. The rest is what vectors keep for growing.
     ///
     /// # Errors
-    /// [`Error::NoRoom`]; [`Error::Invalid`] where no answer may be so large.
+    /// [`Error::NoRoom`]; [`Error::Refused`] where no answer may be so large.
     pub(crate) fn need(&mut self, capacity: usize, bytes: usize) -> Result<(), Error> {
         if capacity <= self.bytes {
             Ok(())
@@ -79,10 +80,7 @@ impl<'a> Room<'a> {
         let Some(share) = self.share else { return Ok(()) };
         let bytes_max = share.answer_bytes_max();
         if bytes > bytes_max {
-            return Err(Error::Invalid(format!(
-                "The answer is larger than {bytes_max} bytes, the most that one may take in memory: ask for pages of fewer rows, or \
-                 raise connections-memory-bytes-max"
-            )));
+            return Err(Refusal::AnswerTooLarge { bytes_max }.into());
         }
         // By a quarter at least, so that many rows ask seldom.
         let wanted = capacity.max(self.bytes + self.bytes / 4).min(bytes_max);

@@ -35,7 +35,7 @@ pub(crate) struct Sink<'a, R> {
     context: &'a Context,
     now_seconds: i64,
     given: Given<'a, R>,
-    /// Static rows that count for the page and for LIMIT though they are not given: see [`Sink::count_unseen`].
+    /// Static rows that count for the page and for LIMIT though they are not given: see [`PartSink::unseen_row`].
     unseen_rows: u32,
     limits: Limits,
     partition_left: Option<u32>,

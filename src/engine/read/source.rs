@@ -158,7 +158,6 @@ impl<'a> Spread<'a> {
 }
 
 /// Takes the receipt of a part: whether more is wanted, or why the read fails.
-#[inline]
 fn settle<'a>(
     receipt: Receipt<'a>,
     part: &ReadPart<'_, 'a>,

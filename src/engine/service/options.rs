@@ -22,7 +22,7 @@ use crate::clock::{Clock, Timestamps};
 use crate::functions::Timeuuids;
 use crate::guardrails::Guardrails;
 use crate::partition::store::{self, Url};
-use crate::partition::{Nodes, Stores, Stripes};
+use crate::partition::{Nodes, Stores};
 use crate::profile::{Account, Profile, Rules};
 use crate::schema::node::NodeInfo;
 use crate::tasks::Tasks;
@@ -97,7 +97,7 @@ impl Options {
             ..self.store.clone()
         };
         let opened = Stores::open(&self.url, &store_options, self.clock.clone()).await;
-        let stores = opened.map_err(|error| Error::Server(error.to_string()))?;
+        let stores = opened.map_err(|error| Error::Fault(error.to_string()))?;
         let mut random = fastrand::Rng::with_seed(self.seed);
         let timeuuids = Arc::new(Timeuuids::new(random.u64(..)));
         let draws = Arc::new(Draws::new(random.u64(..)));
@@ -152,6 +152,8 @@ impl Options {
         );
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
+        catalog.begin_views();
+        let stripes = Arc::clone(&catalog.stripes);
         Ok(Engine {
             catalog: Arc::clone(&catalog),
             stores,
@@ -159,7 +161,7 @@ impl Options {
                 catalog,
                 clock: write_clock,
                 list_keys,
-                stripes: Stripes::default(),
+                stripes,
                 limits: self.limits,
                 logical: Arc::new(logical),
                 nodes: Arc::clone(&nodes),

@@ -7,8 +7,8 @@ use bytes::Bytes;
 use super::super::error::Error;
 use super::super::gates;
 use super::super::levels;
+use super::super::part::write::size;
 use super::super::write::condition::Written;
-use super::super::write::size;
 use super::{Engine, Request};
 use crate::command::{Batch, BatchKind, Condition, Write};
 use crate::consistency::WriteKind;
@@ -105,7 +105,7 @@ impl Engine {
         let write_kind = batch_write(batch.kind, batch.conditional);
         let tables = || batch.modifications.iter().map(|modification| &modification.table);
         let table = tables().find(|table| table.is_counter).or_else(|| tables().next());
-        let table = table.ok_or_else(|| Error::Server("a batch with members has no table".to_owned()))?;
+        let table = table.ok_or_else(|| Error::Fault("a batch with members has no table".to_owned()))?;
         let mut warnings = Vec::new();
         let mut write = gates::write(gates, request, &routed, write_kind, table, &mut warnings)?;
         write.timestamp_micros = batch.timestamp.or(write.timestamp_micros);

@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::fragment::Stamp;
-use super::one_partition::OnePartition;
 use super::passes::{Passes, by_lists};
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
-use super::size::BatchSize;
 use super::staged::{JUDGEMENTS_MAX, Judged, Outcome, Staged, given_up};
-use super::{forms, whole_row};
+use super::views::Views;
+use crate::command::Write;
+use crate::engine::part::write::fragment::Stamp;
+use crate::engine::part::write::size::BatchSize;
+use crate::engine::part::write::{self, WritePart, Writing, forms, run_write_part};
 use crate::engine::{Error, gates};
 use crate::guardrails::Threshold;
 use crate::partition::{Consistency, Held, TablePartitions};
@@ -45,18 +46,23 @@ impl WriteRoom {
     ) -> Result<Outcome, Error> {
         let must_read = modifications
             .iter()
-            .any(|routed| routed.reads_before() || forms::must_look(routed.table()) || self.rewrites(routed));
-        let held = if must_read {
+            .any(|routed| write::must_read(self.ttl_of_rows, routed.modification));
+        let mut held = if must_read {
             Some(self.lock(modifications).await)
         } else {
             None
         };
-        let (passes, lists) = self.pass(modifications, request.consistency).await?;
+        let (mut passes, mut lists) = self.pass(modifications, request.consistency).await?;
+        // The locks come before the gates.
+        if passes.are_followed() && held.is_none() {
+            drop(passes);
+            held = Some(Box::pin(self.lock(modifications)).await);
+            (passes, lists) = self.pass(modifications, request.consistency).await?;
+        }
         let by_lists = by_lists(modifications, lists.as_ref());
         let modifications = by_lists.as_deref().unwrap_or(modifications);
         let mut staged = Staged {
-            size: size.map(|_| BatchSize::default()),
-            judged: if must_read {
+            judged: if held.is_some() {
                 Judged::now(modifications)
             } else {
                 Judged::default()
@@ -64,25 +70,36 @@ impl WriteRoom {
             passes,
             ..Staged::default()
         };
+        staged.changes.size = size.map(|_| BatchSize::default());
         let timestamp = request.timestamp_micros.unwrap_or_else(|| self.clock.next_micros());
+        let writing = self.writing(request);
         for routed in modifications {
-            let stored = if must_read {
-                forms::as_stored(routed).await?
-            } else {
-                Vec::new()
-            };
-            if stored.is_empty() {
-                self.stage(routed, timestamp, request, &mut staged, charges).await?;
-            }
-            for modification in &stored {
-                let routed = Routed {
-                    modification,
-                    ..*routed
+            let write = routed.modification;
+            let stamp = self.stamp(write, write.timestamp.unwrap_or(timestamp), request)?;
+            for key in &write.partition_keys {
+                let place = routed.partitions.place(key);
+                let stored = if must_read {
+                    forms::as_stored(place, write, key).await?
+                } else {
+                    None
                 };
-                self.stage(&routed, timestamp, request, &mut staged, charges).await?;
+                let part = WritePart::new(place, stored.as_ref().unwrap_or(write), key, stamp)?;
+                run_write_part(&writing, &part, &mut staged.changes, charges).await?;
             }
         }
-        let warning = gates::staged(&self.nodes, modifications, request, size.zip(staged.size.take()))?;
+        let warning = gates::staged(
+            &self.nodes,
+            modifications,
+            request,
+            size.zip(staged.changes.size.take()),
+        )?;
+        if staged.passes.are_followed()
+            && let Views::Again(gate) = Box::pin(self.stage_views(request, &mut staged)).await?
+        {
+            drop((staged, held));
+            Views::wait(gate).await;
+            return Ok(Outcome::JudgeAgain);
+        }
         let mut outcome = staged.commit(self, request, held, charges).await?;
         if let Outcome::Written(warnings) = &mut outcome {
             warnings.extend(warning);
@@ -122,11 +139,6 @@ impl WriteRoom {
         Ok((passes, Some(lists)))
     }
 
-    /// Whether what is stored of a modification's rows is written again.
-    pub(super) fn rewrites(&self, routed: &Routed<'_>) -> bool {
-        self.ttl_of_rows && whole_row::concerns(routed.modification)
-    }
-
     /// Locks the logical partitions of these modifications.
     pub(crate) async fn lock(&self, modifications: &[Routed<'_>]) -> Held {
         self.stripes
@@ -134,38 +146,36 @@ impl WriteRoom {
             .await
     }
 
-    /// Adds what a modification writes.
-    pub(crate) async fn stage(
+    /// What the parts of a request have in common.
+    pub(super) fn writing<'a>(&'a self, request: &'a WriteRequest) -> Writing<'a> {
+        Writing {
+            list_keys: &self.list_keys,
+            limits: &self.limits,
+            logical: &self.logical,
+            ttl_of_rows: self.ttl_of_rows,
+            request,
+        }
+    }
+
+    /// The time of what a modification writes.
+    ///
+    /// # Errors
+    /// When it would live for longer than it may.
+    pub(super) fn stamp(
         &self,
-        routed: &Routed<'_>,
+        modification: &Write,
         timestamp_micros: i64,
         request: &WriteRequest,
-        staged: &mut Staged,
-        charges: &mut Charges,
-    ) -> Result<(), Error> {
-        let modification = routed.modification;
+    ) -> Result<Stamp, Error> {
+        let table = &modification.table;
         let ttl = modification
             .ttl_seconds
-            .unwrap_or_else(|| u32::try_from(routed.table().options.default_time_to_live).unwrap_or(0));
-        gates::lifetime(&self.limits, routed.table(), ttl, request.now_seconds)?;
-        let stamp = Stamp {
-            timestamp_micros: modification.timestamp.unwrap_or(timestamp_micros),
+            .unwrap_or_else(|| u32::try_from(table.options.default_time_to_live).unwrap_or(0));
+        gates::lifetime(&self.limits, table, ttl, request.now_seconds)?;
+        Ok(Stamp {
+            timestamp_micros,
             now_seconds: request.now_seconds,
-            ttl_seconds: (ttl > 0 && !routed.table().is_counter).then_some(ttl),
-        };
-        for partition_key in &modification.partition_keys {
-            let (token, partition) = routed.partitions.place(partition_key);
-            let one = OnePartition {
-                room: self,
-                routed,
-                partition,
-                logical: partition.logical(routed.table().storage_id, token, partition_key)?,
-                partition_key,
-                token,
-                stamp,
-            };
-            one.stage(request, staged, charges).await?;
-        }
-        Ok(())
+            ttl_seconds: (ttl > 0 && !table.is_counter).then_some(ttl),
+        })
     }
 }

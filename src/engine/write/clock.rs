@@ -1,6 +1,7 @@
 //! Timestamps of writes, of schema changes, and keys of list elements: all by one clock, and all rise strictly, across restarts too
 //! ([`Timestamps`]).
 
+use crate::engine::refusal::ConditionRefusal;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -42,11 +43,9 @@ impl WriteClock {
         let Some(newest) = newest.filter(|newest| *newest >= next && !is_below) else {
             return Ok(next);
         };
-        newest.checked_add(1).ok_or_else(|| {
-            let text = "Cannot apply the condition: a row that it reads or writes has the timestamp 9223372036854775807, the last one \
-                        there is, so that no later write takes effect";
-            Error::Invalid(text.to_owned())
-        })
+        newest
+            .checked_add(1)
+            .ok_or_else(|| ConditionRefusal::LastTimestamp.into())
     }
 
     /// Forgets every timestamp given so far.
@@ -164,7 +163,7 @@ mod tests {
         assert_eq!(clock.above(Some(1000)).unwrap(), 1001);
         assert_eq!(clock.next_micros(), 8);
         assert_eq!(clock.above(Some(i64::MAX - 1)).unwrap(), i64::MAX);
-        assert!(matches!(clock.above(Some(i64::MAX)), Err(Error::Invalid(_))));
+        assert!(matches!(clock.above(Some(i64::MAX)), Err(Error::Refused(_))));
     }
 
     #[test]

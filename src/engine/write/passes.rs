@@ -7,8 +7,7 @@ use std::sync::Arc;
 
 use super::request::Routed;
 use crate::engine::Error;
-use crate::partition::store::{Batch, Space};
-use crate::partition::{Entry, Pass, TablePartitions, WriteGate};
+use crate::partition::{BatchKeys, Entry, Pass, TablePartitions, WriteGate};
 
 /// Being inside the gates of all partitions that a request writes to.
 #[derive(Debug, Default)]
@@ -16,26 +15,33 @@ pub(crate) struct Passes {
     /// Most writes have one, which costs no allocation.
     first: Option<Pass>,
     more: Vec<Pass>,
+    /// Rows of views follow from what is written.
+    is_followed: bool,
 }
 
 /// A gate that is not open.
-pub(super) enum Closed {
+pub(crate) enum Closed {
     Held(Arc<WriteGate>),
     Superseded,
 }
 
 impl Passes {
     /// Goes through the gate of a partition.
-    fn add(&mut self, gate: &Arc<WriteGate>) -> Result<(), Closed> {
+    pub(crate) fn add(&mut self, gate: &Arc<WriteGate>) -> Result<(), Closed> {
         let mut inside = self.more.iter().rev().chain(&self.first);
         if inside.any(|pass| Arc::ptr_eq(pass.gate(), gate)) {
             return Ok(());
         }
-        match gate.enter() {
-            Entry::Passed(pass) if self.first.is_none() => self.first = Some(pass),
-            Entry::Passed(pass) => self.more.push(pass),
+        let pass = match gate.enter() {
+            Entry::Passed(pass) => pass,
             Entry::Held => return Err(Closed::Held(Arc::clone(gate))),
             Entry::Superseded => return Err(Closed::Superseded),
+        };
+        self.is_followed |= gate.is_followed();
+        if self.first.is_none() {
+            self.first = Some(pass);
+        } else {
+            self.more.push(pass);
         }
         Ok(())
     }
@@ -52,6 +58,11 @@ impl Passes {
         Ok(passes)
     }
 
+    /// Whether rows of views follow from what is written inside.
+    pub(crate) const fn are_followed(&self) -> bool {
+        self.is_followed
+    }
+
     /// Whether any of the partitions is being copied.
     pub(crate) fn are_copied(&self) -> bool {
         let mut passes = self.first.iter().chain(&self.more);
@@ -59,23 +70,23 @@ impl Passes {
     }
 
     /// The keys of a batch that a running copy must know of; none where none runs.
-    pub(crate) fn keys_to_note(&self, batch: &Batch) -> Vec<(Space, Vec<u8>)> {
-        if !self.are_copied() {
-            return Vec::new();
+    pub(crate) fn keys_to_note(&self, keys: impl FnOnce() -> BatchKeys) -> BatchKeys {
+        if self.are_copied() {
+            keys()
+        } else {
+            BatchKeys::default()
         }
-        batch.keys().map(|(space, key)| (space, key.to_vec())).collect()
     }
 
     /// Notes keys that were written, or may have been if the commit failed, for a running copy. After the commit, since a copy that is
     /// made before would miss it; and inside the gate, since after it no writer is waited for.
-    pub(crate) fn note(&self, keys: &[(Space, Vec<u8>)], is_done: bool) {
+    pub(crate) fn note(&self, keys: &BatchKeys, is_done: bool) {
         if keys.is_empty() {
             return;
         }
         for pass in self.first.iter().chain(&self.more) {
             if pass.gate().is_copied() {
-                pass.gate()
-                    .note(keys.iter().map(|(space, key)| (*space, key.as_slice())), is_done);
+                pass.gate().note(keys.iter(), is_done);
             }
         }
     }

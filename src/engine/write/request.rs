@@ -1,6 +1,5 @@
 //! A modification on its way: what it asks for and where its table's rows are.
 
-use super::fragment::reads_before;
 use crate::command::Write;
 use crate::consistency::WriteKind;
 use crate::partition::{Consistency, TablePartitions};
@@ -29,13 +28,6 @@ pub(crate) struct Routed<'a> {
 impl Routed<'_> {
     pub(super) fn table(&self) -> &Table {
         &self.modification.table
-    }
-
-    pub(super) fn reads_before(&self) -> bool {
-        self.modification
-            .operations
-            .iter()
-            .any(|(_, operation)| reads_before(operation))
     }
 
     pub(super) fn stripes(&self) -> impl Iterator<Item = (u32, i64)> {

@@ -14,7 +14,7 @@ pub(crate) struct WriteRoom {
     pub(crate) catalog: Arc<Catalog>,
     pub(crate) clock: WriteClock,
     pub(crate) list_keys: ListKeys,
-    pub(crate) stripes: Stripes,
+    pub(crate) stripes: Arc<Stripes>,
     pub(crate) limits: SizeLimits,
     pub(crate) logical: Arc<LogicalPartitions>,
     pub(crate) nodes: Arc<Nodes>,

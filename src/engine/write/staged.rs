@@ -4,44 +4,19 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 
-use super::one_partition::OnePartition;
 use super::passes::Passes;
 use super::request::{Routed, WriteRequest};
 use super::room::WriteRoom;
-use super::size::BatchSize;
-use crate::command::WriteVerb;
 use crate::consistency::WriteKind;
 use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
-use crate::engine::logical::{Admitted, Place, Weight};
+use crate::engine::logical::Admitted;
+use crate::engine::part::write::changes::{Changes, Marked, StagedStore, charge};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
-use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, Store, judge_row};
-use crate::partition::{Held, Hosted, Nodes, RowKey, StoreId};
-use crate::throughput::{Charges, PartitionRef, RowWrite};
-
-/// What a change of a batch is charged as.
-pub(super) struct Marked {
-    pub(super) partition: PartitionRef,
-    pub(super) spread: i64,
-    pub(super) partition_key: Bytes,
-    pub(super) how: RowWrite,
-    /// Bytes of what the write says, for engines that do not look at the row.
-    pub(super) fragment_bytes: usize,
-    /// Indexed columns that it touches.
-    pub(super) indexed: usize,
-    /// It is charged.
-    pub(super) is_done: bool,
-}
-
-/// Changes of one store.
-pub(super) struct StagedStore {
-    id: StoreId,
-    store: Store,
-    batch: Batch,
-    /// One for each change of the batch.
-    marked: Vec<Marked>,
-}
+use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, judge_row};
+use crate::partition::{BatchKeys, Held, Nodes, StoreId};
+use crate::throughput::Charges;
 
 /// What came of staged changes.
 pub(crate) enum Outcome {
@@ -91,77 +66,19 @@ impl Judged {
 /// Changes on their way to their stores.
 #[derive(Default)]
 pub(crate) struct Staged {
-    pub(super) stores: Vec<StagedStore>,
+    pub(super) changes: Changes,
     pub(super) judged: Judged,
-    /// Rows of counters, and rows that are rewritten whole, as they are written: what later members of a batch add to. A list's element
-    /// is looked for in what was stored before the batch, as in Cassandra.
-    pub(super) added_to: Vec<(RowKey, Row)>,
-    /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
-    /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
-    pub(super) deletes_just_before: bool,
-    /// What is measured of a batch; `None`: nothing.
-    pub(super) size: Option<BatchSize>,
-    /// What is written to each logical partition.
-    pub(super) weights: Vec<Weight>,
     /// Kept until all is committed.
     pub(super) passes: Passes,
+    /// Keys of the rows of views that follow from the rest.
+    pub(super) view_rows: Vec<Vec<u8>>,
     /// What the stores are to allow a row; `None`: any length, or it is judged already.
     pub(super) row_bytes_max: Option<usize>,
 }
 
 impl Staged {
-    /// The batch to which one change is to be added, which is charged as marked.
-    pub(super) fn batch(&mut self, partition: &Hosted, marked: Marked) -> &mut Batch {
-        let mut stores = self.stores.iter();
-        let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
-        let place = found.unwrap_or_else(|| {
-            if self.stores.is_empty() {
-                self.stores = Vec::with_capacity(1);
-            }
-            self.stores.push(StagedStore {
-                id: partition.store_id,
-                store: partition.store().clone(),
-                batch: Batch::of_one(),
-                marked: Vec::with_capacity(1),
-            });
-            self.stores.len() - 1
-        });
-        #[expect(clippy::expect_used, reason = "found or pushed just before")]
-        let staged = self.stores.get_mut(place).expect("the store is there");
-        staged.marked.push(marked);
-        &mut staged.batch
-    }
-
-    /// Adds what is written to a logical partition.
-    pub(super) fn weigh(&mut self, one: &OnePartition<'_>, row_bytes: u64, entry_bytes: u64) {
-        let modification = one.routed.modification;
-        let deletes = modification.kind == WriteVerb::Delete;
-        if let Some(last) = self.weights.last_mut()
-            && last.deletes == deletes
-            && last.spread == one.spread()
-            && last.key == *one.partition_key
-            && last.table.storage_id == modification.table.storage_id
-        {
-            last.row_bytes += row_bytes;
-            last.entry_bytes += entry_bytes;
-            return;
-        }
-        if self.weights.is_empty() {
-            self.weights = Vec::with_capacity(1);
-        }
-        self.weights.push(Weight {
-            table: Arc::clone(&modification.table),
-            spread: one.spread(),
-            key: one.partition_key.clone(),
-            partition: Arc::clone(one.partition),
-            row_bytes,
-            entry_bytes,
-            deletes,
-        });
-    }
-
-    /// Commits what was staged, where it lies, since it is large; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
-    /// reads under them next must see what it has done.
+    /// Commits what was staged; durable when it returns. A commit goes on when its request is dropped, and so do its locks: who
+    /// reads under them next must see what it has done. By reference: to move what was staged costs a copy of several hundred bytes.
     ///
     /// # Errors
     /// When a limit would be passed, and nothing was written then; when a store refuses or fails.
@@ -172,7 +89,7 @@ impl Staged {
         held: Option<Held>,
         charges: &mut Charges,
     ) -> Result<Outcome, Error> {
-        let mut admitted = gates::commit(&room.limits, &room.logical, &self.weights, request).await?;
+        let mut admitted = gates::commit(&room.limits, &room.logical, &self.changes.weights, request).await?;
         if !admitted.records.is_empty() {
             // In the same commit where the store that has the catalog is written to anyway, so that it costs nothing.
             let main = self.of_main(&room.catalog);
@@ -181,9 +98,9 @@ impl Staged {
             }
         }
         let warnings = std::mem::take(&mut admitted.warnings);
-        let is_apart = self.stores.iter().zip(self.stores.iter().skip(1));
-        let is_logged =
-            request.write_kind == WriteKind::Batch && is_apart.into_iter().any(|(one, next)| one.id != next.id);
+        let is_apart = self.changes.stores.iter().zip(self.changes.stores.iter().skip(1));
+        let is_whole = request.write_kind == WriteKind::Batch || !self.view_rows.is_empty();
+        let is_logged = is_whole && is_apart.into_iter().any(|(one, next)| one.id != next.id);
         let row_bytes_max = room
             .limits
             .merged_row_bytes_max
@@ -214,7 +131,7 @@ impl Staged {
                     (commits, outcome)
                 });
                 let committed = committing.await;
-                let (commits, outcome) = committed.map_err(|error| Error::Server(error.to_string()))?;
+                let (commits, outcome) = committed.map_err(|error| Error::Fault(error.to_string()))?;
                 for (committed, marked) in commits {
                     charge(&committed, marked, charges);
                 }
@@ -236,7 +153,7 @@ impl Staged {
 
     /// Refuses rows that would become longer than they may be, by reading them.
     async fn refuse_long_rows(&self, bytes_max: usize) -> Result<(), Error> {
-        for StagedStore { store, batch, .. } in &self.stores {
+        for StagedStore { store, batch, .. } in &self.changes.stores {
             let at = store.snapshot();
             for (key, fragment) in batch.fragments() {
                 let stored = store.get(Space::Rows, key, &at).await;
@@ -259,18 +176,18 @@ impl Staged {
 
     /// What goes to the store that has the catalog.
     fn of_main(&mut self, catalog: &Catalog) -> &mut StagedStore {
-        let place = self.stores.iter().position(|staged| staged.id == StoreId::MAIN);
+        let place = self.changes.stores.iter().position(|staged| staged.id == StoreId::MAIN);
         let place = place.unwrap_or_else(|| {
-            self.stores.push(StagedStore {
+            self.changes.stores.push(StagedStore {
                 id: StoreId::MAIN,
                 store: catalog.main().clone(),
                 batch: Batch::new(),
                 marked: Vec::new(),
             });
-            self.stores.len() - 1
+            self.changes.stores.len() - 1
         });
         #[expect(clippy::expect_used, reason = "found or pushed just before")]
-        self.stores.get_mut(place).expect("the store is there")
+        self.changes.stores.get_mut(place).expect("the store is there")
     }
 
     /// Commits what goes to several stores so that all of it is written, or none (batch_log.rs). `key`: of its record, which is pending.
@@ -284,9 +201,10 @@ impl Staged {
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
         let mut record = Vec::new();
-        for staged in &self.stores {
+        for staged in &self.changes.stores {
             staged.batch.encode_merges(&mut record);
         }
+        Batch::encode_rechecked(self.view_rows.iter().map(Vec::as_slice), &mut record);
         let logged = (key, Bytes::from(record));
         if let Err(error) = batch_log::record(catalog, &logged).await {
             batch_log::spawn_forget(catalog, logged.0);
@@ -294,7 +212,7 @@ impl Staged {
         }
         // The main store's part comes last, and with it the record goes.
         self.of_main(catalog).batch.delete(Space::Catalog, logged.0.clone());
-        self.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
+        self.changes.stores.sort_by_key(|staged| staged.id == StoreId::MAIN);
         let committed = match self.commit_all(nodes, Some(catalog), admitted, each).await {
             // Nothing was done, and what will be has a record of its own.
             Ok(false) => {
@@ -332,7 +250,7 @@ impl Staged {
             store,
             mut batch,
             marked,
-        } in std::mem::take(&mut self.stores)
+        } in std::mem::take(&mut self.changes.stores)
         {
             if let Some(opening) = self.judged.of(id) {
                 batch.only_in(opening);
@@ -345,7 +263,7 @@ impl Staged {
                 continue;
             }
             if !batch.is_empty() {
-                let to_note = self.passes.keys_to_note(&batch);
+                let to_note = self.passes.keys_to_note(|| BatchKeys::of(&batch));
                 let before = nodes.keeps_moments().then(|| store.snapshot());
                 let committed = match logged {
                     // Boxed, since it is rare: every write's future would be as large.
@@ -379,40 +297,5 @@ impl Staged {
             }
         }
         Ok(true)
-    }
-}
-
-/// Charges a commit: by what the committer found where it looked, which it must to merge; elsewhere, as in SlateDB, where fragments are
-/// written unseen, INSERT counts as new, and what the write says as the row.
-fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges) {
-    for written in committed.rows() {
-        let Some(marked) = marked.get_mut(written.change) else {
-            continue;
-        };
-        let row_bytes = match marked.how {
-            RowWrite::Delete => written.before_bytes.unwrap_or(0),
-            RowWrite::Insert | RowWrite::Update => written.after_bytes.unwrap_or(0),
-        };
-        marked.charge(row_bytes, written.before_bytes.is_some(), charges);
-    }
-    for marked in marked.iter_mut().filter(|marked| !marked.is_done) {
-        marked.charge(marked.fragment_bytes, false, charges);
-    }
-}
-
-impl Marked {
-    /// The logical partition that is changed.
-    fn place(&self) -> Place {
-        Place {
-            table: self.partition.table,
-            spread: self.spread,
-            key: self.partition_key.clone(),
-        }
-    }
-
-    fn charge(&mut self, row_bytes: usize, existed: bool, charges: &mut Charges) {
-        self.is_done = true;
-        charges.enter(self.partition, Some((self.spread, &self.partition_key)));
-        charges.write(self.how, row_bytes, existed, self.indexed);
     }
 }

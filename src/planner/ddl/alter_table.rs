@@ -351,6 +351,10 @@ impl Alteration<'_> {
             if let Some(view) = self.keyspace.views.get_mut(&view.table.name) {
                 let view = Arc::make_mut(view);
                 view.where_clause = super::view::renamed(&view.where_clause, from, to);
+                let tests = view.tests.iter_mut().flat_map(|test| test.columns.iter_mut());
+                for column in tests.filter(|column| *column == from) {
+                    to.clone_into(column);
+                }
             }
         }
         Ok(())

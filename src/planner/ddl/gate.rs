@@ -12,7 +12,6 @@ pub struct Unsupported {
     pub reason: &'static str,
 }
 
-const VIEWS: &str = "there are no materialized views yet";
 const FUNCTIONS: &str = "it runs no code of users";
 
 /// Whether the statement must be refused, and why.
@@ -21,8 +20,6 @@ const FUNCTIONS: &str = "it runs no code of users";
 #[must_use]
 pub fn not_executed(statement: &Statement) -> Option<Unsupported> {
     let (statement, reason) = match statement {
-        Statement::CreateView(_) => ("CREATE MATERIALIZED VIEW", VIEWS),
-        Statement::AlterView(_) => ("ALTER MATERIALIZED VIEW", VIEWS),
         Statement::CreateFunction(_) => ("CREATE FUNCTION", FUNCTIONS),
         Statement::CreateAggregate(_) => ("CREATE AGGREGATE", FUNCTIONS),
         Statement::CreateTrigger(_) => ("CREATE TRIGGER", FUNCTIONS),

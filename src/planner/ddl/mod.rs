@@ -29,6 +29,7 @@ pub mod refusal;
 mod table;
 mod user_type;
 mod view;
+mod view_tests;
 
 use std::sync::Arc;
 

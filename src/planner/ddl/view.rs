@@ -11,7 +11,7 @@ use grammar::ast::{
 use super::error::DdlError;
 use super::refusal::{AlterTableRefusal, NameRefusal, ViewRefusal};
 use super::table::{Key, add_column, check_name, clustering_order, table_id};
-use super::{Ddl, Right, SchemaOutcome, options};
+use super::{Ddl, Right, SchemaOutcome, options, view_tests};
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::text::owned;
 use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
@@ -19,6 +19,9 @@ use crate::schema::{Column, ColumnKind, Keyspace, Table, View};
 const EXPERIMENTAL: &str = "Materialized views are experimental and are not recommended for production use.";
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutcome, DdlError> {
+    if ddl.context.profile.is_cosmos() {
+        return Err(ViewRefusal::Cosmos.into());
+    }
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let base_name = statement.base_table.name.as_str();
     if statement.options.compact_storage {
@@ -34,12 +37,17 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     if base_keyspace != keyspace_name {
         return Err(ViewRefusal::OtherKeyspace.into());
     }
+    check_markers(statement)?;
     let keyspace = ddl.keyspace(keyspace_name)?;
     let Some(base) = keyspace.tables.get(base_name) else {
         return Err(ViewRefusal::BaseMissing(base_name.to_owned()).into());
     };
-    if keyspace.table_or_view(name).is_some() {
-        return ddl.table_exists(statement.if_not_exists, keyspace_name, name);
+    if keyspace.tables.contains_key(name) {
+        return Err(ViewRefusal::NameOfTable(name.to_owned()).into());
+    }
+    if keyspace.views.contains_key(name) {
+        let there = ddl.table_exists(statement.if_not_exists, keyspace_name, name)?;
+        return Ok(there.warned(vec![EXPERIMENTAL.to_owned()]));
     }
     given.check_names()?;
     if base.is_counter {
@@ -56,6 +64,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
     let key = Key::of(&statement.primary_key);
     check_key(&key, base, &selected, name)?;
     check_relations(statement, &key, base)?;
+    let tests = view_tests::of(ddl, &statement.relations, base)?;
     if given.options.default_time_to_live > 0 {
         return Err(ViewRefusal::TimeToLive.into());
     }
@@ -100,6 +109,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateView) -> Result<SchemaOutc
         base_id: base.id,
         include_all_columns: statement.selection == Selection::All,
         where_clause: where_clause.join(" AND "),
+        tests,
     };
     let mut next = Keyspace::clone(keyspace);
     next.views.insert(name.to_owned(), Arc::new(view));
@@ -240,7 +250,7 @@ fn has_marker(term: &Term) -> bool {
     }
 }
 
-fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Result<(), DdlError> {
+fn check_markers(statement: &CreateView) -> Result<(), DdlError> {
     let marked = statement.relations.iter().any(|relation| match &relation.value {
         RelationValue::Term(term) => has_marker(term),
         RelationValue::Terms(terms) => terms.iter().any(has_marker),
@@ -249,6 +259,10 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
     if marked {
         return Err(ViewRefusal::Markers.into());
     }
+    Ok(())
+}
+
+fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Result<(), DdlError> {
     let mut restricted: BTreeSet<&str> = BTreeSet::new();
     let mut otherwise: Vec<&str> = Vec::new();
     for relation in &statement.relations {
@@ -280,6 +294,9 @@ fn check_relations(statement: &CreateView, key: &Key<'_>, base: &Table) -> Resul
 }
 
 pub(super) fn alter(ddl: &Ddl<'_>, statement: &AlterView) -> Result<SchemaOutcome, DdlError> {
+    if ddl.context.profile.is_cosmos() {
+        return Err(ViewRefusal::Cosmos.into());
+    }
     let (name, keyspace_name) = (statement.name.name.as_str(), ddl.keyspace_name(&statement.name)?);
     let Some((keyspace, view)) = ddl.find(keyspace_name, |keyspace| keyspace.views.get(name)) else {
         return ddl.absent(

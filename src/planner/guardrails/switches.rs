@@ -79,6 +79,9 @@ impl Guardrails {
                 "secondary_indexes",
                 "Creating secondary indexes",
             ),
+            Statement::CreateView(_) if !switches.materialized_views => Err(Violation(
+                "Materialized views are disabled. Enable in cassandra.yaml to use.".to_owned(),
+            )),
             Statement::CreateTable(create) => self.create_table(create, warnings),
             Statement::AlterTable(alter) => self.alter_table(alter, warnings),
             Statement::CreateType(create) => {

@@ -17,7 +17,4 @@ pub enum Unsupported {
     /// A selector that is no call where a call must stand.
     #[error("This selector is not supported yet")]
     Selector,
-    /// SELECT from a materialized view.
-    #[error("Reading a materialized view is not supported yet")]
-    View,
 }

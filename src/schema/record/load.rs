@@ -133,6 +133,7 @@ fn build(name: &str, part: Parts, system: Option<&Arc<Keyspace>>) -> Result<Keys
             base_id: record.base_id,
             include_all_columns: record.include_all_columns,
             where_clause: record.where_clause,
+            tests: record.tests,
             table,
         };
         keyspace.views.insert(view.table.name.clone(), Arc::new(view));

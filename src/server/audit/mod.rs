@@ -27,8 +27,10 @@ use self::file::Writer;
 pub use self::file::{AuditError, FILES_MAX};
 use super::log::obeys;
 use crate::clock::Clock;
+use crate::cql::Error;
 use crate::cql::{AuditCategory, Audited};
-use crate::engine::Error;
+use crate::engine;
+use crate::wire::response::ErrorCode;
 
 /// Most characters of a text that are written; then «… cut».
 const TEXT_CHARACTERS_MAX: usize = 4096;
@@ -237,7 +239,7 @@ impl Audit {
     /// Whether a statement of this category may be recorded with this outcome. `None`: it is not known before it is read.
     fn may_record(&self, category: Option<AuditCategory>, error: Option<&Error>) -> bool {
         match error {
-            Some(Error::NoRoom { .. }) => false,
+            Some(Error::Engine(engine::Error::NoRoom { .. })) => false,
             Some(error) => self.records(outcome_of(error).1),
             None => category.is_none_or(|category| self.records(category)),
         }
@@ -295,9 +297,9 @@ impl<'a> Asker<'a> {
 }
 
 /// What an error is called.
-const fn outcome_of(error: &Error) -> (&'static str, AuditCategory) {
-    match error {
-        Error::Unauthorized(_) | Error::NotModifiable { .. } => ("UNAUTHORIZED_ATTEMPT", AuditCategory::Auth),
+fn outcome_of(error: &Error) -> (&'static str, AuditCategory) {
+    match error.code() {
+        ErrorCode::Unauthorized => ("UNAUTHORIZED_ATTEMPT", AuditCategory::Auth),
         _ => ("REQUEST_FAILURE", AuditCategory::Error),
     }
 }

@@ -61,7 +61,9 @@ fn only_the_selected_categories_are_recorded() {
 
 #[test]
 fn a_record_says_who_what_when_and_whether_it_was_allowed() {
-    let refusal = Error::Unauthorized("User ann has no SELECT permission".to_owned());
+    let refusal = Error::from(engine::Error::NotModifiable {
+        keyspace: "ks".to_owned(),
+    });
     let records = recorded(&AuditCategory::ALL, |audit| {
         audit.statement(ann(Some("ks")), "SELECT * FROM t", None);
         audit.statement(ann(Some("ks")), "SELECT * FROM t", Some(&refusal));
@@ -70,7 +72,7 @@ fn a_record_says_who_what_when_and_whether_it_was_allowed() {
     });
     let expected = [
         r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"SELECT","category":"QUERY","allowed":true,"keyspace":"ks","scope":"t","operation":"SELECT * FROM t"}"#,
-        r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"UNAUTHORIZED_ATTEMPT","category":"AUTH","allowed":false,"statement":"SELECT","keyspace":"ks","scope":"t","operation":"SELECT * FROM t","error":"User ann has no SELECT permission"}"#,
+        r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"UNAUTHORIZED_ATTEMPT","category":"AUTH","allowed":false,"statement":"SELECT","keyspace":"ks","scope":"t","operation":"SELECT * FROM t","error":"ks keyspace is not user-modifiable."}"#,
         r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"PREPARE_STATEMENT","category":"PREPARE","allowed":true,"keyspace":"ks","scope":"t","operation":"DROP TABLE ks.t"}"#,
         r#"{"timestamp":0,"user":"ann","source":"127.0.0.1","port":7,"type":"BATCH","category":"DML","allowed":true,"operation":"BATCH of [1] statements; DELETE FROM a.t WHERE k = 1"}"#,
     ];
@@ -80,7 +82,7 @@ fn a_record_says_who_what_when_and_whether_it_was_allowed() {
 
 #[test]
 fn no_password_and_no_control_character_is_written() {
-    let syntax = Error::Syntax("line 1:40 no viable alternative at input 'MARKER'".to_owned());
+    let syntax = Error::from(grammar::parse("CREATE ROLE 'MARKER' 'MARKER'").unwrap_err());
     let texts = [
         "CREATE ROLE a WITH PASSWORD = 'MARKER' AND LOGIN = true",
         "ALTER USER a WITH HASHED PassWord 'MARKER'",

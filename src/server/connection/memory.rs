@@ -8,13 +8,15 @@ use bytes::Bytes;
 use tokio::io::{AsyncRead, AsyncWrite};
 
 use super::super::inflight::Waited;
-use super::super::refusal::refusal;
 use super::super::{Handled, Postponed, incoming};
 use super::Connection;
-use crate::engine;
 use crate::metrics;
 use crate::wire::frame::Header;
 use crate::wire::response::ErrorBody;
+
+/// What is told whom memory for an answer did not come in time.
+const MEMORY_IN_USE: &str = "The memory for answers is in use by other connections, whose clients do not read: try again later, ask for \
+                             smaller pages, or raise connections-memory-bytes-max";
 
 /// Bytes of requests in work, per connection, from which on none is begun while memory is short: one or two that are carried out, some fifty
 /// that wait for memory.
@@ -78,7 +80,7 @@ where
                 drop(self.held.share().take_handed());
             }
             Err(_) => {
-                let error = refusal(&engine::Error::MemoryInUse);
+                let error = ErrorBody::overloaded(MEMORY_IN_USE);
                 self.answer(context, header.stream, &error.into());
             }
         }

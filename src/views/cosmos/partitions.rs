@@ -76,6 +76,10 @@ pub(in crate::views) static FIGURES: &[Figure<PartitionFigures>] = &[
     })
     .column("store", "int")
     .json("store"),
+    Figure::new("Replicas of a physical partition.", |of: &PartitionFigures| {
+        Value::Count(of.replicas.into())
+    })
+    .json("replicas"),
     Figure::new(
         "Replicas of a physical partition that are alive.",
         |of: &PartitionFigures| Value::Count(of.replicas_alive.into()),
@@ -144,7 +148,9 @@ pub(in crate::views) const PRINTED: &[Printed] = &[
     Printed::right("to token", |row| row.text("upper")),
     Printed::right("epoch", |row| row.text("epoch")),
     Printed::right("store", |row| row.text("store")),
-    Printed::right("replicas", |row| format!("{} of 4", row.text("replicas_alive"))),
+    Printed::right("replicas", |row| {
+        format!("{} of {}", row.text("replicas_alive"), row.text("replicas"))
+    }),
     Printed::right("rows", |row| row.text("rows")),
     Printed::right("size", |row| size(row.count("bytes"))),
     Printed::right("RU/s", |row| format!("{:.0}", row.float("request_units_per_second"))),

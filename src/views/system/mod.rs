@@ -1,6 +1,7 @@
 //! `system`. Tables of what we do not have (hints, paxos, compactions, ranges in transfer …) are empty.
 
 mod built_views;
+mod estimates;
 mod index_info;
 mod local;
 mod peers;
@@ -11,6 +12,8 @@ use super::view::View;
 
 pub(super) const VIEWS: &[View] = &[
     built_views::VIEW,
+    estimates::OF_SIZES,
+    estimates::OF_TABLES,
     index_info::VIEW,
     local::VIEW,
     peers::VIEW,

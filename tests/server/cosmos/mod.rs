@@ -146,7 +146,7 @@ async fn texts(server: &TestServer, statement: &str) -> Vec<String> {
 }
 
 /// Carries out a statement in the process.
-async fn run(server: &TestServer, statement: &str) -> Result<Answer, helenus::engine::Error> {
+async fn run(server: &TestServer, statement: &str) -> Result<Answer, helenus::cql::Error> {
     let (session, params) = (SessionState::default(), QueryParams::default());
     server.database().query(&session, statement, &params).await
 }
@@ -161,7 +161,7 @@ async fn ok(server: &TestServer, statement: &str) -> Answer {
 /// Code and text with which a statement is refused.
 async fn refused(server: &TestServer, statement: &str) -> (u16, String) {
     match run(server, statement).await {
-        Err(error) => (error.code(), error.to_string()),
+        Err(error) => (error.code().number(), error.to_string()),
         Ok(_) => panic!("{statement}: not refused"),
     }
 }

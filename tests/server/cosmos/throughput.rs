@@ -155,7 +155,7 @@ fn second_field_millis(text: &str) -> Option<u64> {
 async fn told(server: &TestServer, statement: &str) -> Option<u64> {
     match run(server, statement).await {
         Ok(_) => None,
-        Err(error @ Failure::Throttled { .. }) => {
+        Err(error @ helenus::cql::Error::Engine(Failure::Throttled { .. })) => {
             let text = error.to_string();
             let millis = retry_after_millis(&text).unwrap();
             assert_eq!(second_field_millis(&text), Some(millis), "{text}");
@@ -382,7 +382,7 @@ async fn with_server_side_retry_statements_wait_and_then_time_out() {
                 () = tokio::time::sleep(Duration::from_millis(5)) => server.advance(Duration::from_millis(500)),
             }
         };
-        let code = outcome.map_or_else(|error| error.code(), |_| 0);
+        let code = outcome.map_or_else(|error| error.code().number(), |_| 0);
         assert_eq!(code, ends, "{}", &statement[..20]);
     }
 }

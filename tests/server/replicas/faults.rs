@@ -410,7 +410,10 @@ async fn a_plan_is_read_at_the_start_and_what_makes_no_sense_is_refused() {
     std::fs::write(&file, "[[fault]]\naction = \"down\"\nnode = 2").unwrap();
     assert!(given(&[]).unwrap_err().contains("nodes = 4"));
     assert!(given(&[("nodes", "4")]).is_ok());
-    assert!(given(&[("nodes", "3")]).unwrap_err().contains("1 or 4"));
+    assert!(given(&[("nodes", "3")]).is_ok());
+    for nodes in ["0", "7"] {
+        assert!(given(&[("nodes", nodes)]).unwrap_err().contains("1 to 6"));
+    }
     assert!(given(&[("nodes", "4"), ("broadcast-address", "10.0.0.1")]).is_err());
     std::fs::write(&file, "[[fault]]\naction = \"throttle\"\ncount = 1").unwrap();
     let server = TestServer::with(&given(&[]).unwrap()).await.unwrap();

@@ -1,4 +1,4 @@
-//! Four virtual nodes: what each tells of itself and the others, and what clients see when one goes down. Only Linux has all of 127.0.0.0/8
+//! Several virtual nodes: what each tells of itself and the others, and what clients see when one goes down. Only Linux has all of 127.0.0.0/8
 //! without being asked.
 
 use std::collections::BTreeSet;
@@ -35,14 +35,20 @@ fn tokens(cell: &Option<Vec<u8>>) -> Vec<i64> {
 
 #[tokio::test]
 async fn each_node_is_itself_and_knows_the_others() {
+    for count in [2, 3, 4, 5, 6] {
+        each_of(count).await;
+    }
+}
+
+async fn each_of(count: u8) {
     let directory = tempfile::tempdir().unwrap();
     let data = format!("file:{}", directory.path().join("data").display());
     let mut identities = Vec::new();
     for _ in 0..2 {
-        let server = start(&[("nodes", "4"), ("data", &data)]).await;
+        let server = start(&[("nodes", &count.to_string()), ("data", &data)]).await;
         let mut ids = Vec::new();
         let mut all_tokens = BTreeSet::new();
-        for node in 1..=4 {
+        for node in 1..=count {
             let mut client = Client::ready(of_node(&server, node), Version::V5).await;
             let local = "SELECT rpc_address, broadcast_address, rpc_port, host_id, tokens FROM system.local";
             let local = rows(&mut client, local).await.remove(0);
@@ -63,7 +69,7 @@ async fn each_node_is_itself_and_knows_the_others() {
                 let peers = rows(&mut client, text).await;
                 let mut addresses: Vec<IpAddr> = peers.iter().map(|row| address(&row[0])).collect();
                 addresses.sort_unstable();
-                let others = (1..=4).filter(|other| *other != node);
+                let others = (1..=count).filter(|other| *other != node);
                 assert_eq!(
                     addresses,
                     others.map(|other| of_node(&server, other).ip()).collect::<Vec<_>>()
@@ -74,8 +80,8 @@ async fn each_node_is_itself_and_knows_the_others() {
                 }
             }
         }
-        assert_eq!(all_tokens.len(), 16);
-        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), 4);
+        assert_eq!(all_tokens.len(), 4 * usize::from(count));
+        assert_eq!(ids.iter().collect::<BTreeSet<_>>().len(), usize::from(count));
         identities.push(ids);
         server.stop().await.unwrap();
     }

@@ -109,7 +109,6 @@ impl<R: RowSink> Sink<'_, R> {
     }
 
     /// When a row is given, `NearestRows` apart.
-    #[inline]
     pub(super) fn turn(&self, row: &RowBuffer) -> Turn {
         if self.select.sort.is_empty() {
             return Turn::Now;

@@ -7,6 +7,11 @@ use super::code::Code;
 /// Why a change of a materialized view is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum ViewRefusal {
+    /// In the profile of Cosmos.
+    #[error(
+        "Materialized views are a preview feature of Azure Cosmos DB that has to be enabled for the account (CassandraEnableMaterializedViews). This account does not have it."
+    )]
+    Cosmos,
     /// WITH COMPACT STORAGE.
     #[error("COMPACT STORAGE tables are not allowed starting with version 4.0")]
     Compact,
@@ -16,6 +21,9 @@ pub enum ViewRefusal {
     /// No base table of this name.
     #[error("Base table '{0}' doesn't exist")]
     BaseMissing(String),
+    /// A table has the view's name.
+    #[error("Cannot create materialized view '{0}' - a table with the same name already exists")]
+    NameOfTable(String),
     /// A view of a table of counters.
     #[error("Materialized views are not supported on counter tables")]
     OnCounters,
@@ -102,6 +110,9 @@ pub enum ViewRefusal {
     /// Columns of the primary key without a relation.
     #[error("Primary key columns {} must be restricted with 'IS NOT NULL' or otherwise", .0.join(", "))]
     KeyNotRestricted(Vec<String>),
+    /// The values of WHERE, as SELECT refuses them.
+    #[error("{0}")]
+    Where(String),
     /// No materialized view of this name.
     #[error("Materialized view '{keyspace}.{view}' doesn't exist")]
     Missing {
@@ -117,7 +128,7 @@ pub enum ViewRefusal {
     AlterGrace,
     /// ALTER to a default time to live.
     #[error(
-        "Forbidden default_time_to_live detected for a materialized view. Data in a materialized view always expire at the same time than the corresponding data in the parent table."
+        "Forbidden default_time_to_live detected for a materialized view. Data in a materialized view always expire at the same time than the corresponding data in the parent table. default_time_to_live must be set to zero, see CASSANDRA-12868 for more information"
     )]
     AlterTimeToLive,
 }
@@ -126,8 +137,10 @@ impl ViewRefusal {
     pub(in crate::planner::ddl) const fn code(&self) -> Code<'static> {
         match self {
             Self::Compact => Code::Syntax,
-            Self::OtherKeyspace
+            Self::Cosmos
+            | Self::OtherKeyspace
             | Self::BaseMissing(_)
+            | Self::NameOfTable(_)
             | Self::OnCounters
             | Self::Grace { .. }
             | Self::TimeToLive
@@ -144,6 +157,7 @@ impl ViewRefusal {
             | Self::Token
             | Self::RestrictedOthers(_)
             | Self::KeyNotRestricted(_)
+            | Self::Where(_)
             | Self::Missing { .. }
             | Self::AlterGrace
             | Self::AlterTimeToLive => Code::Invalid,

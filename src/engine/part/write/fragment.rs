@@ -1,5 +1,6 @@
 //! What a modification says about rows, as fragments that a store merges with what is there.
 
+use crate::engine::refusal::ListRefusal;
 use bytes::Bytes;
 
 use crate::command::{ColumnChange, Value};
@@ -10,7 +11,7 @@ use crate::partition::store::{Cell, CellState, ColumnId, Deletion, Expiry, Marke
 use crate::schema::Column;
 use crate::types::CqlType;
 
-use super::clock::ListKeys;
+use crate::engine::write::clock::ListKeys;
 
 /// When and for how long something is written.
 #[derive(Clone, Copy, Debug)]
@@ -176,16 +177,16 @@ impl FragmentWriter<'_> {
         let elements = self.stored_elements(column);
         if elements.is_empty() {
             let what = if self.deletes {
-                "Attempted to delete an element from a list which is null"
+                ListRefusal::DeleteOfNull
             } else {
-                "Attempted to set an element on a list which is null"
+                ListRefusal::SetOfNull
             };
-            return Err(Error::Invalid(what.to_owned()));
+            return Err(what.into());
         }
         let found = usize::try_from(position).ok().and_then(|place| elements.get(place));
         let Some((path, _)) = found else {
-            let text = format!("List index {position} out of bound, list has size {}", elements.len());
-            return Err(Error::Invalid(text));
+            let size = elements.len();
+            return Err(ListRefusal::Position { position, size }.into());
         };
         match value {
             Some(value) => self.put(row, column, Some(path.clone()), value.clone()),

@@ -10,16 +10,16 @@
 //! The caller holds the stripe of the partition.
 
 use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
 
 use bytes::Bytes;
 
 use crate::command::{ClusteringRange, Write, WriteTarget};
 use crate::engine::{Error, storage_read};
-use crate::partition::LogicalPartition;
+use crate::partition::{Hosted, LogicalPartition};
 use crate::schema::Table;
+use crate::token::Token;
 use crate::types::{CqlType, Native};
-
-use super::request::Routed;
 
 /// Whether values of this type may be equal in several forms. Not so many as to make each write of a `double` look first: of
 /// those only NaN has several.
@@ -28,37 +28,31 @@ fn has_forms(ty: &CqlType) -> bool {
 }
 
 /// Whether writes to rows of this table must look first.
-pub(super) fn must_look(table: &Table) -> bool {
+pub(crate) fn must_look(table: &Table) -> bool {
     table.clustering().iter().any(|column| has_forms(&column.ty))
 }
 
-/// The modification with each clustering key in the form in which its row is stored: one for each partition key, since partitions may
-/// hold one row in different forms. Empty: nothing changes.
+/// A write of one logical partition with each clustering key in the form in which its row is stored: another partition may hold the row
+/// in another form. `None`: nothing changes.
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn as_stored(routed: &Routed<'_>) -> Result<Vec<Write>, Error> {
-    let modification = routed.modification;
-    let table = routed.table();
-    if !must_look(table) {
-        return Ok(Vec::new());
+pub(crate) async fn as_stored(
+    (token, partition): (Token, &Arc<Hosted>),
+    write: &Write,
+    key: &Bytes,
+) -> Result<Option<Write>, Error> {
+    if !must_look(&write.table) {
+        return Ok(None);
     }
-    let mut writes = Vec::with_capacity(modification.partition_keys.len());
-    let mut is_changed = false;
-    for partition_key in &modification.partition_keys {
-        let (token, partition) = routed.partitions.place(partition_key);
-        let logical = partition.logical(table.storage_id, token, partition_key)?;
-        let Some(target) = target_as_stored(table, &logical, &modification.target).await? else {
-            return Ok(Vec::new());
-        };
-        is_changed |= target != modification.target;
-        writes.push(Write {
-            partition_keys: vec![partition_key.clone()],
-            target,
-            ..modification.clone()
-        });
-    }
-    Ok(if is_changed { writes } else { Vec::new() })
+    let logical = partition.logical(write.table.storage_id, token, key)?;
+    let target = target_as_stored(&write.table, &logical, &write.target).await?;
+    let changed = target.filter(|target| *target != write.target);
+    Ok(changed.map(|target| Write {
+        partition_keys: vec![key.clone()],
+        target,
+        ..write.clone()
+    }))
 }
 
 /// The rows of one partition in the forms in which they are stored; `None`: the target names no clustering values.

@@ -11,7 +11,6 @@ use crate::partition::store::{Deletions, RangeTombstone, RowView};
 use crate::partition::{LogicalPartition, Moment, RowKey};
 
 use super::condition::rows_asked;
-use super::request::Routed;
 
 /// What is read and written of one logical partition.
 #[derive(Default)]
@@ -27,14 +26,10 @@ struct Concerned<'a> {
 ///
 /// # Errors
 /// When the store fails.
-pub(super) async fn of(
-    modifications: &[Routed<'_>],
-    partition: &LogicalPartition<'_>,
-    at: &Moment,
-) -> Result<Option<i64>, Error> {
+pub(super) async fn of(writes: &[&Write], partition: &LogicalPartition<'_>, at: &Moment) -> Result<Option<i64>, Error> {
     let mut concerned = Concerned::default();
-    for routed in modifications {
-        concerned.add(routed.modification);
+    for write in writes {
+        concerned.add(write);
     }
     let deletions = partition.deletions(at).await;
     let deletions = deletions.map_err(|error| storage_read(&error))?;

@@ -3,6 +3,7 @@
 //! The sizes are those of Cassandra's `dataSize()` of its updates, measured on Cassandra 5.0.9: what it keeps in memory, not what
 //! goes over the wire. Sources: `BatchStatement#verifyBatchSize`, `PartitionUpdate#dataSize`, `BTreeRow#dataSize`.
 
+use crate::engine::refusal::LimitRefusal;
 use std::collections::{BTreeSet, HashMap};
 
 use bytes::Bytes;
@@ -98,7 +99,7 @@ impl BatchSize {
         let bytes = self.bytes();
         match threshold.judge(u64::try_from(bytes).unwrap_or(u64::MAX)) {
             Level::Fine => Ok(None),
-            Level::Refuse(_) => Err(Error::Invalid("Batch too large".to_owned())),
+            Level::Refuse(_) => Err(LimitRefusal::Batch.into()),
             Level::Warn(threshold) => {
                 let tables = modifications.iter().map(|modification| &modification.table);
                 let names = tables.map(|table| format!("{}.{}", table.keyspace, table.name));

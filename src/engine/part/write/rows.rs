@@ -1,54 +1,36 @@
-//! One modification of one logical partition: what it adds to the batch of its store.
+//! The rows that a part of a write stages: what it adds to the batch of its store.
 
-use std::sync::Arc;
-
-use bytes::Bytes;
-
+use super::changes::{Changes, Marked};
 use super::fragment::{FragmentWriter, Stamp, reads_before};
 use super::prices::{all_indexes, how, indexed};
-use super::request::{Routed, WriteRequest};
-use super::room::WriteRoom;
-use super::staged::{Marked, Staged};
-use super::whole_row;
+use super::{WritePart, Writing, whole_row};
 use crate::command::{ClusteringRange, ColumnChange, WriteTarget, WriteVerb};
 use crate::engine::index::overlong;
 use crate::engine::{Error, gates, logical, storage_read};
 use crate::guardrails::CELL_BYTES;
 use crate::invariant::{Broken, Invariant};
+use crate::partition::RowKey;
 use crate::partition::store::{CellState, RangeTombstone, Row};
-use crate::partition::{Hosted, LogicalPartition, RowKey};
 use crate::schema::{Column, ColumnKind};
 use crate::throughput::{Charges, PartitionRef, RowWrite};
-use crate::token::Token;
 
-/// One modification of one logical partition.
-pub(super) struct OnePartition<'a> {
-    pub(super) room: &'a WriteRoom,
-    pub(super) routed: &'a Routed<'a>,
-    pub(super) partition: &'a Arc<Hosted>,
-    pub(super) logical: LogicalPartition<'a>,
-    pub(super) partition_key: &'a Bytes,
-    pub(super) token: Token,
-    pub(super) stamp: Stamp,
-}
-
-impl OnePartition<'_> {
+impl WritePart<'_> {
     /// Adds what it writes.
     ///
     /// # Errors
     /// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
     pub(super) async fn stage(
         &self,
-        request: &WriteRequest,
-        staged: &mut Staged,
+        writing: &Writing<'_>,
+        staged: &mut Changes,
         charges: &mut Charges,
     ) -> Result<(), Error> {
-        let modification = self.routed.modification;
-        let table = self.routed.table();
+        let modification = self.write;
+        let table = self.table();
         self.check_columns()?;
         let deletes_rows = modification.kind == WriteVerb::Delete && modification.operations.is_empty();
         if let Some(size) = &mut staged.size {
-            size.partition(table, self.partition_key);
+            size.partition(table, self.key);
         }
         match &modification.target {
             WriteTarget::Partition => {
@@ -62,7 +44,7 @@ impl OnePartition<'_> {
                 staged.weigh(self, 0, 0);
                 for range in ranges {
                     if let Some(size) = &mut staged.size {
-                        size.range(table, self.partition_key, range);
+                        size.range(table, self.key, range);
                     }
                     let marked = self.marked(RowWrite::Delete, 0, all_indexes(table));
                     let batch = staged.batch(self.partition, marked);
@@ -70,11 +52,11 @@ impl OnePartition<'_> {
                 }
             }
             WriteTarget::Static => {
-                self.stage_static(request, staged, charges).await?;
+                self.stage_static(writing, staged, charges).await?;
             }
             WriteTarget::Rows(rows) => {
                 if self.operations(true).next().is_some() {
-                    self.stage_static(request, staged, charges).await?;
+                    self.stage_static(writing, staged, charges).await?;
                 }
                 for clustering in rows {
                     let mut row = Row::default();
@@ -87,7 +69,7 @@ impl OnePartition<'_> {
                         self.logical.prefix().row(clustering),
                         false,
                         row,
-                        request,
+                        writing,
                         staged,
                         charges,
                     )
@@ -100,8 +82,8 @@ impl OnePartition<'_> {
 
     /// Checks that every column that is written is one of the table: what is written to another would be lost.
     fn check_columns(&self) -> Result<(), Broken> {
-        let columns = &self.routed.table().columns;
-        let mut places = self.routed.modification.operations.iter().map(|(place, _)| *place);
+        let columns = &self.table().columns;
+        let mut places = self.write.operations.iter().map(|(place, _)| *place);
         match places.find(|place| *place >= columns.len()) {
             None => Ok(()),
             Some(place) => Err(Invariant::ColumnExists.broken(&format_args!("number {place} of {}", columns.len()))),
@@ -109,7 +91,7 @@ impl OnePartition<'_> {
     }
 
     /// The stamp of deletions of more than a row.
-    fn stamp(&self, staged: &Staged) -> Stamp {
+    fn stamp(&self, staged: &Changes) -> Stamp {
         let earlier = i64::from(staged.deletes_just_before);
         Stamp {
             timestamp_micros: self.stamp.timestamp_micros.saturating_sub(earlier),
@@ -118,27 +100,18 @@ impl OnePartition<'_> {
     }
 
     fn operations(&self, of_static: bool) -> impl Iterator<Item = (&Column, &ColumnChange)> {
-        let table = self.routed.table();
-        self.routed
-            .modification
-            .operations
-            .iter()
-            .filter_map(move |(place, operation)| {
-                let column = table.columns.get(*place)?;
-                ((column.kind == ColumnKind::Static) == of_static).then_some((column.as_ref(), operation))
-            })
-    }
-
-    /// The number by which locks and gauges know the logical partition.
-    pub(super) fn spread(&self) -> i64 {
-        self.partition.spread(self.token, self.partition_key)
+        let table = self.table();
+        self.write.operations.iter().filter_map(move |(place, operation)| {
+            let column = table.columns.get(*place)?;
+            ((column.kind == ColumnKind::Static) == of_static).then_some((column.as_ref(), operation))
+        })
     }
 
     fn place(&self) -> logical::Place {
         logical::Place {
-            table: self.routed.table().storage_id,
+            table: self.table().storage_id,
             spread: self.spread(),
-            key: self.partition_key.clone(),
+            key: self.key.clone(),
         }
     }
 
@@ -146,11 +119,11 @@ impl OnePartition<'_> {
     fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> Marked {
         Marked {
             partition: PartitionRef {
-                table: self.routed.table().storage_id,
+                table: self.table().storage_id,
                 partition: self.partition.id.0,
             },
             spread: self.spread(),
-            partition_key: self.partition_key.clone(),
+            partition_key: self.key.clone(),
             how,
             fragment_bytes,
             indexed,
@@ -160,8 +133,8 @@ impl OnePartition<'_> {
 
     /// How the write of one row is charged.
     fn marked_row(&self, key: &RowKey, of_static: bool, row: &Row) -> Marked {
-        let how = how(self.routed.modification);
-        let indexed = indexed(self.routed.table(), how, of_static, |column| {
+        let how = how(self.write);
+        let indexed = indexed(self.table(), how, of_static, |column| {
             self.operations(of_static).any(|(written, _)| written.id == column.id)
         });
         let values = row.cells.iter().map(|cell| match &cell.state {
@@ -173,12 +146,12 @@ impl OnePartition<'_> {
 
     async fn stage_static(
         &self,
-        request: &WriteRequest,
-        staged: &mut Staged,
+        writing: &Writing<'_>,
+        staged: &mut Changes,
         charges: &mut Charges,
     ) -> Result<(), Error> {
         let key = self.logical.prefix().static_row();
-        self.stage_row(key, true, Row::default(), request, staged, charges)
+        self.stage_row(key, true, Row::default(), writing, staged, charges)
             .await
     }
 
@@ -187,11 +160,11 @@ impl OnePartition<'_> {
         key: RowKey,
         of_static: bool,
         mut row: Row,
-        request: &WriteRequest,
-        staged: &mut Staged,
+        writing: &Writing<'_>,
+        staged: &mut Changes,
         charges: &mut Charges,
     ) -> Result<(), Error> {
-        let rewrites = !of_static && self.room.rewrites(self.routed);
+        let rewrites = !of_static && writing.rewrites(self.write);
         let must_read = rewrites || self.operations(of_static).any(|(_, operation)| reads_before(operation));
         let stored = if must_read {
             self.read(&key, of_static, staged, charges).await?
@@ -200,7 +173,7 @@ impl OnePartition<'_> {
         };
         let mut stored = stored;
         if row.cells.is_empty() {
-            row.cells = Vec::with_capacity(self.routed.modification.operations.len());
+            row.cells = Vec::with_capacity(self.write.operations.len());
         }
         for (column, operation) in self.operations(of_static) {
             // A list's element is looked for in what the operations of the same statement before it have left.
@@ -209,9 +182,9 @@ impl OnePartition<'_> {
             }
             let writer = FragmentWriter {
                 stamp: self.stamp,
-                list_keys: &self.room.list_keys,
+                list_keys: writing.list_keys,
                 stored: stored.as_ref(),
-                deletes: self.routed.modification.kind == WriteVerb::Delete,
+                deletes: self.write.kind == WriteVerb::Delete,
             };
             writer.apply(&mut row, column, operation)?;
         }
@@ -221,22 +194,22 @@ impl OnePartition<'_> {
         if let (true, Some(stored)) = (rewrites, &stored) {
             whole_row::carry(&mut row, stored, &self.stamp);
         }
-        if rewrites || must_read && self.routed.table().is_counter {
+        if rewrites || must_read && self.table().is_counter {
             staged.added_to.push((key.clone(), row.clone().canonical()));
         }
         if let Some(size) = &mut staged.size {
             let clustering = (!of_static).then(|| key.clustering());
-            size.row(self.routed.table(), &key, clustering, &row);
+            size.row(self.table(), &key, clustering, &row);
         }
         let mut entry_bytes = 0;
-        if self.room.logical.is_watched(|| self.place()) {
-            entry_bytes = logical::entries_of(&self.routed.modification.table, &key, &row);
+        if writing.logical.is_watched(|| self.place()) {
+            entry_bytes = logical::entries_of(&self.write.table, &key, &row);
         }
-        if self.routed.modification.kind != WriteVerb::Delete {
+        if self.write.kind != WriteVerb::Delete {
             let together = async |bytes_max| self.bytes_together(&key, &row, bytes_max).await;
-            gates::row(&self.room.limits, request, together).await?;
+            gates::row(writing.limits, writing.request, together).await?;
         }
-        overlong::check(&self.routed.modification.table, &key, &row)?;
+        overlong::check(&self.write.table, &key, &row)?;
         let marked = self.marked_row(&key, of_static, &row);
         let batch = staged.batch(self.partition, marked);
         let before = batch.bytes();
@@ -267,16 +240,16 @@ impl OnePartition<'_> {
         &self,
         key: &RowKey,
         of_static: bool,
-        staged: &Staged,
+        staged: &Changes,
         charges: &mut Charges,
     ) -> Result<Option<Row>, Error> {
         let at = self.logical.now();
         let found = self.logical.get(key, &at).await;
         let found = found.map_err(|error| storage_read(&error))?;
         // The look that an increment takes is in its price, as in that of any change.
-        if !self.routed.table().is_counter {
+        if !self.table().is_counter {
             let partition = self.marked(RowWrite::Update, 0, 0).partition;
-            charges.enter(partition, Some((self.spread(), self.partition_key)));
+            charges.enter(partition, Some((self.spread(), self.key)));
             charges.look_before_write(found.as_ref().map_or(0, |found| found.bytes));
         }
         let mut row = match found {

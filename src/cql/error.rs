@@ -1,0 +1,247 @@
+//! Why a CQL request is not carried out: what each room refused, as it refused it, and the protocol's code of each.
+
+use super::roles::RoleRefusal;
+use crate::consistency::WriteKind;
+use crate::engine::{self, NotChanged};
+use crate::guardrails::Violation;
+use crate::partition::Consistency;
+use crate::planner::ddl::DdlError;
+use crate::planner::{self, ddl, rules};
+use crate::wire::response::ErrorCode;
+
+/// Why a request was not carried out. Texts are Cassandra's where people read them.
+#[derive(Clone, Debug, PartialEq, thiserror::Error)]
+pub enum Error {
+    /// The text is no CQL.
+    #[error(transparent)]
+    Syntax(Box<grammar::SyntaxError>),
+    /// The statement makes no sense, or its values do not.
+    #[error(transparent)]
+    Plan(Box<planner::Error>),
+    /// A change of the schema that the schema does not permit.
+    #[error(transparent)]
+    Schema(Box<DdlError>),
+    /// The compatibility profile does not permit it.
+    #[error(transparent)]
+    Profile(Box<rules::Refusal>),
+    /// A statement about roles, or what a role may not do.
+    #[error(transparent)]
+    Role(Box<RoleRefusal>),
+    /// The request around the statement.
+    #[error(transparent)]
+    Request(RequestRefusal),
+    /// The command was not carried out.
+    #[error(transparent)]
+    Engine(engine::Error),
+}
+
+/// What is wrong with a request, whatever its statement.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum RequestRefusal {
+    /// The keyspace for its unqualified tables.
+    #[error("Keyspace '{0}' does not exist")]
+    NoKeyspace(String),
+    /// More or fewer values than markers.
+    #[error("{} were {markers} markers(?) in CQL but {values} bound variables", if *in_batch { "There" } else { "there" })]
+    Values {
+        /// Cassandra begins the text with a capital letter there.
+        in_batch: bool,
+        /// Markers of the statement.
+        markers: usize,
+        /// Values that came.
+        values: usize,
+    },
+    /// A member of a batch that writes nothing.
+    #[error("Invalid statement in batch: only UPDATE, INSERT and DELETE statements are allowed.")]
+    Member,
+    /// Rows of several partitions are to be sorted and paged.
+    #[error(
+        "Cannot page queries with both ORDER BY and a IN restriction on the partition key; you must either remove the ORDER BY or the IN \
+         and sort client side, or disable paging for this query"
+    )]
+    SortedPages,
+    /// A read at ANY.
+    #[error("ANY ConsistencyLevel is only supported for writes")]
+    ReadAtAny,
+    /// A statement that Cassandra knows and this server does not carry out.
+    #[error(transparent)]
+    Unsupported(ddl::Unsupported),
+    /// ALLOW FILTERING would be needed, and a guardrail forbids it: its words.
+    #[error("{0}")]
+    FilteringIsOff(&'static str),
+    /// A guardrail.
+    #[error(transparent)]
+    Guardrail(Violation),
+    /// What DESCRIBE does not find.
+    #[error(transparent)]
+    Describe(Box<crate::schema::describe::DescribeError>),
+    /// A paging state that this server did not give out for the table.
+    #[error("Invalid value for the paging state")]
+    PagingState,
+}
+
+impl Error {
+    /// The protocol's code.
+    #[must_use]
+    #[deny(clippy::wildcard_enum_match_arm)]
+    pub fn code(&self) -> ErrorCode {
+        use planner::Error as Planner;
+        match self {
+            Self::Syntax(_) => ErrorCode::Syntax,
+            Self::Plan(error) => match **error {
+                Planner::Incompatible(_) => ErrorCode::Syntax,
+                Planner::Function(_) => ErrorCode::FunctionFailure,
+                Planner::NeedsFiltering
+                | Planner::UndefinedColumn { .. }
+                | Planner::UnknownFunction(_)
+                | Planner::Call(_)
+                | Planner::Result { .. }
+                | Planner::NonCounter { .. }
+                | Planner::Restriction(_)
+                | Planner::Bound(_)
+                | Planner::Nearest(_)
+                | Planner::Condition(_)
+                | Planner::Batch(_)
+                | Planner::Modify(_)
+                | Planner::Operation(_)
+                | Planner::Select(_)
+                | Planner::Selection(_)
+                | Planner::Term(_)
+                | Planner::Value(_)
+                | Planner::Name(_)
+                | Planner::Unsupported(_) => ErrorCode::Invalid,
+            },
+            Self::Schema(error) => match error.code() {
+                ddl::Code::Syntax => ErrorCode::Syntax,
+                ddl::Code::Unauthorized => ErrorCode::Unauthorized,
+                ddl::Code::Invalid => ErrorCode::Invalid,
+                ddl::Code::Configuration => ErrorCode::Config,
+                ddl::Code::AlreadyExists { .. } => ErrorCode::AlreadyExists,
+            },
+            Self::Profile(refusal) => match refusal.code() {
+                rules::Code::Syntax => ErrorCode::Syntax,
+                rules::Code::Server => ErrorCode::Server,
+                rules::Code::Invalid => ErrorCode::Invalid,
+                rules::Code::Configuration => ErrorCode::Config,
+            },
+            Self::Role(refusal) => refusal.code(),
+            Self::Request(RequestRefusal::PagingState) => ErrorCode::Protocol,
+            Self::Request(
+                RequestRefusal::NoKeyspace(_)
+                | RequestRefusal::Values { .. }
+                | RequestRefusal::Member
+                | RequestRefusal::SortedPages
+                | RequestRefusal::ReadAtAny
+                | RequestRefusal::Unsupported(_)
+                | RequestRefusal::FilteringIsOff(_)
+                | RequestRefusal::Guardrail(_)
+                | RequestRefusal::Describe(_),
+            ) => ErrorCode::Invalid,
+            Self::Engine(error) => of_engine(error),
+        }
+    }
+
+    /// Whether the server itself, or what it runs on, is at fault.
+    #[must_use]
+    pub const fn is_fault(&self) -> bool {
+        matches!(
+            self,
+            Self::Engine(
+                engine::Error::Damaged(_)
+                    | engine::Error::Broken(_)
+                    | engine::Error::Fault(_)
+                    | engine::Error::Storage(_)
+            )
+        )
+    }
+
+    /// As [`engine::Error::at_edge`].
+    pub(super) fn at_edge(self, level: Consistency, kind: WriteKind) -> Self {
+        match self {
+            Self::Engine(error) => Self::Engine(error.at_edge(level, kind)),
+            other => other,
+        }
+    }
+}
+
+#[deny(clippy::wildcard_enum_match_arm)]
+const fn of_engine(error: &engine::Error) -> ErrorCode {
+    use engine::Error as Is;
+    match error {
+        Is::Refused(_) | Is::Partitions(_) | Is::TableGone => ErrorCode::Invalid,
+        Is::NotModifiable { .. } | Is::PartitionFull { .. } => ErrorCode::Unauthorized,
+        Is::Unavailable(_) => ErrorCode::Unavailable,
+        Is::WriteTimeout { .. } => ErrorCode::WriteTimeout,
+        Is::WriteFailure { .. } => ErrorCode::WriteFailure,
+        Is::ReadTimeout { .. } => ErrorCode::ReadTimeout,
+        Is::ReadFailure { .. } | Is::TooManyTombstones { .. } => ErrorCode::ReadFailure,
+        Is::Throttled { .. } | Is::NoRoom { .. } => ErrorCode::Overloaded,
+        Is::FunctionFailure(_) => ErrorCode::FunctionFailure,
+        Is::Storage(_) | Is::Damaged(_) | Is::Broken(_) | Is::Fault(_) => ErrorCode::Server,
+    }
+}
+
+impl From<engine::Error> for Error {
+    fn from(error: engine::Error) -> Self {
+        Self::Engine(error)
+    }
+}
+
+impl From<grammar::SyntaxError> for Error {
+    #[cold]
+    fn from(error: grammar::SyntaxError) -> Self {
+        Self::Syntax(Box::new(error))
+    }
+}
+
+impl From<planner::Error> for Error {
+    #[cold]
+    fn from(error: planner::Error) -> Self {
+        Self::Plan(Box::new(error))
+    }
+}
+
+impl From<DdlError> for Error {
+    #[cold]
+    fn from(error: DdlError) -> Self {
+        Self::Schema(Box::new(error))
+    }
+}
+
+impl From<NotChanged<DdlError>> for Error {
+    #[cold]
+    fn from(error: NotChanged<DdlError>) -> Self {
+        match error {
+            NotChanged::Refused(refusal) => refusal.into(),
+            NotChanged::Failed(error) => error.into(),
+        }
+    }
+}
+
+impl From<rules::Refusal> for Error {
+    #[cold]
+    fn from(refusal: rules::Refusal) -> Self {
+        Self::Profile(Box::new(refusal))
+    }
+}
+
+impl From<RoleRefusal> for Error {
+    #[cold]
+    fn from(refusal: RoleRefusal) -> Self {
+        Self::Role(Box::new(refusal))
+    }
+}
+
+impl From<RequestRefusal> for Error {
+    #[cold]
+    fn from(refusal: RequestRefusal) -> Self {
+        Self::Request(refusal)
+    }
+}
+
+impl From<Violation> for Error {
+    #[cold]
+    fn from(violation: Violation) -> Self {
+        Self::Request(RequestRefusal::Guardrail(violation))
+    }
+}

@@ -1,0 +1,178 @@
+//! What the parts of a write add to the batches of their stores, with what is to be known of it once it is durable.
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::WritePart;
+use super::size::BatchSize;
+use crate::command::WriteVerb;
+use crate::engine::logical::{Place, Weight};
+use crate::mutant::{self, Mutant};
+use crate::partition::store::{Batch, Committed, Row, Store};
+use crate::partition::{Hosted, LogicalPartition, RowKey, StoreId};
+use crate::schema::Table;
+use crate::throughput::{Charges, PartitionRef, RowWrite};
+use crate::token::Token;
+
+/// What a change of a batch is charged as.
+pub(in crate::engine) struct Marked {
+    pub(super) partition: PartitionRef,
+    pub(super) spread: i64,
+    pub(super) partition_key: Bytes,
+    pub(super) how: RowWrite,
+    /// Bytes of what the write says, for engines that do not look at the row.
+    pub(super) fragment_bytes: usize,
+    /// Indexed columns that it touches.
+    pub(super) indexed: usize,
+    /// It is charged.
+    pub(super) is_done: bool,
+}
+
+/// Changes of one store.
+pub(in crate::engine) struct StagedStore {
+    pub(in crate::engine) id: StoreId,
+    pub(in crate::engine) store: Store,
+    pub(in crate::engine) batch: Batch,
+    /// One for each change of the batch.
+    pub(in crate::engine) marked: Vec<Marked>,
+}
+
+/// What the parts of a request have added.
+#[derive(Default)]
+pub(crate) struct Changes {
+    pub(in crate::engine) stores: Vec<StagedStore>,
+    /// Rows of counters, and rows that are rewritten whole, as they are written: what later members of a batch add to. A list's element
+    /// is looked for in what was stored before the batch, as in Cassandra.
+    pub(super) added_to: Vec<(RowKey, Row)>,
+    /// Deletions of partitions and ranges are made 1 µs before what is written beside them, so that they leave it: the case in
+    /// conditional batches (Cassandra's `PartitionUpdate.withUpdatedTimestamps`).
+    pub(in crate::engine) deletes_just_before: bool,
+    /// What is measured of a batch; `None`: nothing.
+    pub(in crate::engine) size: Option<BatchSize>,
+    /// What is written to each logical partition.
+    pub(in crate::engine) weights: Vec<Weight>,
+}
+
+impl Changes {
+    /// The batch to which one change is to be added, which is charged as marked.
+    pub(super) fn batch(&mut self, partition: &Hosted, marked: Marked) -> &mut Batch {
+        let mut stores = self.stores.iter();
+        let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
+        let place = found.unwrap_or_else(|| {
+            if self.stores.is_empty() {
+                self.stores = Vec::with_capacity(1);
+            }
+            self.stores.push(StagedStore {
+                id: partition.store_id,
+                store: partition.store().clone(),
+                batch: Batch::of_one(),
+                marked: Vec::with_capacity(1),
+            });
+            self.stores.len() - 1
+        });
+        #[expect(clippy::expect_used, reason = "found or pushed just before")]
+        let staged = self.stores.get_mut(place).expect("the store is there");
+        staged.marked.push(marked);
+        &mut staged.batch
+    }
+
+    /// Puts a row that follows from others in place of whatever there is of it; the bytes of its key.
+    pub(in crate::engine) fn replace_row(
+        &mut self,
+        (table, partition): (&Arc<Table>, &Arc<Hosted>),
+        (token, partition_key): (Token, &Bytes),
+        (logical, key, row): (LogicalPartition<'_>, RowKey, &Row),
+        deletes: bool,
+    ) -> Vec<u8> {
+        let spread = partition.spread(token, partition_key);
+        let key_bytes = key.as_bytes().to_vec();
+        let row_bytes = key.len() + row.encode().len();
+        let marked = Marked {
+            partition: PartitionRef {
+                table: table.storage_id,
+                partition: partition.id.0,
+            },
+            spread,
+            partition_key: partition_key.clone(),
+            how: if deletes { RowWrite::Delete } else { RowWrite::Insert },
+            fragment_bytes: row_bytes,
+            indexed: 0,
+            is_done: false,
+        };
+        logical.replace_row(self.batch(partition, marked), key, row);
+        self.weights.push(Weight {
+            table: Arc::clone(table),
+            spread,
+            key: partition_key.clone(),
+            partition: Arc::clone(partition),
+            row_bytes: row_bytes as u64,
+            entry_bytes: 0,
+            deletes,
+        });
+        key_bytes
+    }
+
+    /// Adds what is written to a logical partition.
+    pub(super) fn weigh(&mut self, part: &WritePart<'_>, row_bytes: u64, entry_bytes: u64) {
+        let modification = part.write;
+        let deletes = modification.kind == WriteVerb::Delete;
+        if let Some(last) = self.weights.last_mut()
+            && last.deletes == deletes
+            && last.spread == part.spread()
+            && last.key == *part.key
+            && last.table.storage_id == modification.table.storage_id
+        {
+            last.row_bytes += row_bytes;
+            last.entry_bytes += entry_bytes;
+            return;
+        }
+        if self.weights.is_empty() {
+            self.weights = Vec::with_capacity(1);
+        }
+        self.weights.push(Weight {
+            table: Arc::clone(&modification.table),
+            spread: part.spread(),
+            key: part.key.clone(),
+            partition: Arc::clone(part.partition),
+            row_bytes,
+            entry_bytes,
+            deletes,
+        });
+    }
+}
+
+/// Charges a commit: by what the committer found where it looked, which it must to merge; elsewhere, as in SlateDB, where fragments are
+/// written unseen, INSERT counts as new, and what the write says as the row.
+pub(in crate::engine) fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges) {
+    for written in committed.rows() {
+        let Some(marked) = marked.get_mut(written.change) else {
+            continue;
+        };
+        let row_bytes = match marked.how {
+            RowWrite::Delete => written.before_bytes.unwrap_or(0),
+            RowWrite::Insert | RowWrite::Update => written.after_bytes.unwrap_or(0),
+        };
+        marked.charge(row_bytes, written.before_bytes.is_some(), charges);
+    }
+    for marked in marked.iter_mut().filter(|marked| !marked.is_done) {
+        marked.charge(marked.fragment_bytes, false, charges);
+    }
+}
+
+impl Marked {
+    /// The logical partition that is changed.
+    pub(in crate::engine) fn place(&self) -> Place {
+        Place {
+            table: self.partition.table,
+            spread: self.spread,
+            key: self.partition_key.clone(),
+        }
+    }
+
+    fn charge(&mut self, row_bytes: usize, existed: bool, charges: &mut Charges) {
+        self.is_done = true;
+        charges.enter(self.partition, Some((self.spread, &self.partition_key)));
+        charges.write(self.how, row_bytes, existed, self.indexed);
+    }
+}

@@ -1,0 +1,363 @@
+//! Conditions, judged where the logical partition lives: its rows are read, compared, and shown where they say no.
+//!
+//! What a refused statement answers with follows Cassandra's `CQL3CasRequest` and `ModificationStatement.buildCasResultSet`.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use bytes::Bytes;
+
+use super::newest;
+use crate::command::{Condition, FilterTarget, Predicate, Write, WriteTarget};
+use crate::engine::read::buffer::RowBuffer;
+use crate::engine::read::evaluate::Scope;
+use crate::engine::read::layout::Layout;
+use crate::engine::{Error, storage_read};
+use crate::functions::Context;
+use crate::partition::store::{Deletions, RowView};
+use crate::partition::{Hosted, LogicalPartition, Moment};
+use crate::schema::{ColumnKind, Table};
+use crate::throughput::{Charges, PartitionRef};
+use crate::token::Token;
+
+/// The writes of a conditional request, all of one logical partition, as they are judged.
+pub(crate) struct ConditionPart<'a> {
+    /// Where it runs.
+    pub(crate) partition: &'a Hosted,
+    /// Where the key lies.
+    pub(crate) token: Token,
+    /// The partition key.
+    pub(crate) key: &'a Bytes,
+    /// Its table.
+    pub(crate) table: &'a Table,
+    /// The writes, in the forms in which their rows are stored.
+    pub(crate) writes: &'a [&'a Write],
+    /// They came as a batch.
+    pub(crate) is_batch: bool,
+}
+
+/// What a part says of its conditions.
+pub(crate) enum Verdict {
+    /// They hold.
+    Holds {
+        /// The newest timestamp of what they ask about or write, above which the writes must stand; `None`: there is nothing.
+        newest: Option<i64>,
+    },
+    /// One does not; nothing is to be written.
+    Refused(Decision),
+}
+
+/// Judges the conditions of a request, under the stripe of their logical partition.
+///
+/// # Errors
+/// When the store fails.
+pub(crate) async fn judge(
+    part: &ConditionPart<'_>,
+    now_seconds: i64,
+    context: &Context,
+    charges: &mut Charges,
+) -> Result<Verdict, Error> {
+    let logical = part.partition.logical(part.table.storage_id, part.token, part.key)?;
+    // Of one moment with the timestamp to stand above: a plain write that comes between is judged by neither. It ends here, before the
+    // commit waits: a store that is to be opened again waits for its snapshots first, and this one would wait for that.
+    let at = logical.now();
+    let current = Current::read(part, &logical, (now_seconds, &at), context).await?;
+    charges.enter(
+        PartitionRef {
+            table: part.table.storage_id,
+            partition: part.partition.id.0,
+        },
+        Some((part.partition.spread(part.token, part.key), part.key)),
+    );
+    current.charge(charges);
+    for write in part.writes {
+        if !current.allows(write)? {
+            return current.refusal(part.writes, part.is_batch).map(Verdict::Refused);
+        }
+    }
+    let newest = newest::of(part.writes, &logical, &at).await?;
+    Ok(Verdict::Holds { newest })
+}
+
+/// What the conditions of a write came to.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Decision {
+    /// They held; it was applied.
+    Applied,
+    /// They did not hold; nothing was changed.
+    Refused {
+        /// The columns that say why: places in `table.columns`.
+        places: Vec<usize>,
+        /// The rows that the conditions looked at, as they are, each with a value for each of the columns; empty: none is there.
+        rows: Vec<Vec<Option<Bytes>>>,
+    },
+}
+
+/// The rows that conditions look at, as they are now.
+struct Current<'a> {
+    table: &'a Table,
+    layout: Layout,
+    partition_key: &'a [u8],
+    static_row: Option<Bytes>,
+    /// By clustering key; `None`: nothing is stored.
+    rows: BTreeMap<Vec<u8>, Option<Bytes>>,
+    deletions: Deletions,
+    now_seconds: i64,
+    context: &'a Context,
+    /// Columns that Cassandra does not read for such a request, and so shows as null.
+    unread: Vec<usize>,
+}
+
+/// The row that a condition is about; `None`: the static row.
+fn condition_row(modification: &Write) -> Option<&[u8]> {
+    match &modification.target {
+        WriteTarget::Rows(rows) => rows.first().map(Vec::as_slice),
+        // The one row of a partition without clustering columns.
+        WriteTarget::Partition if modification.table.clustering_count == 0 => Some(&[]),
+        WriteTarget::Static | WriteTarget::Ranges(_) | WriteTarget::Partition => None,
+    }
+}
+
+/// Whether a place of the table is a static column.
+fn is_static(table: &Table, place: usize) -> bool {
+    let column = table.columns.get(place);
+    column.is_some_and(|column| column.kind == ColumnKind::Static)
+}
+
+/// The column that one condition of an IF looks at.
+fn column_of(filter: &Predicate) -> Option<usize> {
+    match &filter.target {
+        FilterTarget::Column(place)
+        | FilterTarget::Analysed(place, _)
+        | FilterTarget::Element(place, _)
+        | FilterTarget::Field(place, _) => Some(*place),
+        FilterTarget::Tuple(_) | FilterTarget::Token => None,
+    }
+}
+
+/// The rows that a modification's IF is about (`None` is the static row): conditions on static columns are the static row's, also
+/// where the statement names another, which then is not read at all (Cassandra's `ColumnConditions.addConditionsTo`).
+pub(crate) fn rows_asked(modification: &Write) -> impl Iterator<Item = Option<&[u8]>> {
+    let row = condition_row(modification);
+    let (own, of_static) = match &modification.condition {
+        Condition::Always => (false, false),
+        Condition::Exists | Condition::NotExists => (true, false),
+        Condition::Columns(conditions) => {
+            let places = || conditions.iter().filter_map(column_of);
+            let table = &modification.table;
+            (
+                places().any(|place| !is_static(table, place)),
+                places().any(|place| is_static(table, place)),
+            )
+        }
+    };
+    own.then_some(row).into_iter().chain(of_static.then_some(None))
+}
+
+/// What Cassandra does not read, and so shows as null (`CQL3CasRequest.columnsToRead`): static columns in no condition unless a
+/// static row is written, regular ones in no condition unless a row is.
+fn unread(table: &Table, writes: &[&Write]) -> Vec<usize> {
+    let writes_static = writes
+        .iter()
+        .any(|write| matches!(write.target, WriteTarget::Static) || write.names_static);
+    let writes_rows = writes.iter().any(|write| !matches!(write.target, WriteTarget::Static));
+    let in_condition = |place: &usize| {
+        writes
+            .iter()
+            .any(|write| matches!(write.condition, Condition::Columns(_)) && write.condition_columns.contains(place))
+    };
+    (0..table.columns.len())
+        .filter(|place| match table.columns.get(*place).map(|column| column.kind) {
+            Some(ColumnKind::Static) => !writes_static && !in_condition(place),
+            Some(ColumnKind::Regular) => !writes_rows && !in_condition(place),
+            _ => false,
+        })
+        .collect()
+}
+
+fn asks_existence(writes: &[&Write]) -> bool {
+    writes
+        .iter()
+        .any(|write| matches!(write.condition, Condition::Exists | Condition::NotExists))
+}
+
+impl<'a> Current<'a> {
+    async fn read(
+        part: &ConditionPart<'a>,
+        partition: &LogicalPartition<'_>,
+        (now_seconds, at): (i64, &Moment),
+        context: &'a Context,
+    ) -> Result<Self, Error> {
+        let (table, partition_key, writes) = (part.table, part.key, part.writes);
+        let deletions = partition.deletions(at).await;
+        let mut current = Self {
+            table,
+            layout: Layout::whole(table, false),
+            partition_key,
+            static_row: None,
+            rows: BTreeMap::new(),
+            deletions: deletions.map_err(|error| storage_read(&error))?,
+            now_seconds,
+            context,
+            unread: unread(table, writes),
+        };
+        // What is not read does not show that a row is there.
+        let unread = std::mem::take(&mut current.unread);
+        current.layout.statics.retain(|wanted| !unread.contains(&wanted.place));
+        current.layout.regulars.retain(|wanted| !unread.contains(&wanted.place));
+        current.unread = unread;
+        if table.has_static() {
+            let found = partition.get(&partition.prefix().static_row(), at).await;
+            let found = found.map_err(|error| storage_read(&error))?;
+            current.static_row = found.map(|found| found.value);
+        }
+        for write in writes {
+            for clustering in rows_asked(write).flatten() {
+                let found = partition.get(&partition.prefix().row(clustering), at).await;
+                let found = found.map_err(|error| storage_read(&error))?;
+                let value = found.map(|found| found.value);
+                current.rows.insert(clustering.to_vec(), value);
+            }
+        }
+        if current.rows.is_empty() {
+            current.read_first_live(partition, at).await?;
+        }
+        Ok(current)
+    }
+
+    /// With conditions on static columns alone, a partition with rows is told from one without by its first row.
+    async fn read_first_live(&mut self, partition: &LogicalPartition<'_>, at: &Moment) -> Result<(), Error> {
+        use std::ops::Bound;
+        let mut outcome = Ok(());
+        let mut found = None;
+        let all = (Bound::Unbounded, Bound::Unbounded);
+        let scanned = partition.scan(all, false, at, |clustering, row| {
+            match self.fill(Some((clustering, row.value))) {
+                Ok((_, true)) => {
+                    found = Some((clustering.to_vec(), Some(Bytes::copy_from_slice(row.value))));
+                    ControlFlow::Break(())
+                }
+                Ok((_, false)) => ControlFlow::Continue(()),
+                Err(error) => {
+                    outcome = Err(error);
+                    ControlFlow::Break(())
+                }
+            }
+        });
+        scanned.await.map_err(|error| storage_read(&error))?;
+        self.rows.extend(found);
+        outcome
+    }
+
+    /// Charges the rows that were looked at, each as one that is read by its key; at least one is.
+    fn charge(&self, charges: &mut Charges) {
+        let of_static = self.static_row.as_ref().map(Bytes::len);
+        let rows = self.rows.iter();
+        let rows = rows.map(|(clustering, row)| row.as_ref().map_or(0, |row| clustering.len() + row.len()));
+        let mut looked_at = 0;
+        for bytes in rows.chain(of_static) {
+            looked_at += 1;
+            charges.look_before_write(bytes);
+        }
+        if looked_at == 0 {
+            charges.look_before_write(0);
+        }
+    }
+
+    /// A buffer with the partition's values and, where given, a row's; whether the row (or else the static row) is there.
+    fn fill(&self, row: Option<(&[u8], &[u8])>) -> Result<(RowBuffer, bool), Error> {
+        let mut buffer = RowBuffer::new(&self.layout);
+        buffer.begin_partition(self.table, &self.layout, self.partition_key)?;
+        let mut is_there = false;
+        if let Some(bytes) = &self.static_row {
+            let view = RowView::parse(bytes).map_err(|error| storage_read(&error))?;
+            let shadow = self.deletions.timestamp_covering_static();
+            is_there = buffer.set_static(&self.layout, &view, shadow, self.now_seconds)?;
+        }
+        if let Some((clustering, bytes)) = row {
+            let view = RowView::parse(bytes).map_err(|error| storage_read(&error))?;
+            let shadow = self.deletions.timestamp_covering(clustering);
+            buffer.begin_row(self.table, &self.layout);
+            is_there = buffer.set_row(&self.layout, &view, shadow, self.now_seconds)?;
+            if is_there {
+                buffer.set_clustering(self.table, &self.layout, clustering)?;
+            }
+        }
+        Ok((buffer, is_there))
+    }
+
+    fn stored(&self, clustering: &'a [u8]) -> Option<(&'a [u8], &[u8])> {
+        let bytes = self.rows.get(clustering)?.as_ref()?;
+        Some((clustering, bytes))
+    }
+
+    fn allows(&self, modification: &'a Write) -> Result<bool, Error> {
+        let row = condition_row(modification);
+        let about_static = row.is_none();
+        let (buffer, found) = self.fill(row.and_then(|clustering| self.stored(clustering)))?;
+        let is_there = found && (about_static || row.is_some_and(|clustering| self.stored(clustering).is_some()));
+        match &modification.condition {
+            Condition::Always => Ok(true),
+            Condition::Exists => Ok(is_there),
+            Condition::NotExists => Ok(!is_there),
+            Condition::Columns(conditions) => {
+                let scope = Scope {
+                    table: self.table,
+                    row: &buffer,
+                    aggregates: &[],
+                    now_seconds: self.now_seconds,
+                    context: self.context,
+                };
+                for condition in conditions {
+                    if !scope.meets(condition)? {
+                        return Ok(false);
+                    }
+                }
+                Ok(true)
+            }
+        }
+    }
+
+    fn refusal(&self, writes: &[&Write], is_batch: bool) -> Result<Decision, Error> {
+        let places = self.columns_shown(writes, is_batch);
+        let mut rows = Vec::new();
+        let row = |buffer: &RowBuffer| {
+            let is_read = |place: &&usize| !self.unread.contains(place);
+            let cells = places.iter().map(|place| {
+                let place = Some(place).filter(is_read)?;
+                buffer.get(*place).map(Bytes::copy_from_slice)
+            });
+            cells.collect::<Vec<_>>()
+        };
+        for (clustering, stored) in &self.rows {
+            if let Some(bytes) = stored {
+                let (buffer, is_there) = self.fill(Some((clustering, bytes)))?;
+                if is_there {
+                    rows.push(row(&buffer));
+                }
+            }
+        }
+        let (buffer, has_static) = self.fill(None)?;
+        if rows.is_empty() && has_static {
+            rows.push(row(&buffer));
+        }
+        Ok(Decision::Refused { places, rows })
+    }
+
+    /// The columns that a refusal shows: everything when some statement asks for existence; in a batch the key comes first.
+    fn columns_shown(&self, writes: &[&Write], is_batch: bool) -> Vec<usize> {
+        if asks_existence(writes) {
+            return (0..self.table.columns.len()).collect();
+        }
+        let keys = self.table.partition_key_count + self.table.clustering_count;
+        let mut places: Vec<usize> = if is_batch { (0..keys).collect() } else { Vec::new() };
+        for write in writes {
+            for place in &write.condition_columns {
+                if !places.contains(place) {
+                    places.push(*place);
+                }
+            }
+        }
+        places
+    }
+}

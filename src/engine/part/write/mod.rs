@@ -1,0 +1,122 @@
+//! The half of a write that runs where its physical partition lives: stored rows are looked at, a condition is judged, and fragments are
+//! added to the batch of the store.
+//!
+//! ```text
+//! statement level  write/ cuts a command ─→ WritePart ──→ run_write_part ──→ Changes ─→ commits, a store each
+//! part level             ConditionPart ─→ judge ─→ Verdict      rows as stored, sizes, charges
+//! ```
+//! The statement level holds the stripes of the logical partitions and is inside the gates of the physical ones while a part runs; it
+//! lends both to the commit. What it never sees is a stored row (`tests/house.rs`).
+
+pub(in crate::engine) mod changes;
+pub(crate) mod condition;
+pub(crate) mod forms;
+pub(crate) mod fragment;
+mod newest;
+pub(crate) mod prices;
+mod rows;
+pub(crate) mod size;
+mod whole_row;
+
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use self::changes::Changes;
+use self::fragment::{Stamp, reads_before};
+use crate::command::Write;
+use crate::engine::Error;
+use crate::engine::limits::SizeLimits;
+use crate::engine::logical::LogicalPartitions;
+use crate::engine::write::clock::ListKeys;
+use crate::engine::write::request::WriteRequest;
+use crate::invariant::Broken;
+use crate::partition::{Hosted, LogicalPartition};
+use crate::schema::Table;
+use crate::throughput::Charges;
+use crate::token::Token;
+
+/// What all parts of a write have in common.
+pub(crate) struct Writing<'a> {
+    pub(crate) list_keys: &'a ListKeys,
+    pub(crate) limits: &'a SizeLimits,
+    pub(crate) logical: &'a LogicalPartitions,
+    /// A time to live is a row's, as in Cosmos, not a cell's.
+    pub(crate) ttl_of_rows: bool,
+    pub(crate) request: &'a WriteRequest,
+}
+
+/// A write cut to one logical partition.
+pub(crate) struct WritePart<'a> {
+    /// Where it runs.
+    pub(crate) partition: &'a Arc<Hosted>,
+    /// The command.
+    pub(crate) write: &'a Write,
+    /// The partition key.
+    pub(crate) key: &'a Bytes,
+    /// Where the key lies.
+    pub(crate) token: Token,
+    /// Its rows.
+    pub(crate) logical: LogicalPartition<'a>,
+    /// The time of what it writes.
+    pub(crate) stamp: Stamp,
+}
+
+/// Runs a part of a write where its partition lives: adds what it writes to the batch of the store.
+///
+/// # Errors
+/// When a row would be too large, an operation cannot be applied, or what must be read cannot be.
+pub(crate) async fn run_write_part(
+    writing: &Writing<'_>,
+    part: &WritePart<'_>,
+    changes: &mut Changes,
+    charges: &mut Charges,
+) -> Result<(), Error> {
+    part.stage(writing, changes, charges).await
+}
+
+/// Whether a part of this write looks at stored rows before it stages one.
+pub(crate) fn must_read(ttl_of_rows: bool, write: &Write) -> bool {
+    let mut operations = write.operations.iter();
+    operations.any(|(_, operation)| reads_before(operation))
+        || forms::must_look(&write.table)
+        || ttl_of_rows && whole_row::concerns(write)
+}
+
+impl Writing<'_> {
+    /// Whether what is stored of a write's rows is written again.
+    fn rewrites(&self, write: &Write) -> bool {
+        self.ttl_of_rows && whole_row::concerns(write)
+    }
+}
+
+impl<'a> WritePart<'a> {
+    /// The part of a write at this key.
+    ///
+    /// # Errors
+    /// When the key does not lie in the physical partition.
+    pub(crate) fn new(
+        (token, partition): (Token, &'a Arc<Hosted>),
+        write: &'a Write,
+        key: &'a Bytes,
+        stamp: Stamp,
+    ) -> Result<Self, Broken> {
+        Ok(Self {
+            partition,
+            write,
+            key,
+            token,
+            logical: partition.logical(write.table.storage_id, token, key)?,
+            stamp,
+        })
+    }
+
+    fn table(&self) -> &Table {
+        &self.write.table
+    }
+
+    /// The number by which locks and gauges know the logical partition.
+    pub(in crate::engine) fn spread(&self) -> i64 {
+        self.partition.spread(self.token, self.key)
+    }
+}

@@ -1,0 +1,371 @@
+//! Why the engine refuses a command: data, of which `Display` makes the text. Texts are Cassandra's or Cosmos's where they have one.
+
+use crate::consistency::Consistency;
+use crate::functions;
+use crate::guardrails::Violation;
+use crate::profile::AccountConsistency;
+use crate::throughput::Footing;
+use crate::types;
+
+/// Why a command is refused. It changed nothing, and is refused again unless the command, the schema or a setting is changed.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum Refusal {
+    /// A guardrail.
+    #[error(transparent)]
+    Guardrail(Violation),
+    /// Its consistency level.
+    #[error(transparent)]
+    Level(LevelRefusal),
+    /// A bound on what is written.
+    #[error(transparent)]
+    Limit(LimitRefusal),
+    /// A condition.
+    #[error(transparent)]
+    Condition(ConditionRefusal),
+    /// An element of a list.
+    #[error(transparent)]
+    List(ListRefusal),
+    /// A read of the nearest rows.
+    #[error(transparent)]
+    Nearest(NearestRefusal),
+    /// Throughput.
+    #[error(transparent)]
+    Throughput(ThroughputRefusal),
+    /// A move of a physical partition.
+    #[error(transparent)]
+    Move(MoveRefusal),
+    /// A function does not take its arguments.
+    #[error(transparent)]
+    Call(Box<functions::Error>),
+    /// A value is none of its type.
+    #[error(transparent)]
+    Value(types::Invalid),
+    /// Null as an element of a set, map or vector.
+    #[error("null is not supported inside collections")]
+    NullElement,
+    /// A value is too long for an index.
+    #[error(transparent)]
+    Overlong(Box<Overlong>),
+    /// An answer is larger than any may be.
+    #[error(
+        "The answer is larger than {bytes_max} bytes, the most that one may take in memory: ask for pages of fewer rows, or raise \
+         connections-memory-bytes-max"
+    )]
+    AnswerTooLarge {
+        /// The most.
+        bytes_max: usize,
+    },
+    /// A table of this name is not there.
+    #[error("table {keyspace}.{table} does not exist")]
+    NoTable {
+        /// Its keyspace.
+        keyspace: String,
+        /// Its name.
+        table: String,
+    },
+    /// What is restored does not fit to the schema: why.
+    #[error("{0}")]
+    Restore(String),
+}
+
+/// Why a consistency level is refused.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LevelRefusal {
+    /// A read that is stricter than the account.
+    #[error("Consistency level {} is not allowed for reads of an account whose consistency is {}", asked.name(), account.name())]
+    Account {
+        /// The level.
+        asked: Consistency,
+        /// The account's.
+        account: AccountConsistency,
+    },
+    /// A serial level that is none.
+    #[error("Invalid consistency for conditional update. Must be one of SERIAL or LOCAL_SERIAL")]
+    Serial,
+    /// The level of the commit of a condition.
+    #[error(
+        "{} is not supported as conditional update commit consistency. Use ANY if you mean \"make sure it is accepted but I don't care how \
+         many replicas commit it for non-SERIAL reads\"",
+        .0.name()
+    )]
+    Commit(Consistency),
+    /// EACH_QUORUM where there are no data centres: the keyspace's strategy.
+    #[error("consistency level EACH_QUORUM not compatible with replication strategy ({0})")]
+    EachQuorum(String),
+    /// ANY for a counter: its table.
+    #[error("Consistency level ANY is not yet supported for counter table {0}")]
+    AnyForCounter(String),
+    /// A serial level for a counter.
+    #[error("Counter operations are inherently non-serializable")]
+    SerialForCounter,
+    /// The level of Cassandra's own tools.
+    #[error("NODE_LOCAL consistency level is highly dangerous and should be used only for debugging purposes")]
+    NodeLocal,
+    /// A serial level for a write without a condition.
+    #[error("You must use conditional updates for serializable writes")]
+    SerialWrite,
+    /// A serial read of several partitions at once.
+    #[error("SERIAL/LOCAL_SERIAL consistency may only be requested for one partition at a time")]
+    SerialOfSeveral,
+}
+
+/// What a bound keeps out.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum LimitRefusal {
+    /// Statements of a batch.
+    #[error("Batch request has more operations than what is supported.")]
+    Operations,
+    /// Bytes of a partition key.
+    #[error("Key length of {bytes} is longer than maximum of {bytes_max}")]
+    Key {
+        /// Its bytes.
+        bytes: usize,
+        /// The most.
+        bytes_max: usize,
+    },
+    /// A time to live.
+    #[error("ttl is too large. requested ({seconds}) maximum ({seconds_max})")]
+    Ttl {
+        /// As asked for.
+        seconds: u32,
+        /// The most.
+        seconds_max: u32,
+    },
+    /// A time to live beyond what Cassandra's cells can tell.
+    #[error(
+        "Request on table {keyspace}.{table} with ttl of {seconds} seconds exceeds maximum supported expiration date of \
+         2038-01-19T03:14:06+00:00. In order to avoid this use a lower TTL, change the expiration date overflow policy or upgrade \
+         to a version where this limitation is fixed. See CASSANDRA-14092 and CASSANDRA-14227 for more details."
+    )]
+    Expiry {
+        /// The table's keyspace.
+        keyspace: String,
+        /// The table.
+        table: String,
+        /// As asked for.
+        seconds: u32,
+    },
+    /// Bytes of a batch, by a guardrail.
+    #[error("Batch too large")]
+    Batch,
+    /// A row together with what is stored of it.
+    #[error(
+        "A row would be {bytes} bytes long, and may be {bytes_max}: spread its data over several rows, or raise row-bytes-max"
+    )]
+    Row {
+        /// Its bytes.
+        bytes: usize,
+        /// The most.
+        bytes_max: usize,
+    },
+    /// What a store takes at once: its words.
+    #[error("{0}")]
+    Store(String),
+}
+
+/// Why a condition is not judged.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ConditionRefusal {
+    /// A batch of nothing.
+    #[error("Batch with conditions is empty")]
+    Empty,
+    /// Several partitions by IN.
+    #[error("IN on the partition key is not supported with conditional updates")]
+    In,
+    /// Members of several tables.
+    #[error("Batch with conditions cannot span multiple tables")]
+    Tables,
+    /// Members of several partitions.
+    #[error("Batch with conditions cannot span multiple partitions")]
+    Partitions,
+    /// One row is to be there, and not to be.
+    #[error("Cannot mix IF EXISTS and IF NOT EXISTS conditions for the same row")]
+    ExistsAndNot,
+    /// One row is to be there, and to have values.
+    #[error("Cannot mix IF conditions and IF EXISTS for the same row")]
+    ValuesAndExists,
+    /// One row is not to be there, and to have values.
+    #[error("Cannot mix IF conditions and IF NOT EXISTS for the same row")]
+    ValuesAndNotExists,
+    /// Nothing can be dated later than what is there.
+    #[error(
+        "Cannot apply the condition: a row that it reads or writes has the timestamp 9223372036854775807, the last one there is, so that no \
+         later write takes effect"
+    )]
+    LastTimestamp,
+}
+
+/// Why an element of a list cannot be written.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ListRefusal {
+    /// An element is deleted of a list that is not there.
+    #[error("Attempted to delete an element from a list which is null")]
+    DeleteOfNull,
+    /// An element is set of a list that is not there.
+    #[error("Attempted to set an element on a list which is null")]
+    SetOfNull,
+    /// The list is shorter.
+    #[error("List index {position} out of bound, list has size {size}")]
+    Position {
+        /// From 0.
+        position: i32,
+        /// Elements.
+        size: usize,
+    },
+}
+
+/// Why the nearest rows are not read.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum NearestRefusal {
+    /// Aggregates or groups.
+    #[error("Top-K queries can not be run with aggregation")]
+    Aggregation,
+    /// A serial level.
+    #[error("Top-K queries can only be run with consistency level ONE/LOCAL_ONE. Consistency level {} was used.", .0.name())]
+    Level(Consistency),
+    /// PER PARTITION LIMIT.
+    #[error("Top-K queries do not support per-partition limits")]
+    PerPartitionLimit,
+    /// No LIMIT.
+    #[error("Top-K queries must have a limit specified and the limit must be less than the query page size")]
+    NoLimit,
+    /// A LIMIT that is too great.
+    #[error(
+        "Use of ANN OF in an ORDER BY clause requires a LIMIT that is not greater than {rows_max}. LIMIT was {rows}"
+    )]
+    Limit {
+        /// As asked for.
+        rows: u32,
+        /// The most.
+        rows_max: u32,
+    },
+}
+
+/// Why throughput is not set.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ThroughputRefusal {
+    /// The server meters nothing: the keyspace, and the table if it is one's.
+    #[error(
+        "{} has provisioned throughput, which this server cannot enforce: it was started without metering",
+        match table {
+            Some(table) => format!("Table {keyspace}.{table}"),
+            None => format!("Keyspace {keyspace}"),
+        }
+    )]
+    NotMetered {
+        /// The keyspace.
+        keyspace: String,
+        /// The table.
+        table: Option<String>,
+    },
+    /// The words are ours: what Cosmos says is not known.
+    #[error("Cannot set provisioned throughput for a table that uses its keyspace's shared throughput")]
+    Shared,
+    /// Less than past and content ask for.
+    #[error("{}", footing.below(*asked, *least, *step))]
+    Below {
+        /// What the floor follows from.
+        footing: Footing,
+        /// RU/s.
+        asked: u32,
+        /// RU/s.
+        least: u32,
+        /// RU/s.
+        step: u32,
+    },
+}
+
+/// Why a physical partition is not moved.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum MoveRefusal {
+    /// The change is no move, or a move where only the list may change.
+    #[error("{0}")]
+    NoMove(&'static str),
+    /// No such partition.
+    #[error("There is no physical partition {0}")]
+    Unknown(u64),
+    /// Lowered, and never lifted.
+    #[error("Physical partition {0} is in the main store already")]
+    InMain(u64),
+    /// Lifted, and alone in its store.
+    #[error("Physical partition {id} has a store of its own already: {store}")]
+    Alone {
+        /// The partition.
+        id: u64,
+        /// Its store.
+        store: u32,
+    },
+    /// An index is not complete: its name.
+    #[error("Index {0} is being built; physical partitions of its table can be moved when it is complete")]
+    IndexInBuild(String),
+    /// As many stores as there may be.
+    #[error(
+        "There are {stores_max} stores beside the main one already; lower a physical partition first, or raise stores_max"
+    )]
+    Stores {
+        /// The most.
+        stores_max: usize,
+    },
+    /// Another change came first.
+    #[error(
+        "The table or its physical partitions changed while physical partition {0} was moved; it is where it was, try again"
+    )]
+    Overtaken(u64),
+    /// More was written than fits into the notes of a copy.
+    #[error("More was written to the physical partition than could be copied beside it; try again")]
+    TooMuchWritten,
+}
+
+/// A value that an index cannot keep.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "Cannot index value of size {bytes} for index {index} on {keyspace}.{table}({column}) (maximum allowed size={bytes_max})"
+)]
+pub struct Overlong {
+    /// Its bytes.
+    pub bytes: usize,
+    /// The index.
+    pub index: String,
+    /// The table's keyspace.
+    pub keyspace: String,
+    /// The table.
+    pub table: String,
+    /// The column.
+    pub column: String,
+    /// The most.
+    pub bytes_max: usize,
+}
+
+/// Bytes as Cosmos's texts give them: `20 GB`, `2.5 MB`.
+pub(super) fn in_words(bytes: u64) -> String {
+    let units = [("GB", 30), ("MB", 20), ("KB", 10)];
+    let Some((unit, bits)) = units.into_iter().find(|(_, bits)| bytes >> bits > 0) else {
+        return format!("{bytes} bytes");
+    };
+    let hundredths = (u128::from(bytes) * 100) >> bits;
+    match (hundredths / 100, hundredths % 100) {
+        (whole, 0) => format!("{whole} {unit}"),
+        (whole, part) if part % 10 == 0 => format!("{whole}.{} {unit}", part / 10),
+        (whole, part) => format!("{whole}.{part:02} {unit}"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_are_told_in_their_units() {
+        let texts = [0, 1023, 1536, 5 << 20, (20 << 30) / 1000, 20 << 30, u64::MAX].map(in_words);
+        let expected = [
+            "0 bytes",
+            "1023 bytes",
+            "1.5 KB",
+            "5 MB",
+            "20.47 MB",
+            "20 GB",
+            "17179869183.99 GB",
+        ];
+        assert_eq!(texts, expected);
+    }
+}

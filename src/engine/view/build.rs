@@ -1,0 +1,222 @@
+//! Filling a materialized view behind the writers: a task for each view, in steps that are durable one by one.
+//!
+//! The rows that are there are passed in the order of their keys, each under the lock of its logical partition. Writers keep the view
+//! themselves, so that each row has to be passed once.
+
+use std::sync::atomic::Ordering;
+use std::sync::{Arc, Weak};
+use std::time::Duration;
+
+use super::follow::Touched;
+use super::record_key;
+use crate::engine::batch_log::{Parts, Written, put_view_row, write_parts};
+use crate::engine::catalog::Catalog;
+use crate::engine::index::build::{forget, is_closed, next_rows, note};
+use crate::engine::index::{Progress, Record};
+use crate::engine::write::passes::{Closed, Passes};
+use crate::engine::{Error, storage_read, storage_write};
+use crate::partition::rows::row_place;
+use crate::partition::{StoreId, WriteGate};
+use crate::schema::StorageId;
+use crate::tasks::Tasks;
+
+/// Rows of one step: writers to their logical partitions wait for it.
+const STEP_ROWS: usize = 128;
+
+/// Bytes of keys of one step.
+const STEP_BYTES: usize = 64 * 1024;
+
+/// Pauses after a failure: the first, and the longest.
+const PAUSE_MIN: Duration = Duration::from_millis(200);
+const PAUSE_MAX: Duration = Duration::from_secs(30);
+
+/// A materialized view to be built.
+pub(crate) struct Build {
+    catalog: Weak<Catalog>,
+    view: StorageId,
+    progress: Arc<Progress>,
+    /// How far it had come before.
+    record: Record,
+}
+
+/// What came of a step.
+enum Step {
+    /// There are more rows.
+    More,
+    /// All are passed.
+    Done,
+    /// The view is gone.
+    Gone,
+}
+
+impl Build {
+    pub(crate) fn new(catalog: &Arc<Catalog>, view: StorageId, progress: Arc<Progress>, record: Record) -> Self {
+        Self {
+            catalog: Arc::downgrade(catalog),
+            view,
+            progress,
+            record,
+        }
+    }
+
+    /// Builds behind; ends when it is done, when the view goes, or when the catalog is closed.
+    pub(crate) fn start(self, tasks: &Tasks) {
+        tasks.spawn("view build", self.run(tasks.clone()));
+    }
+
+    async fn run(mut self, tasks: Tasks) {
+        let Some(views) = self.catalog.upgrade().map(|catalog| Arc::clone(&catalog.views)) else {
+            return;
+        };
+        let Ok(_slot) = views.slots.acquire().await else {
+            return;
+        };
+        let mut pause = PAUSE_MIN;
+        let mut is_begun = false;
+        while let Some(catalog) = self.catalog.upgrade() {
+            if self.progress.is_ended.load(Ordering::Relaxed) {
+                return forget(catalog.stores(), record_key(self.view)).await;
+            }
+            let stepping = async {
+                if is_begun {
+                    self.step(&catalog).await
+                } else {
+                    Self::begin(&catalog, self.view).await
+                }
+            };
+            let Some(outcome) = tasks.unless_stopped(stepping).await else {
+                return;
+            };
+            match outcome {
+                Ok(Step::Gone) => return forget(catalog.stores(), record_key(self.view)).await,
+                Ok(Step::Done) => {
+                    if self.progress.is_ended.load(Ordering::Relaxed) {
+                        return forget(catalog.stores(), record_key(self.view)).await;
+                    }
+                    return views.finish(self.view);
+                }
+                Ok(Step::More) => {
+                    is_begun = true;
+                    pause = PAUSE_MIN;
+                    drop(catalog);
+                    tokio::task::yield_now().await;
+                }
+                Err(error) => {
+                    // The stores are closed: the next start goes on.
+                    if is_closed(catalog.stores()).await {
+                        return;
+                    }
+                    let main = catalog.main().clone();
+                    drop(catalog);
+                    tracing::warn!(view = self.view, %error, "the build of a materialized view waits");
+                    if tasks.unless_stopped(main.pause(pause)).await.is_none() {
+                        return;
+                    }
+                    pause = (pause * 2).min(PAUSE_MAX);
+                }
+            }
+        }
+    }
+
+    /// Waits for all writers that may not know of the view.
+    async fn begin(catalog: &Catalog, view: StorageId) -> Result<Step, Error> {
+        let snapshot = catalog.load_full();
+        let Some(followed) = snapshot.followed_by(view) else {
+            return Ok(Step::Gone);
+        };
+        let list = Arc::clone(snapshot.partitions(&followed.base)?);
+        drop(WriteGate::hold_all(list.all().iter().map(|partition| &partition.gate)).await);
+        Ok(Step::More)
+    }
+
+    /// The next rows of the base table, in the order of their keys, and whether these are the last.
+    async fn next_keys(&self, catalog: &Catalog) -> Result<Option<(Vec<Vec<u8>>, bool)>, Error> {
+        let snapshot = catalog.load_full();
+        let Some(followed) = snapshot.followed_by(self.view) else {
+            return Ok(None);
+        };
+        let stores = snapshot.partitions(&followed.base)?.stores().map(|(_, store)| store);
+        let steps = (STEP_ROWS, STEP_BYTES);
+        let next = next_rows(stores, followed.base.storage_id, &self.record.last, steps).await;
+        let (found, until) = next.map_err(|error| storage_read(&error))?;
+        let mut found = found.concat();
+        // What a move has left in a store is read where it is now.
+        found.retain(|key| until.as_ref().is_none_or(|until| key <= until));
+        found.sort_unstable();
+        found.dedup();
+        Ok(Some((found, until.is_none())))
+    }
+
+    async fn step(&mut self, catalog: &Arc<Catalog>) -> Result<Step, Error> {
+        let Some((keys, is_last)) = self.next_keys(catalog).await? else {
+            return Ok(Step::Gone);
+        };
+        let Some(parts) = self.put_rows(catalog, &keys).await? else {
+            return Ok(Step::Gone);
+        };
+        let others = parts.into_iter().filter(|(id, _)| *id != StoreId::MAIN);
+        let others: Vec<_> = others.map(|(_, store)| store).collect();
+        let record = Record {
+            is_complete: is_last,
+            rows_passed: self.record.rows_passed.saturating_add(keys.len() as u64),
+            last: keys.into_iter().next_back().unwrap_or_else(|| self.record.last.clone()),
+        };
+        let noted = note(catalog.stores(), &others, record_key(self.view), &record).await;
+        noted.map_err(|error| storage_write(&error))?;
+        self.progress.rows_passed.store(record.rows_passed, Ordering::Relaxed);
+        self.record = record;
+        Ok(if is_last { Step::Done } else { Step::More })
+    }
+
+    /// Puts the view's rows of these base rows; the stores that they are in. `None`: the view is gone.
+    async fn put_rows(&self, catalog: &Arc<Catalog>, keys: &[Vec<u8>]) -> Result<Option<Written>, Error> {
+        loop {
+            let snapshot = catalog.load_full();
+            let Some(followed) = snapshot.followed_by(self.view) else {
+                return Ok(None);
+            };
+            let base = Arc::clone(&followed.base);
+            let mut touched = Touched::default();
+            for key in keys {
+                if row_place(key).map_err(|error| storage_read(&error))?.table != base.storage_id {
+                    return Ok(None);
+                }
+                touched.make_anew(key)?;
+            }
+            let list = snapshot.partitions(&base)?;
+            let stripes = touched.partitions().map(|(table, key)| {
+                let spread = list.placement().spread(list.token(key), key);
+                (table, spread)
+            });
+            let held = catalog.stripes.lock_all(stripes).await;
+            let passing = Passes::wait(|| {
+                let snapshot = catalog.load_full();
+                let mut gates = Vec::new();
+                if let Some(list) = snapshot.partitions_of(base.storage_id) {
+                    gates.extend(touched.partitions().map(|(_, key)| Arc::clone(&list.place(key).1.gate)));
+                }
+                Ok((snapshot, gates))
+            });
+            let (snapshot, mut passes) = passing.await?;
+            let now_seconds = catalog.now_seconds();
+            let mut parts = Parts::new();
+            let mut closed = None;
+            for row in touched.following(&snapshot, Some(self.view), now_seconds).await? {
+                if let Err(found) = passes.add(&row.partition.gate) {
+                    closed = Some(found);
+                    break;
+                }
+                put_view_row(&mut parts, &row)?;
+            }
+            if let Some(closed) = closed {
+                drop((passes, held, snapshot));
+                match closed {
+                    Closed::Held(gate) => gate.wait().await,
+                    Closed::Superseded => tokio::task::yield_now().await,
+                }
+                continue;
+            }
+            return Ok(Some(write_parts(parts, &passes).await?));
+        }
+    }
+}

@@ -1,0 +1,293 @@
+//! The rows of views that follow from what is written to base tables.
+
+use std::collections::BTreeMap;
+use std::ops::{Bound, ControlFlow};
+use std::sync::Arc;
+
+use bytes::Bytes;
+
+use super::plan::Followed;
+use super::rows::{Key, values_of};
+use crate::engine::catalog::Snapshot;
+use crate::engine::{Error, storage_read};
+use crate::partition::rows::{RowPlace, Said, row_place};
+use crate::partition::store::deletion::Covered;
+use crate::partition::store::{Deletion, Deletions, RangeTombstone, Row};
+use crate::partition::{Hosted, LogicalPartition, RowKey};
+use crate::schema::{StorageId, Table};
+use crate::token::Token;
+
+/// What is written to base tables, or is to be looked at.
+#[derive(Default)]
+pub(crate) struct Touched(BTreeMap<(StorageId, Bytes), TouchedPartition>);
+
+#[derive(Default)]
+struct TouchedPartition {
+    rows: BTreeMap<Vec<u8>, TouchedRow>,
+    deletions: Deletions,
+}
+
+#[derive(Default)]
+struct TouchedRow {
+    /// What is written of it.
+    said: Row,
+    /// Keys in views that may have a row of it.
+    rechecked: Vec<(StorageId, Key)>,
+    /// Its rows in views are to be put even if they do not change.
+    is_made_anew: bool,
+}
+
+/// The row that a view is to have under a key.
+pub(crate) struct ViewRow {
+    pub(crate) view: Arc<Table>,
+    pub(crate) partition: Arc<Hosted>,
+    pub(crate) token: Token,
+    pub(crate) partition_key: Bytes,
+    clustering: Vec<u8>,
+    row: Row,
+    pub(crate) is_removed: bool,
+}
+
+impl ViewRow {
+    /// Its key, and the row as it is to be.
+    pub(crate) fn logical(&self) -> Result<(LogicalPartition<'_>, RowKey, &Row), Error> {
+        let logical = self
+            .partition
+            .logical(self.view.storage_id, self.token, &self.partition_key)?;
+        let key = logical.prefix().row(&self.clustering);
+        Ok((logical, key, &self.row))
+    }
+}
+
+impl Touched {
+    /// Adds what is said of a base table with views.
+    pub(crate) fn add(&mut self, snapshot: &Snapshot, said: Said) {
+        match said {
+            Said::Row { place, row: said } if snapshot.followed(place.table).is_some() => {
+                if let Some(row) = self.row(place) {
+                    row.said = Row::merge(std::mem::take(&mut row.said), said);
+                }
+            }
+            Said::Deletion {
+                table,
+                partition_key,
+                covered,
+                deletion,
+            } if snapshot.followed(table).is_some() => {
+                let deletions = &mut self.0.entry((table, partition_key)).or_default().deletions;
+                match covered {
+                    Covered::Partition => deletions.partition = deletions.partition.max(Some(deletion)),
+                    Covered::Range { start, end } => deletions.ranges.push(RangeTombstone { start, end, deletion }),
+                }
+            }
+            Said::Row { .. } | Said::Deletion { .. } | Said::Nothing => {}
+        }
+    }
+
+    fn row(&mut self, place: RowPlace) -> Option<&mut TouchedRow> {
+        let clustering = place.clustering?;
+        let partition = self.0.entry((place.table, place.partition_key)).or_default();
+        Some(partition.rows.entry(clustering).or_default())
+    }
+
+    /// Adds a base row whose rows in views are to be made anew.
+    ///
+    /// # Errors
+    /// When the key is damaged.
+    pub(crate) fn make_anew(&mut self, key: &[u8]) -> Result<(), Error> {
+        let place = row_place(key).map_err(|error| storage_read(&error))?;
+        if let Some(row) = self.row(place) {
+            row.is_made_anew = true;
+        }
+        Ok(())
+    }
+
+    /// Adds the key of a view's row that is to be made anew.
+    ///
+    /// # Errors
+    /// When the key is damaged.
+    pub(crate) fn recheck(&mut self, snapshot: &Snapshot, key: &[u8]) -> Result<(), Error> {
+        let place = row_place(key).map_err(|error| storage_read(&error))?;
+        // The view may be gone by now.
+        let Some(followed) = snapshot.followed_by(place.table) else {
+            return Ok(());
+        };
+        let mut views = followed.views.iter();
+        let following = views.find(|following| following.view.storage_id == place.table);
+        let (Some(following), Some(clustering)) = (following, place.clustering) else {
+            return Ok(());
+        };
+        let key = Key {
+            partition_key: place.partition_key,
+            clustering,
+        };
+        if let Some(base) = following.base_key(&followed.base, &key)? {
+            let partition = self
+                .0
+                .entry((followed.base.storage_id, base.partition_key))
+                .or_default();
+            let row = partition.rows.entry(base.clustering).or_default();
+            row.rechecked.push((place.table, key));
+            row.is_made_anew = true;
+        }
+        Ok(())
+    }
+
+    /// The logical partitions of the base tables.
+    pub(crate) fn partitions(&self) -> impl Iterator<Item = (StorageId, &Bytes)> {
+        self.0.keys().map(|(table, key)| (*table, key))
+    }
+
+    /// The rows of views that follow, as the lists of a snapshot place them. Only those of one view, where one is given. The caller holds
+    /// the locks of the logical partitions, and is inside their gates.
+    ///
+    /// # Errors
+    /// When a store fails.
+    pub(crate) async fn following(
+        self,
+        snapshot: &Snapshot,
+        only: Option<StorageId>,
+        now_seconds: i64,
+    ) -> Result<Vec<ViewRow>, Error> {
+        let mut rows = Vec::new();
+        for ((table, partition_key), touched) in self.0 {
+            let Some(followed) = snapshot.followed(table) else {
+                continue;
+            };
+            let of = OfPartition {
+                snapshot,
+                followed,
+                partition_key,
+                only,
+                now_seconds,
+            };
+            of.follow(touched, &mut rows).await?;
+        }
+        Ok(rows)
+    }
+}
+
+/// A logical partition of a base table that is written to.
+struct OfPartition<'a> {
+    snapshot: &'a Snapshot,
+    followed: &'a Followed,
+    partition_key: Bytes,
+    only: Option<StorageId>,
+    now_seconds: i64,
+}
+
+impl OfPartition<'_> {
+    async fn follow(&self, mut touched: TouchedPartition, rows: &mut Vec<ViewRow>) -> Result<(), Error> {
+        let table = &self.followed.base;
+        let (token, partition) = self.snapshot.partitions(table)?.place(&self.partition_key);
+        let logical = partition.logical(table.storage_id, token, &self.partition_key)?;
+        let at = logical.now();
+        let stored_deletions = logical.deletions(&at).await.map_err(|error| storage_read(&error))?;
+        let mut stored: BTreeMap<Vec<u8>, Bytes> = BTreeMap::new();
+        let whole = touched
+            .deletions
+            .partition
+            .map(|_| (Bound::Unbounded, Bound::Unbounded));
+        let ranges = touched.deletions.ranges.iter();
+        let ranges = ranges.map(|range| {
+            (
+                range.start.as_ref().map(Vec::as_slice),
+                range.end.as_ref().map(Vec::as_slice),
+            )
+        });
+        for bounds in whole.into_iter().chain(ranges) {
+            let scanned = logical.scan(bounds, false, &at, |clustering, row| {
+                stored.insert(clustering.to_vec(), Bytes::copy_from_slice(row.value));
+                ControlFlow::Continue(())
+            });
+            scanned.await.map_err(|error| storage_read(&error))?;
+        }
+        for clustering in stored.keys() {
+            touched.rows.entry(clustering.clone()).or_default();
+        }
+        for (clustering, touched_row) in touched.rows {
+            let found = match stored.remove(&clustering) {
+                Some(found) => Some(found),
+                None => {
+                    let found = logical.get(&logical.prefix().row(&clustering), &at).await;
+                    found.map_err(|error| storage_read(&error))?.map(|found| found.value)
+                }
+            };
+            let mut before = match found {
+                Some(found) => Row::decode(&found).map_err(|error| storage_read(&error))?,
+                None => Row::default(),
+            };
+            let mut after = Row::merge(before.clone(), touched_row.said);
+            let covering = stored_deletions.timestamp_covering(&clustering);
+            if let Some(timestamp) = covering {
+                before.shadow(timestamp);
+            }
+            if let Some(timestamp) = covering.max(touched.deletions.timestamp_covering(&clustering)) {
+                after.shadow(timestamp);
+            }
+            if before == after && !touched_row.is_made_anew {
+                continue;
+            }
+            let base = Key {
+                partition_key: self.partition_key.clone(),
+                clustering,
+            };
+            self.follow_row(&base, [&before, &after], &touched_row.rechecked, rows)?;
+        }
+        Ok(())
+    }
+
+    fn follow_row(
+        &self,
+        base: &Key,
+        [before, after]: [&Row; 2],
+        rechecked: &[(StorageId, Key)],
+        rows: &mut Vec<ViewRow>,
+    ) -> Result<(), Error> {
+        let values = values_of(&self.followed.base, base)?;
+        for following in &self.followed.views {
+            let id = following.view.storage_id;
+            if self.only.is_some_and(|only| only != id) || !self.followed.passes(following, base)? {
+                continue;
+            }
+            let row = following.row(after, self.now_seconds);
+            let key = row.as_ref().and_then(|_| following.key(&values, after));
+            let rechecked = rechecked
+                .iter()
+                .filter(|(view, _)| *view == id)
+                .map(|(_, key)| key.clone());
+            let was = (!before.is_empty()).then(|| following.key(&values, before)).flatten();
+            let mut old: Vec<Key> = was.into_iter().chain(rechecked).collect();
+            old.sort_unstable();
+            old.dedup();
+            for gone in old.into_iter().filter(|old| Some(old) != key.as_ref()) {
+                // What it hides is replaced with it, so its timestamp means nothing.
+                let removed = Row {
+                    deletion: Some(Deletion {
+                        timestamp: 0,
+                        at_seconds: self.now_seconds,
+                    }),
+                    ..Row::default()
+                };
+                rows.push(self.placed(&following.view, gone, removed, true)?);
+            }
+            if let (Some(key), Some(row)) = (key, row) {
+                rows.push(self.placed(&following.view, key, row, false)?);
+            }
+        }
+        Ok(())
+    }
+
+    fn placed(&self, view: &Arc<Table>, key: Key, row: Row, is_removed: bool) -> Result<ViewRow, Error> {
+        let (token, partition) = self.snapshot.partitions(view)?.place(&key.partition_key);
+        Ok(ViewRow {
+            view: Arc::clone(view),
+            partition: Arc::clone(partition),
+            token,
+            partition_key: key.partition_key,
+            clustering: key.clustering,
+            row,
+            is_removed,
+        })
+    }
+}

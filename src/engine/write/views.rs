@@ -1,0 +1,63 @@
+//! Adding the rows of materialized views that follow from what was staged (`engine::view`).
+
+use std::sync::Arc;
+
+use super::passes::Closed;
+use super::request::WriteRequest;
+use super::room::WriteRoom;
+use super::staged::Staged;
+use crate::engine::view::follow::Touched;
+use crate::engine::{Error, storage_read};
+use crate::partition::WriteGate;
+use crate::partition::rows::said;
+
+/// Whether the rows of views were staged.
+pub(super) enum Views {
+    /// They were, or there are none.
+    Staged,
+    /// A view's partition is being moved, so nothing may be committed. Let go of everything, wait at the gate if there is one, and begin again.
+    Again(Option<Arc<WriteGate>>),
+}
+
+impl Views {
+    /// Waits for what is in the way. The caller holds no lock and is inside no gate.
+    pub(super) async fn wait(gate: Option<Arc<WriteGate>>) {
+        match gate {
+            Some(gate) => gate.wait().await,
+            // The list in force is put there before the gates of the one before are superseded.
+            None => tokio::task::yield_now().await,
+        }
+    }
+}
+
+impl WriteRoom {
+    /// Adds the rows of views. The caller holds the stripes of what was staged.
+    ///
+    /// # Errors
+    /// When a store fails, or it is in doubt which catalog holds.
+    pub(super) async fn stage_views(&self, request: &WriteRequest, staged: &mut Staged) -> Result<Views, Error> {
+        self.catalog.refuse_unsure(request.consistency)?;
+        let snapshot = self.catalog.load_full();
+        let mut touched = Touched::default();
+        for store in &staged.changes.stores {
+            for (space, key, value) in store.batch.said() {
+                touched.add(
+                    &snapshot,
+                    said(space, key, value).map_err(|error| storage_read(&error))?,
+                );
+            }
+        }
+        for row in touched.following(&snapshot, None, request.now_seconds).await? {
+            match staged.passes.add(&row.partition.gate) {
+                Ok(()) => {
+                    let (table, place) = ((&row.view, &row.partition), (row.token, &row.partition_key));
+                    let key = staged.changes.replace_row(table, place, row.logical()?, row.is_removed);
+                    staged.view_rows.push(key);
+                }
+                Err(Closed::Held(gate)) => return Ok(Views::Again(Some(gate))),
+                Err(Closed::Superseded) => return Ok(Views::Again(None)),
+            }
+        }
+        Ok(Views::Staged)
+    }
+}

@@ -1,0 +1,196 @@
+//! What a body reports of values that it does not take, or fails on: data. `Display` makes Cassandra's text.
+
+use thiserror::Error;
+
+use super::error::{Error, Failed};
+use super::{Function, KEYSPACE, Look};
+use crate::types::{self, CqlType, Duration};
+
+/// What a body reports; [`Error`] adds the function to it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Problem {
+    /// The request is invalid.
+    Unfit(Box<Unfit>),
+    /// The execution failed.
+    Failure(Box<Failure>),
+    /// An operator failed.
+    Operation(OperationFailure),
+}
+
+/// Values that a function does not take: the request is invalid.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Unfit {
+    /// A blob is no value of the type that it is to become.
+    #[error(
+        "In call to function {KEYSPACE}.{function}, value 0x{hex} is not a valid binary representation for type {ty}"
+    )]
+    Blob {
+        /// Its name.
+        function: String,
+        /// The bytes.
+        hex: String,
+        /// The type in CQL.
+        ty: String,
+    },
+    /// Bytes of a stored or bound value.
+    #[error(transparent)]
+    Value(types::Invalid),
+    /// A floor by a duration with a negative part.
+    #[error("Negative durations are not supported by the floor function")]
+    NegativeDuration,
+    /// A floor of a date by a part of a day.
+    #[error("The floor on date values cannot be computed for the {0} duration as precision is below 1 day")]
+    BelowDay(Duration),
+    /// A floor by a part of a millisecond.
+    #[error("The floor cannot be computed for the {0} duration as precision is below 1 millisecond")]
+    BelowMillisecond(Duration),
+    /// A floor that begins after what it is taken of.
+    #[error("The floor function starting time is greater than the provided time")]
+    LateStart,
+    /// A floor of a time by a day or more.
+    #[error("For time values, the floor can only be computed for durations smaller that a day")]
+    AboveDay,
+    /// A padding of no or several characters.
+    #[error(
+        "The padding argument for function {KEYSPACE}.{function} should be single-character, but '{padding}' has {characters} characters."
+    )]
+    Padding {
+        /// Its name.
+        function: String,
+        /// As given.
+        padding: String,
+        /// UTF-16 units.
+        characters: usize,
+    },
+    /// A hash that is not known: as written.
+    #[error("Hash algorithm not found: {0}")]
+    Hash(String),
+    /// The cosine of a vector of zeros.
+    #[error("Function {KEYSPACE}.similarity_cosine doesn't support all-zero vectors.")]
+    ZeroVector,
+}
+
+/// Why a function failed on its values.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum Failure {
+    /// A result beyond what a number may be.
+    #[error("Overflow")]
+    Overflow,
+    /// NaN or an infinite number as a decimal: as Java writes it.
+    #[error("{0} is not a decimal number")]
+    NoDecimal(String),
+    /// The logarithm of zero or less: which one.
+    #[error("{0} of number zero or less")]
+    Logarithm(&'static str),
+    /// A text that is no JSON.
+    #[error(
+        "execution of '{KEYSPACE}.{function}[text]' failed: Could not decode JSON string '{text}': {class}: {what}"
+    )]
+    Json {
+        /// Its name.
+        function: String,
+        /// The text.
+        text: String,
+        /// Java's class of the error.
+        class: &'static str,
+        /// Where and what.
+        what: String,
+    },
+    /// JSON that is no value of the type.
+    #[error("org.apache.cassandra.serializers.MarshalException: {0}")]
+    JsonValue(types::Invalid),
+    /// An operation between two values.
+    #[error("the operation '{left} {operator} {right}' failed: {what}")]
+    Infix {
+        /// The type of the left one.
+        left: String,
+        /// `+` and so on.
+        operator: &'static str,
+        /// The type of the right one.
+        right: String,
+        /// What went wrong.
+        what: OperationFailure,
+    },
+    /// An operation on one value.
+    #[error("{0}")]
+    Prefix(OperationFailure),
+}
+
+/// Why an operator failed. The words are Java's or Cassandra's.
+#[derive(Clone, Debug, PartialEq, Eq, Error)]
+pub enum OperationFailure {
+    /// A result beyond what a number may be.
+    #[error("Overflow")]
+    Overflow,
+    /// NaN or an infinite number beside a decimal.
+    #[error("{} cannot be converted into a decimal", if *is_nan { "A NaN" } else { "An infinite number" })]
+    NotFinite {
+        /// NaN.
+        is_nan: bool,
+    },
+    /// A division of integers by zero.
+    #[error("/ by zero")]
+    ByZero,
+    /// A division of varints or decimals by zero.
+    #[error("BigInteger divide by zero")]
+    BigByZero,
+    /// The remainder of a decimal by zero.
+    #[error("Division by zero")]
+    RemainderByZero,
+    /// The remainder of zero by zero.
+    #[error("Division undefined")]
+    Undefined,
+    /// A duration added to a date or a timestamp that has finer parts.
+    #[error("The duration must have a {unit} precision. Was: {duration}")]
+    Precision {
+        /// `day` or `millisecond`.
+        unit: &'static str,
+        /// The duration.
+        duration: Duration,
+    },
+}
+
+impl From<Unfit> for Problem {
+    #[cold]
+    fn from(unfit: Unfit) -> Self {
+        Self::Unfit(Box::new(unfit))
+    }
+}
+
+impl From<Failure> for Problem {
+    #[cold]
+    fn from(failure: Failure) -> Self {
+        Self::Failure(Box::new(failure))
+    }
+}
+
+impl From<OperationFailure> for Problem {
+    fn from(failure: OperationFailure) -> Self {
+        Self::Operation(failure)
+    }
+}
+
+impl Problem {
+    #[cold]
+    pub(super) fn of(self, function: &Function) -> Error {
+        let types: Vec<String> = function.argument_types().iter().map(CqlType::cql_name).collect();
+        let why = match self {
+            Self::Unfit(unfit) => return Error::Unfit(unfit),
+            Self::Failure(failure) => *failure,
+            Self::Operation(what) => match (function.0.look, types.as_slice()) {
+                (Look::Infix(operator), [left, right]) => Failure::Infix {
+                    left: left.clone(),
+                    operator,
+                    right: right.clone(),
+                    what,
+                },
+                _ => Failure::Prefix(what),
+            },
+        };
+        Error::Failed(Box::new(Failed {
+            name: function.name().to_owned(),
+            arguments: types,
+            why,
+        }))
+    }
+}

@@ -1,0 +1,95 @@
+//! What a materialized view's WHERE asks of the key columns of its base table, with its values in: kept in the view's record, so that
+//! nothing is planned when rows are written.
+
+use std::sync::Arc;
+
+use grammar::ast::{Operator, Relation};
+
+use super::Ddl;
+use super::error::DdlError;
+use super::refusal::ViewRefusal;
+use crate::command::{Comparison, FilterTarget, Value};
+use crate::functions::{Context, Timeuuids};
+use crate::planner;
+use crate::planner::BoundRefusal;
+use crate::planner::judge::Judge;
+use crate::planner::markers::Markers;
+use crate::planner::narrow::FilterPlan;
+use crate::planner::restriction::Kind;
+use crate::planner::term::Binding;
+use crate::schema::{Table, ViewTest};
+
+/// The tests of these relations. IS NOT NULL is none: of a key column it always holds, and of others Cassandra does not ask it.
+pub(super) fn of(ddl: &Ddl<'_>, relations: &[Relation], base: &Arc<Table>) -> Result<Vec<ViewTest>, DdlError> {
+    let asked = relations
+        .iter()
+        .filter(|relation| relation.operator != Operator::IsNotNull);
+    let asked: Vec<Relation> = asked.cloned().collect();
+    if asked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let refused = |error: planner::Error| DdlError::from(ViewRefusal::Where(error.to_string()));
+    let mut markers = Markers::default();
+    let mut typer = planner::typer(ddl.schema, base, &mut markers);
+    let judge = Judge {
+        typer: &mut typer,
+        table: Arc::clone(base),
+        kind: Kind::Select,
+        allow_filtering: true,
+        nearest: None,
+    };
+    let restrictions = judge.judge(&asked, false).map_err(refused)?;
+    let context = Context::new(ddl.context.now_micros, Arc::new(Timeuuids::new(0)), 0);
+    let binding = Binding {
+        values: &[],
+        json: None,
+        context: &context,
+    };
+    let all = restrictions.partition.iter().chain(&restrictions.clustering);
+    let all = all.chain(&restrictions.others);
+    let plans = all.flat_map(|restriction| FilterPlan::of(base, restriction));
+    plans
+        .map(|plan| {
+            let test = match plan.bind(base, &binding) {
+                // Nothing compares with null: no row passes.
+                Err(planner::Error::Bound(error)) if matches!(*error, BoundRefusal::NullFilter { .. }) => {
+                    return Ok(nothing(base, &plan));
+                }
+                bound => bound.map_err(refused)?,
+            };
+            let (columns, is_tuple) = match &test.target {
+                FilterTarget::Tuple(columns) => (columns.clone(), true),
+                FilterTarget::Column(column) | FilterTarget::Analysed(column, _) => (vec![*column], false),
+                FilterTarget::Element(..) | FilterTarget::Field(..) | FilterTarget::Token => {
+                    let text = "Elements of columns cannot be restricted in a materialized view";
+                    return Err(ViewRefusal::Where(text.to_owned()).into());
+                }
+            };
+            let operands = test.operands.iter().filter_map(|operand| match operand {
+                Value::Bytes(bytes) => Some(bytes.to_vec()),
+                Value::Null | Value::Unset => None,
+            });
+            Ok(ViewTest {
+                columns: names(base, &columns),
+                is_tuple,
+                sign: test.comparison.sign().to_owned(),
+                operands: operands.collect(),
+            })
+        })
+        .collect()
+}
+
+fn names(base: &Table, columns: &[usize]) -> Vec<String> {
+    let columns = columns.iter().filter_map(|place| base.columns.get(*place));
+    columns.map(|column| column.name.clone()).collect()
+}
+
+/// A test that no row passes.
+fn nothing(base: &Table, plan: &FilterPlan) -> ViewTest {
+    ViewTest {
+        columns: names(base, plan.columns().get(..1).unwrap_or_default()),
+        is_tuple: false,
+        sign: Comparison::In.sign().to_owned(),
+        operands: Vec::new(),
+    }
+}
