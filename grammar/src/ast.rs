@@ -5,6 +5,8 @@
 //!
 //! Long because the language is: data only, no functions but conversions of names.
 
+use std::hash::{Hash, Hasher};
+
 /// A name as CQL means it: folded to lower case unless it was quoted. Printing quotes it again where it must be.
 #[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord)]
 pub struct Name(pub String);
@@ -89,13 +91,49 @@ pub enum ArithmeticOperator {
     Modulo,
 }
 
+/// Where a part of a statement stands: the number of a token of its text. No two parts of one kind have the same one, so that it tells
+/// them apart.
+///
+/// Two statements are equal if they say the same, wherever: all places are equal.
+#[derive(Clone, Copy, Debug, Default)]
+pub struct Site(u32);
+
+impl Site {
+    pub(crate) fn of_token(index: usize) -> Self {
+        Self(u32::try_from(index).unwrap_or(u32::MAX))
+    }
+
+    /// The number of the token, from 0.
+    #[must_use]
+    pub const fn token(self) -> u32 {
+        self.0
+    }
+}
+
+impl PartialEq for Site {
+    fn eq(&self, _: &Self) -> bool {
+        true
+    }
+}
+
+impl Eq for Site {}
+
+impl Hash for Site {
+    fn hash<H: Hasher>(&self, _: &mut H) {}
+}
+
 /// A value in a statement.
 #[derive(Clone, Debug, PartialEq, Eq, Hash)]
 pub enum Term {
     /// A constant.
     Literal(Literal),
-    /// `?` is `None`, `:name` is `Some`.
-    BindMarker(Option<Name>),
+    /// `?`, `:name`
+    BindMarker {
+        /// `None`: it is `?`.
+        name: Option<Name>,
+        /// Where it stands.
+        at: Site,
+    },
     /// `[a, b]`: a list or a vector.
     List(Vec<Term>),
     /// `{a, b}`; `{}` is an empty set or an empty map.
@@ -112,6 +150,8 @@ pub enum Term {
         name: QualifiedName,
         /// Its arguments.
         arguments: Vec<Term>,
+        /// Where its name stands.
+        at: Site,
     },
     /// `(type) term`: a type hint.
     TypeHint {
@@ -128,15 +168,24 @@ pub enum Term {
         left: Box<Term>,
         /// Right operand.
         right: Box<Term>,
+        /// Where the operator stands.
+        at: Site,
     },
     /// `-a`
-    Negate(Box<Term>),
+    Negate {
+        /// Its operand.
+        of: Box<Term>,
+        /// Where the sign stands.
+        at: Site,
+    },
     /// `CAST(a AS type)`
     Cast {
         /// What is cast.
         term: Box<Term>,
         /// A native type.
         target: Type,
+        /// Where `CAST` stands.
+        at: Site,
     },
 }
 
@@ -155,6 +204,8 @@ pub enum Selector {
         name: QualifiedName,
         /// Its arguments.
         arguments: Vec<Selector>,
+        /// Where its name stands.
+        at: Site,
     },
     /// `writetime(c)`, `maxwritetime(c)`, `ttl(c)`
     Metadata {
@@ -201,9 +252,16 @@ pub enum Selector {
         left: Box<Selector>,
         /// Right operand.
         right: Box<Selector>,
+        /// Where the operator stands.
+        at: Site,
     },
     /// `-a`
-    Negate(Box<Selector>),
+    Negate {
+        /// Its operand.
+        of: Box<Selector>,
+        /// Where the sign stands.
+        at: Site,
+    },
     /// `(type) a`
     TypeHint {
         /// The type.

@@ -8,7 +8,7 @@ use std::cell::{Cell, RefCell};
 
 use nom::{Err, IResult, Parser};
 
-use crate::ast::Name;
+use crate::ast::{Name, Site};
 use crate::error::{Bound, Cause, Failure};
 use crate::keyword::{Class, Kind};
 use crate::lexical::{LexicalError, Token, Tokens, token_text};
@@ -90,6 +90,11 @@ impl<'a> Input<'a> {
     /// The token here.
     pub(crate) fn kind(self) -> Kind {
         self.ahead(0)
+    }
+
+    /// Where the token here stands.
+    pub(crate) fn site(self) -> Site {
+        Site::of_token(self.position)
     }
 
     /// The token `distance` behind this one.

@@ -2,14 +2,15 @@
 
 use crate::ast::{
     Assignment, Condition, ConditionTarget, Delete, DeleteTarget, If, Insert, InsertSource, Modification, Name,
-    OrderBy, Relation, RelationTarget, RelationValue, Select, Selection, Selector, Statement, Term, Update, Using,
+    OrderBy, Relation, RelationTarget, RelationValue, Select, Selection, Selector, Site, Statement, Term, Update,
+    Using,
 };
 
 /// A bind marker of a statement.
 #[derive(Clone, Copy, Debug)]
 pub struct Marker<'a> {
-    /// Its node in the tree, a [`Term::BindMarker`].
-    pub node: &'a Term,
+    /// Its place in the text.
+    pub at: Site,
     /// The name of `:name`; `None` for `?`.
     pub name: Option<&'a Name>,
 }
@@ -162,7 +163,7 @@ impl<'a> Found<'a> {
             Selector::Function { arguments, .. } => arguments.iter().for_each(|argument| self.selector(argument)),
             Selector::Metadata { of, .. } | Selector::Field { of, .. } => self.selector(of),
             Selector::Cast { selector, .. } | Selector::TypeHint { selector, .. } => self.selector(selector),
-            Selector::Negate(selector) => self.selector(selector),
+            Selector::Negate { of: selector, .. } => self.selector(selector),
             Selector::Element { of, key } => {
                 self.selector(of);
                 self.term(key);
@@ -195,8 +196,8 @@ impl<'a> Found<'a> {
     fn term(&mut self, term: &'a Term) {
         match term {
             Term::Literal(_) => {}
-            Term::BindMarker(name) => self.0.push(Marker {
-                node: term,
+            Term::BindMarker { name, at } => self.0.push(Marker {
+                at: *at,
                 name: name.as_ref(),
             }),
             Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => self.terms(terms),
@@ -208,7 +209,7 @@ impl<'a> Found<'a> {
                 }
             }
             Term::Udt(fields) => self.terms(fields.iter().map(|(_, value)| value)),
-            Term::TypeHint { term, .. } | Term::Negate(term) | Term::Cast { term, .. } => self.term(term),
+            Term::TypeHint { term, .. } | Term::Negate { of: term, .. } | Term::Cast { term, .. } => self.term(term),
             Term::Arithmetic { left, right, .. } => {
                 self.term(left);
                 self.term(right);

@@ -187,21 +187,23 @@ impl Display for Term {
     fn fmt(&self, f: &mut Formatter<'_>) -> fmt::Result {
         match self {
             Self::Literal(literal) => literal.fmt(f),
-            Self::BindMarker(None) => f.write_char('?'),
-            Self::BindMarker(Some(name)) => write!(f, ":{name}"),
+            Self::BindMarker { name: None, .. } => f.write_char('?'),
+            Self::BindMarker { name: Some(name), .. } => write!(f, ":{name}"),
             Self::List(elements) => list(f, SQUARE, elements),
             Self::Set(elements) => list(f, CURLY, elements),
             Self::Map(entries) => list(f, CURLY, pairs(entries, ": ")),
             Self::Udt(fields) => list(f, CURLY, pairs(fields, ": ")),
             Self::Tuple(elements) => list(f, ROUND, elements),
-            Self::Function { name, arguments } => {
+            Self::Function { name, arguments, .. } => {
                 of_function(name).fmt(f)?;
                 list(f, ROUND, arguments)
             }
             Self::TypeHint { target, term } => write!(f, "({target}) {term}"),
-            Self::Arithmetic { operator, left, right } => write!(f, "{left} {operator} {right}"),
-            Self::Negate(term) => write!(f, "- {term}"),
-            Self::Cast { term, target } => write!(f, "CAST({term} AS {target})"),
+            Self::Arithmetic {
+                operator, left, right, ..
+            } => write!(f, "{left} {operator} {right}"),
+            Self::Negate { of: term, .. } => write!(f, "- {term}"),
+            Self::Cast { term, target, .. } => write!(f, "CAST({term} AS {target})"),
         }
     }
 }
@@ -222,7 +224,7 @@ impl Display for Selector {
             Self::Column(name) => name.fmt(f),
             Self::Term(term) => term.fmt(f),
             Self::CountRows(what) => write!(f, "count({what})"),
-            Self::Function { name, arguments } => {
+            Self::Function { name, arguments, .. } => {
                 of_function(name).fmt(f)?;
                 list(f, ROUND, arguments)
             }
@@ -241,8 +243,10 @@ impl Display for Selector {
                 join(f, to, "")?;
                 f.write_char(']')
             }
-            Self::Arithmetic { operator, left, right } => write!(f, "{left} {operator} {right}"),
-            Self::Negate(selector) => write!(f, "- {selector}"),
+            Self::Arithmetic {
+                operator, left, right, ..
+            } => write!(f, "{left} {operator} {right}"),
+            Self::Negate { of: selector, .. } => write!(f, "- {selector}"),
             Self::TypeHint { target, selector } => write!(f, "({target}) {selector}"),
             Self::Tuple(elements) => list(f, ROUND, elements),
             Self::List(elements) => list(f, SQUARE, elements),
@@ -988,7 +992,7 @@ impl Display for Resource {
             Self::Role(name) => write!(f, "ROLE {}", RoleName(name)),
             Self::AllFunctions => f.write_str("ALL FUNCTIONS"),
             Self::AllFunctionsIn(keyspace) => write!(f, "ALL FUNCTIONS IN KEYSPACE {keyspace}"),
-            Self::Function { name, arguments } => {
+            Self::Function { name, arguments, .. } => {
                 write!(f, "FUNCTION {}", of_function(name))?;
                 list(f, ROUND, arguments)
             }

@@ -86,7 +86,7 @@ pub(crate) fn property_map(input: Input<'_>, entries: Vec<(Term, Term)>) -> Vec<
     let mut made = Vec::with_capacity(entries.len());
     let mut seen = HashSet::new();
     let hint = |term: &Term| match term {
-        Term::BindMarker(_) => " (bind variables are not supported in DDL queries)",
+        Term::BindMarker { .. } => " (bind variables are not supported in DDL queries)",
         _ => "",
     };
     for (key, value) in entries {

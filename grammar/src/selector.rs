@@ -55,6 +55,7 @@ fn selection_addition(input: Input<'_>) -> Parsed<'_, Selector> {
         input.count_operator()?;
         let (rest, right) = selection_multiplication(input.skip(1))?;
         left = Selector::Arithmetic {
+            at: input.site(),
             operator,
             left: Box::new(left),
             right: Box::new(right),
@@ -71,6 +72,7 @@ fn selection_multiplication(input: Input<'_>) -> Parsed<'_, Selector> {
         input.count_operator()?;
         let (rest, right) = selection_group(input.skip(1))?;
         left = Selector::Arithmetic {
+            at: input.site(),
             operator,
             left: Box::new(left),
             right: Box::new(right),
@@ -84,8 +86,10 @@ fn selection_multiplication(input: Input<'_>) -> Parsed<'_, Selector> {
 fn selection_group(input: Input<'_>) -> Parsed<'_, Selector> {
     enter("selection_group");
     if input.is(Kind::Minus) {
+        let at = input.site();
         let (input, inner) = input.skip(1).nested(selection_group)?;
-        return Ok((input, Selector::Negate(Box::new(inner))));
+        let of = Box::new(inner);
+        return Ok((input, Selector::Negate { of, at }));
     }
     let kind = input.kind();
     if begins_selector(kind) && !NameOf::Anything.allows(kind) && kind != Kind::Token {
@@ -391,6 +395,7 @@ fn selection_function(input: Input<'_>) -> Parsed<'_, Selector> {
         (Kind::Ttl, Kind::ParenOpen) => metadata(input, MetadataKind::Ttl),
         (Kind::Cast, Kind::ParenOpen) => selection_cast(input),
         _ => {
+            let at = input.site();
             let (input, name) = function_name(input)?;
             let (input, arguments) = selection_function_arguments(input)?;
             let made = match arguments.as_slice() {
@@ -400,7 +405,7 @@ fn selection_function(input: Input<'_>) -> Parsed<'_, Selector> {
                 {
                     Selector::CountRows(number.clone())
                 }
-                _ => Selector::Function { name, arguments },
+                _ => Selector::Function { name, arguments, at },
             };
             Ok((input, made))
         }

@@ -35,6 +35,7 @@ fn term_addition(input: Input<'_>) -> Parsed<'_, Term> {
         input.count_operator()?;
         let (rest, right) = term_multiplication(input.skip(1))?;
         left = Term::Arithmetic {
+            at: input.site(),
             operator,
             left: Box::new(left),
             right: Box::new(right),
@@ -105,6 +106,7 @@ fn term_multiplication(input: Input<'_>) -> Parsed<'_, Term> {
         input.count_operator()?;
         let (rest, right) = term_group(input.skip(1))?;
         left = Term::Arithmetic {
+            at: input.site(),
             operator,
             left: Box::new(left),
             right: Box::new(right),
@@ -130,8 +132,10 @@ fn term_group(input: Input<'_>) -> Parsed<'_, Term> {
     if !input.is(Kind::Minus) {
         return simple_term(input);
     }
+    let at = input.site();
     let (input, inner) = simple_term(input.skip(1))?;
-    Ok((input, Term::Negate(Box::new(inner))))
+    let of = Box::new(inner);
+    Ok((input, Term::Negate { of, at }))
 }
 
 /// `simple_term = value | function | type_hint | cast`
@@ -222,6 +226,7 @@ fn type_hint(input: Input<'_>) -> Parsed<'_, Term> {
 /// `cast = "CAST" "(" simple_term "AS" native_type ")"`
 fn cast(input: Input<'_>) -> Parsed<'_, Term> {
     enter("cast");
+    let at = input.site();
     let (input, term) = input.skip(2).nested(simple_term)?;
     let (input, ()) = expect(input, Kind::As)?;
     let (input, target) = native_type(input)?;
@@ -231,6 +236,7 @@ fn cast(input: Input<'_>) -> Parsed<'_, Term> {
         Term::Cast {
             term: Box::new(term),
             target,
+            at,
         },
     ))
 }
@@ -250,7 +256,8 @@ fn function(input: Input<'_>) -> Parsed<'_, Term> {
         separated(input, Kind::Comma, term)?
     };
     let (input, ()) = expect(input, Kind::ParenClose)?;
-    Ok((input, Term::Function { name, arguments }))
+    let at = begin.site();
+    Ok((input, Term::Function { name, arguments, at }))
 }
 
 /// `value = constant | list_literal | set_or_map_literal | udt_literal | tuple_literal | "NULL" | marker`
@@ -337,11 +344,13 @@ pub(crate) fn constant(input: Input<'_>) -> Parsed<'_, Literal> {
 pub(crate) fn marker(input: Input<'_>) -> Parsed<'_, Term> {
     enter("marker");
     input.count_marker()?;
+    let at = input.site();
     match input.kind() {
-        Kind::QuestionMark => Ok((input.skip(1), Term::BindMarker(None))),
+        Kind::QuestionMark => Ok((input.skip(1), Term::BindMarker { name: None, at })),
         Kind::Colon => {
             let (input, name) = ident(input.skip(1))?;
-            Ok((input, Term::BindMarker(Some(name))))
+            let name = Some(name);
+            Ok((input, Term::BindMarker { name, at }))
         }
         _ => input.no_viable(0),
     }

@@ -117,7 +117,7 @@ impl Evaluator<'_> {
                 let (_, column_type) = self.column(name.as_str())?;
                 Argument::typed(name.as_str(), column_type.clone())
             }
-            Selector::Term(Term::BindMarker(_)) => Argument::marker("?"),
+            Selector::Term(Term::BindMarker { .. }) => Argument::marker("?"),
             Selector::Term(Term::Literal(literal)) => {
                 let (text, natural) = (literal_text(literal), preferred_type(literal).map(CqlType::Native));
                 let literal = literal.clone();
@@ -167,7 +167,7 @@ impl Evaluator<'_> {
 
     fn resolve(&self, selector: &Selector) -> Result<Resolved, Failure> {
         let (function, arguments, inner) = match selector {
-            Selector::Function { name, arguments } => {
+            Selector::Function { name, arguments, .. } => {
                 let given = self.arguments(&arguments.iter().collect::<Vec<_>>())?;
                 (Some(super::resolve(name, &given, None)?), given, arguments.clone())
             }
@@ -182,12 +182,14 @@ impl Evaluator<'_> {
                     vec![(**selector).clone()],
                 )
             }
-            Selector::Arithmetic { operator, left, right } => {
+            Selector::Arithmetic {
+                operator, left, right, ..
+            } => {
                 let given = [self.argument(left)?, self.argument(right)?];
                 let function = resolve_operation(*operator, &given, None)?;
                 (Some(function), given.into(), vec![(**left).clone(), (**right).clone()])
             }
-            Selector::Negate(inner) => {
+            Selector::Negate { of: inner, .. } => {
                 let given = self.argument(inner)?;
                 (
                     Some(resolve_negation(&given, None)?),
@@ -207,7 +209,7 @@ impl Evaluator<'_> {
                 let (place, _) = self.column(name.as_str())?;
                 Ok(row.and_then(|row| row[place].clone()))
             }
-            Selector::Term(Term::BindMarker(_)) => Err(Failure::Skip),
+            Selector::Term(Term::BindMarker { .. }) => Err(Failure::Skip),
             Selector::Term(_) | Selector::List(_) | Selector::Set(_) => {
                 let term = as_term(selector).ok_or(Failure::Skip)?;
                 receiver

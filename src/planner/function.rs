@@ -7,7 +7,7 @@ use std::cell::RefCell;
 use std::collections::HashMap;
 
 use bytes::Bytes;
-use grammar::ast::{ArithmeticOperator, QualifiedName, Term};
+use grammar::ast::{ArithmeticOperator, QualifiedName, Site, Term};
 
 use super::error::Error;
 use super::key::partition_key;
@@ -216,10 +216,14 @@ pub(crate) fn cast_target(target: &grammar::ast::Type) -> String {
 /// What a call's term calls, and with what.
 fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<&'t Term>)> {
     Some(match term {
-        Term::Function { name, arguments } => (Callee::Name(name), arguments.iter().collect()),
-        Term::Arithmetic { operator, left, right } => (Callee::Operator(*operator), vec![left, right]),
-        Term::Negate(of) => (Callee::Negate, vec![of]),
-        Term::Cast { term, target: written } => {
+        Term::Function { name, arguments, .. } => (Callee::Name(name), arguments.iter().collect()),
+        Term::Arithmetic {
+            operator, left, right, ..
+        } => (Callee::Operator(*operator), vec![left, right]),
+        Term::Negate { of, .. } => (Callee::Negate, vec![of]),
+        Term::Cast {
+            term, target: written, ..
+        } => {
             *target = cast_target(written);
             (Callee::Cast(target), vec![term])
         }
@@ -231,7 +235,7 @@ fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<
 fn argument<'a>(typer: &'a Typer<'_>, term: &'a Term) -> Argument<'a> {
     let text = TermText(term).to_string();
     match term {
-        Term::BindMarker(_) => Argument::marker(text),
+        Term::BindMarker { .. } => Argument::marker(text),
         Term::Tuple(of) if of.len() == 1 => {
             let mut inner = argument(typer, of.first().unwrap_or(term));
             inner.text = text;
@@ -253,52 +257,31 @@ fn natural(typer: &Typer<'_>, term: &Term) -> Option<CqlType> {
     match term {
         Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
         Term::TypeHint { target, .. } => typer.resolve_type(target).ok(),
-        Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
+        Term::Function { at, .. } | Term::Arithmetic { at, .. } | Term::Negate { at, .. } | Term::Cast { at, .. } => {
             let find = || {
                 Ok(resolve_term(typer, term, None)
                     .ok()
                     .flatten()
                     .map(|found| found.returns))
             };
-            typer.known.natural(Node::term(term), find).unwrap_or(None)
+            typer.known.natural(*at, find).unwrap_or(None)
         }
         _ => None,
     }
 }
 
-/// A call somewhere in the statement's tree, by its place in memory: the tree stays where it is while it is planned.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-pub(crate) enum Node {
-    /// In a term.
-    Term(usize),
-    /// In a selector.
-    Selector(usize),
-}
-
-impl Node {
-    /// This term.
-    pub(crate) fn term(term: &Term) -> Self {
-        Self::Term(std::ptr::from_ref(term).addr())
-    }
-
-    /// This selector.
-    pub(crate) fn selector(selector: &grammar::ast::Selector) -> Self {
-        Self::Selector(std::ptr::from_ref(selector).addr())
-    }
-}
-
-/// What is known of a statement's calls. Each overload of a function asks its arguments anew whether they fit, and they ask theirs:
+/// What is known of a statement's calls, by the token where each stands. Each overload of a function asks its arguments anew whether they fit, and they ask theirs:
 /// without a memory the cost of nested calls is a power of their depth.
 #[derive(Debug, Default)]
 pub(crate) struct Known {
-    fits: RefCell<HashMap<(Node, CqlType), Assignment>>,
-    natural: RefCell<HashMap<Node, Option<CqlType>>>,
+    fits: RefCell<HashMap<(u32, CqlType), Assignment>>,
+    natural: RefCell<HashMap<u32, Option<CqlType>>>,
 }
 
 impl Known {
     /// How well a call fits a type; found once.
-    pub(crate) fn fit(&self, node: Node, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
-        let key = (node, ty.clone());
+    pub(crate) fn fit(&self, at: Site, ty: &CqlType, find: impl FnOnce() -> Assignment) -> Assignment {
+        let key = (at.token(), ty.clone());
         if let Some(known) = self.fits.borrow().get(&key) {
             return *known;
         }
@@ -313,14 +296,14 @@ impl Known {
     /// Those of `find`, which are not kept.
     pub(crate) fn natural(
         &self,
-        node: Node,
+        at: Site,
         find: impl FnOnce() -> Result<Option<CqlType>, Error>,
     ) -> Result<Option<CqlType>, Error> {
-        if let Some(known) = self.natural.borrow().get(&node) {
+        if let Some(known) = self.natural.borrow().get(&at.token()) {
             return Ok(known.clone());
         }
         let found = find()?;
-        self.natural.borrow_mut().insert(node, found.clone());
+        self.natural.borrow_mut().insert(at.token(), found.clone());
         Ok(found)
     }
 }
@@ -389,9 +372,9 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
     })))
 }
 
-/// How well a call fits a type.
-pub(crate) fn fit(typer: &Typer<'_>, term: &Term, ty: &CqlType) -> Assignment {
-    typer.known.fit(Node::term(term), ty, || {
+/// How well a call, which stands at `at`, fits a type.
+pub(crate) fn fit(typer: &Typer<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
+    typer.known.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),
             // What cannot be resolved says so when it is typed.

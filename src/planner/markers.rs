@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use foldhash::HashMap;
-use grammar::ast::{Statement, Term};
+use grammar::ast::{Site, Statement};
 
 use crate::command::Value;
 use crate::types::CqlType;
@@ -24,10 +24,10 @@ pub struct MarkerSpec {
 /// The markers of one statement while it is planned.
 ///
 /// They are numbered in order of writing, but typed in the order in which Cassandra judges a statement; so they are found by
-/// the place of their node in the tree, which stands still meanwhile.
+/// where they stand.
 #[derive(Debug, Default)]
 pub(crate) struct Markers {
-    index: HashMap<*const Term, usize>,
+    index: HashMap<u32, usize>,
     names: Vec<Option<String>>,
     specs: Vec<Option<MarkerSpec>>,
     /// For each marker the key column that it is the value of: its place in the partition key.
@@ -39,7 +39,7 @@ impl Markers {
     pub(crate) fn of(statement: &Statement) -> Self {
         let mut markers = Self::default();
         for (index, marker) in grammar::markers(statement).into_iter().enumerate() {
-            markers.index.insert(std::ptr::from_ref(marker.node), index);
+            markers.index.insert(marker.at.token(), index);
             markers.names.push(marker.name.map(|name| name.as_str().to_owned()));
         }
         markers.specs.resize_with(markers.names.len(), || None);
@@ -47,9 +47,9 @@ impl Markers {
         markers
     }
 
-    /// Types the marker at this node; its index.
-    pub(crate) fn define(&mut self, node: &Term, mut spec: MarkerSpec, partition_key: Option<usize>) -> usize {
-        let index = self.index.get(&std::ptr::from_ref(node)).copied();
+    /// Types the marker that stands there; its index.
+    pub(crate) fn define(&mut self, at: Site, mut spec: MarkerSpec, partition_key: Option<usize>) -> usize {
+        let index = self.index.get(&at.token()).copied();
         let index = index.expect("every marker of the tree was numbered");
         if let Some(Some(name)) = self.names.get(index) {
             spec.name.clone_from(name);

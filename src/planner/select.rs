@@ -373,7 +373,7 @@ fn kinds_named(table: &Table, selector: &Selector, kinds: &mut Vec<ColumnKind>) 
         | Selector::Slice { of, .. }
         | Selector::Cast { selector: of, .. }
         | Selector::TypeHint { selector: of, .. }
-        | Selector::Negate(of) => kinds_named(table, of, kinds),
+        | Selector::Negate { of, .. } => kinds_named(table, of, kinds),
         Selector::Arithmetic { left, right, .. } => {
             kinds_named(table, left, kinds);
             kinds_named(table, right, kinds);

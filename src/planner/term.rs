@@ -4,7 +4,7 @@
 //! is a clone of a reference-counted slice.
 
 use bytes::Bytes;
-use grammar::ast::{Literal, Name, Term};
+use grammar::ast::{Literal, Name, Site, Term};
 
 use super::error::Error;
 use super::function::{self, Call};
@@ -98,7 +98,7 @@ impl Typer<'_> {
     /// The term as a value of the receiver.
     pub(crate) fn term(&mut self, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
         match term {
-            Term::BindMarker(_) => Ok(self.marker(term, receiver)),
+            Term::BindMarker { at, .. } => Ok(self.marker(*at, receiver)),
             Term::Literal(Literal::Null) if receiver.ty == CqlType::Native(Native::Counter) => {
                 Err(TermRefusal::NullCounter.into())
             }
@@ -130,14 +130,14 @@ impl Typer<'_> {
                 }
                 self.term(inner, receiver)
             }
-            Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
+            Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate { .. } | Term::Cast { .. } => {
                 function::call(self, term, receiver)
             }
         }
     }
 
-    /// The marker at this node.
-    pub(crate) fn marker(&mut self, node: &Term, receiver: &Receiver) -> Typed {
+    /// The marker that stands there.
+    pub(crate) fn marker(&mut self, at: Site, receiver: &Receiver) -> Typed {
         let spec = MarkerSpec {
             keyspace: self.keyspace.clone(),
             table: self.table_name.clone(),
@@ -145,7 +145,7 @@ impl Typer<'_> {
             ty: receiver.ty.clone(),
         };
         Typed::Marker(
-            self.markers.define(node, spec, receiver.partition_key),
+            self.markers.define(at, spec, receiver.partition_key),
             receiver.ty.clone(),
         )
     }
@@ -159,7 +159,7 @@ impl Typer<'_> {
     pub(crate) fn fit(&self, term: &Term, ty: &CqlType) -> Result<Assignment, Error> {
         let bare = ty.unfrozen();
         Ok(match term {
-            Term::BindMarker(_) => Assignment::Weak,
+            Term::BindMarker { .. } => Assignment::Weak,
             Term::Literal(literal) => ty.assignable(literal),
             Term::List(elements) => match bare {
                 CqlType::List(of) => self.fit_all(elements, of)?,
@@ -219,9 +219,10 @@ impl Typer<'_> {
                 _ => Assignment::No,
             },
             Term::TypeHint { target, .. } => type_fit(&self.resolve_type(target)?, ty),
-            Term::Function { .. } | Term::Arithmetic { .. } | Term::Negate(_) | Term::Cast { .. } => {
-                function::fit(self, term, ty)
-            }
+            Term::Function { at, .. }
+            | Term::Arithmetic { at, .. }
+            | Term::Negate { at, .. }
+            | Term::Cast { at, .. } => function::fit(self, term, *at, ty),
         })
     }
 

@@ -101,7 +101,7 @@ impl Display for TermText<'_> {
         match self.0 {
             Term::Literal(literal) => LiteralText(literal).fmt(f),
             // Cassandra forgets the names of markers.
-            Term::BindMarker(_) => f.write_str("?"),
+            Term::BindMarker { .. } => f.write_str("?"),
             Term::List(elements) => write!(f, "[{}]", Terms(elements)),
             Term::Set(elements) => write!(f, "{{{}}}", Terms(elements)),
             Term::Map(entries) => {
@@ -121,13 +121,15 @@ impl Display for TermText<'_> {
                 f.write_str("}")
             }
             Term::Tuple(elements) => write!(f, "({})", Terms(elements)),
-            Term::Function { name, arguments } => write!(f, "{}({})", qualified(name), Terms(arguments)),
+            Term::Function { name, arguments, .. } => write!(f, "{}({})", qualified(name), Terms(arguments)),
             Term::TypeHint { target, term } => write!(f, "({}){}", type_text(target), TermText(term)),
-            Term::Arithmetic { operator, left, right } => {
+            Term::Arithmetic {
+                operator, left, right, ..
+            } => {
                 write!(f, "{} {} {}", TermText(left), operator_sign(*operator), TermText(right))
             }
-            Term::Negate(term) => write!(f, "-{}", TermText(term)),
-            Term::Cast { term, target } => write!(f, "cast({} as {})", TermText(term), type_text(target)),
+            Term::Negate { of: term, .. } => write!(f, "-{}", TermText(term)),
+            Term::Cast { term, target, .. } => write!(f, "cast({} as {})", TermText(term), type_text(target)),
         }
     }
 }

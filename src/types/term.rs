@@ -117,12 +117,12 @@ impl CqlType {
             },
             (Term::List(_) | Term::Set(_) | Term::Map(_) | Term::Udt(_) | Term::Tuple(_), _) => Assignment::No,
             (
-                Term::BindMarker(_)
+                Term::BindMarker { .. }
                 | Term::Function { .. }
                 | Term::TypeHint { .. }
                 | Term::Cast { .. }
                 | Term::Arithmetic { .. }
-                | Term::Negate(_),
+                | Term::Negate { .. },
                 _,
             ) => leaf(self, term),
         }
@@ -148,7 +148,7 @@ impl CqlType {
             element_type: element_type.cql_name(),
         };
         let check = |kind, role, element_type: &Self, term: &Term| {
-            if matches!(term, Term::BindMarker(_)) && kind != "vector" {
+            if matches!(term, Term::BindMarker { .. }) && kind != "vector" {
                 return Err(TermError::Marker(kind, receiver.to_owned()));
             }
             if element_type.assignable_term(term, leaf).is_assignable() {
@@ -223,12 +223,12 @@ impl CqlType {
             }
             (Term::Udt(_), _) => Err(kind_error("user type")),
             (
-                Term::BindMarker(_)
+                Term::BindMarker { .. }
                 | Term::Function { .. }
                 | Term::TypeHint { .. }
                 | Term::Cast { .. }
                 | Term::Arithmetic { .. }
-                | Term::Negate(_),
+                | Term::Negate { .. },
                 _,
             ) => Ok(()),
         }
@@ -325,8 +325,8 @@ pub fn term_text(term: &Term) -> String {
         Term::Literal(Literal::Null) => "null".to_owned(),
         Term::Literal(Literal::String(text)) => format!("'{text}'"),
         Term::Literal(literal) => super::constant(literal).map_or_else(String::new, |(_, text)| text),
-        Term::BindMarker(None) => "?".to_owned(),
-        Term::BindMarker(Some(name)) => format!(":{}", name.0),
+        Term::BindMarker { name: None, .. } => "?".to_owned(),
+        Term::BindMarker { name: Some(name), .. } => format!(":{}", name.0),
         Term::List(terms) => format!("[{}]", join(terms.iter().map(term_text))),
         Term::Set(terms) => format!("{{{}}}", join(terms.iter().map(term_text))),
         Term::Tuple(terms) => format!("({})", join(terms.iter().map(term_text))),
@@ -342,17 +342,19 @@ pub fn term_text(term: &Term) -> String {
                 .map(|(name, v)| format!("{}: {}", super::quoted(&name.0), term_text(v)));
             format!("{{{}}}", join(fields))
         }
-        Term::Function { name, arguments } => {
+        Term::Function { name, arguments, .. } => {
             let keyspace = name.keyspace.as_ref().map(|keyspace| format!("{}.", keyspace.0));
             let arguments = join(arguments.iter().map(term_text));
             format!("{}{}({arguments})", keyspace.unwrap_or_default(), name.name.0)
         }
         Term::TypeHint { target, term } => format!("({}){}", type_text(target), term_text(term)),
-        Term::Cast { term, target } => format!("CAST({} AS {})", term_text(term), type_text(target)),
-        Term::Arithmetic { operator, left, right } => {
+        Term::Cast { term, target, .. } => format!("CAST({} AS {})", term_text(term), type_text(target)),
+        Term::Arithmetic {
+            operator, left, right, ..
+        } => {
             format!("{} {} {}", term_text(left), operator_text(*operator), term_text(right))
         }
-        Term::Negate(inner) => format!("-{}", term_text(inner)),
+        Term::Negate { of: inner, .. } => format!("-{}", term_text(inner)),
     }
 }
 

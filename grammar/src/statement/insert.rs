@@ -81,7 +81,7 @@ pub(super) fn using(input: Input<'_>) -> Parsed<'_, Using> {
         } else {
             using.timestamp.replace(value)
         };
-        if let Some(Term::BindMarker(_)) = replaced {
+        if let Some(Term::BindMarker { .. }) = replaced {
             input.report(|| "USING gives the same twice".to_owned());
         }
     }

@@ -94,7 +94,10 @@ pub(super) fn cql_type() -> impl Strategy<Value = Type> {
 }
 
 fn marker() -> impl Strategy<Value = Term> {
-    option::of(name()).prop_map(Term::BindMarker)
+    option::of(name()).prop_map(|name| Term::BindMarker {
+        name,
+        at: Site::default(),
+    })
 }
 
 fn operator(multiplicative: bool) -> impl Strategy<Value = ArithmeticOperator> {
@@ -136,12 +139,17 @@ pub(super) fn term() -> BoxedStrategy<Term> {
             vec((full.clone(), full.clone()), 1..3).prop_map(Term::Map),
             vec((name(), full.clone()), 1..3).prop_map(Term::Udt),
             vec(full.clone(), 1..3).prop_map(Term::Tuple),
-            (qualified(), vec(full, 0..3)).prop_map(|(name, arguments)| Term::Function { name, arguments }),
+            (qualified(), vec(full, 0..3)).prop_map(|(name, arguments)| Term::Function {
+                name,
+                arguments,
+                at: Site::default()
+            }),
             (cql_type(), inner.clone()).prop_map(|(target, term)| Term::TypeHint {
                 target,
                 term: Box::new(term)
             }),
             (inner, native()).prop_map(|(term, target)| Term::Cast {
+                at: Site::default(),
                 term: Box::new(term),
                 target
             }),
@@ -151,8 +159,9 @@ pub(super) fn term() -> BoxedStrategy<Term> {
 }
 
 fn expression(simple: BoxedStrategy<Term>) -> BoxedStrategy<Term> {
-    let group = prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|term| Term::Negate(Box::new(term)))];
+    let group = prop_oneof![4 => simple.clone(), 1 => simple.prop_map(|term| Term::Negate { of: Box::new(term), at: Site::default() })];
     let combine = |operator, left, right| Term::Arithmetic {
+        at: Site::default(),
         operator,
         left: Box::new(left),
         right: Box::new(right),
@@ -176,7 +185,11 @@ fn selector() -> BoxedStrategy<Selector> {
             (qualified(), vec(full.clone(), 0..3)).prop_filter_map(
                 "counting rows is its own node",
                 |(name, arguments)| {
-                    (name.name.as_str() != "count").then_some(Selector::Function { name, arguments })
+                    (name.name.as_str() != "count").then_some(Selector::Function {
+                        name,
+                        arguments,
+                        at: Site::default(),
+                    })
                 }
             ),
             (kind, name()).prop_map(|(kind, of)| Selector::Metadata {
@@ -221,9 +234,9 @@ fn selection(simple: BoxedStrategy<Selector>) -> BoxedStrategy<Selector> {
                 },
             }
         });
-    let group =
-        prop_oneof![4 => simple.clone(), 1 => modified, 1 => simple.prop_map(|of| Selector::Negate(Box::new(of)))];
+    let group = prop_oneof![4 => simple.clone(), 1 => modified, 1 => simple.prop_map(|of| Selector::Negate { of: Box::new(of), at: Site::default() })];
     let combine = |operator, left, right| Selector::Arithmetic {
+        at: Site::default(),
         operator,
         left: Box::new(left),
         right: Box::new(right),

@@ -430,6 +430,14 @@ proptest! {
     }
 
     #[test]
+    fn parts_stand_at_different_places(tree in generate::statement()) {
+        let shown = format!("{:?}", parse(&tree.to_string()));
+        let places: Vec<_> = shown.split("Site(").skip(1).filter_map(|rest| rest.split(')').next()).collect();
+        let different: BTreeSet<_> = places.iter().collect();
+        prop_assert_eq!(different.len(), places.len(), "{}", tree);
+    }
+
+    #[test]
     fn random_words_never_panic(words in proptest::collection::vec(proptest::sample::select(&SOUP[..]), 0..40)) {
         if let Ok(tree) = parse(&words.join(" ")) {
             prop_assert_eq!(parse(&tree.to_string()), Ok(tree));

@@ -243,7 +243,7 @@ fn check_key(key: &Key<'_>, base: &Table, selected: &BTreeSet<&str>, view: &str)
 
 fn has_marker(term: &Term) -> bool {
     match term {
-        Term::BindMarker(_) => true,
+        Term::BindMarker { .. } => true,
         Term::List(terms) | Term::Set(terms) | Term::Tuple(terms) => terms.iter().any(has_marker),
         Term::Function { arguments, .. } => arguments.iter().any(has_marker),
         _ => false,

@@ -55,7 +55,7 @@ pub(super) fn relations(relations: &mut [Relation]) {
 
 fn term(value: &mut Term) {
     match value {
-        Term::Literal(_) | Term::BindMarker(_) => {}
+        Term::Literal(_) | Term::BindMarker { .. } => {}
         Term::List(parts) | Term::Set(parts) | Term::Tuple(parts) => parts.iter_mut().for_each(term),
         Term::Map(pairs) => {
             for (key, value) in pairs {
@@ -67,11 +67,12 @@ fn term(value: &mut Term) {
         Term::Function {
             name: called,
             arguments,
+            ..
         } => {
             name(&mut called.name);
             arguments.iter_mut().for_each(term);
         }
-        Term::TypeHint { term: of, .. } | Term::Negate(of) | Term::Cast { term: of, .. } => term(of),
+        Term::TypeHint { term: of, .. } | Term::Negate { of, .. } | Term::Cast { term: of, .. } => term(of),
         Term::Arithmetic { left, right, .. } => {
             term(left);
             term(right);
@@ -86,6 +87,7 @@ fn selector(selected: &mut Selector) {
         Selector::Function {
             name: called,
             arguments,
+            ..
         } => {
             name(&mut called.name);
             arguments.iter_mut().for_each(selector);
@@ -99,7 +101,7 @@ fn selector(selected: &mut Selector) {
         | Selector::Slice { of, .. }
         | Selector::Cast { selector: of, .. }
         | Selector::TypeHint { selector: of, .. }
-        | Selector::Negate(of) => selector(of),
+        | Selector::Negate { of, .. } => selector(of),
         Selector::Arithmetic { left, right, .. } => {
             selector(left);
             selector(right);

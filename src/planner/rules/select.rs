@@ -97,7 +97,7 @@ fn function(name: &str, strict: &Strict) -> Result<(), Refusal> {
 /// Judges the functions in a term.
 pub(super) fn term(value: &Term, strict: &Strict) -> Result<(), Refusal> {
     match value {
-        Term::Literal(_) | Term::BindMarker(_) => Ok(()),
+        Term::Literal(_) | Term::BindMarker { .. } => Ok(()),
         Term::List(parts) | Term::Set(parts) | Term::Tuple(parts) => {
             parts.iter().try_for_each(|part| term(part, strict))
         }
@@ -106,11 +106,11 @@ pub(super) fn term(value: &Term, strict: &Strict) -> Result<(), Refusal> {
             term(value, strict)
         }),
         Term::Udt(fields) => fields.iter().try_for_each(|(_, value)| term(value, strict)),
-        Term::Function { name, arguments } => {
+        Term::Function { name, arguments, .. } => {
             function(name.name.as_str(), strict)?;
             arguments.iter().try_for_each(|argument| term(argument, strict))
         }
-        Term::TypeHint { term: of, .. } | Term::Negate(of) | Term::Cast { term: of, .. } => term(of, strict),
+        Term::TypeHint { term: of, .. } | Term::Negate { of, .. } | Term::Cast { term: of, .. } => term(of, strict),
         Term::Arithmetic { left, right, .. } => {
             term(left, strict)?;
             term(right, strict)
@@ -121,7 +121,7 @@ pub(super) fn term(value: &Term, strict: &Strict) -> Result<(), Refusal> {
 fn selector(selected: &Selector, strict: &Strict) -> Result<(), Refusal> {
     match selected {
         Selector::Term(of) => term(of, strict),
-        Selector::Function { name, arguments } => {
+        Selector::Function { name, arguments, .. } => {
             let name = name.name.as_str();
             function(name, strict)?;
             if AGGREGATES.contains(&name)
@@ -151,7 +151,7 @@ fn parts(selected: &Selector) -> Vec<&Selector> {
         | Selector::Slice { of, .. }
         | Selector::Cast { selector: of, .. }
         | Selector::TypeHint { selector: of, .. }
-        | Selector::Negate(of) => vec![of],
+        | Selector::Negate { of, .. } => vec![of],
         Selector::Arithmetic { left, right, .. } => vec![left, right],
         Selector::Map(pairs) => pairs.iter().flat_map(|(key, value)| [key, value]).collect(),
     }
@@ -168,7 +168,7 @@ pub(super) fn judge(select: &Select, table: &Table) -> Result<(), Refusal> {
 }
 
 fn aggregates_of_keys(selected: &Selector, table: &Table) -> Result<(), Refusal> {
-    if let Selector::Function { name, arguments } = selected
+    if let Selector::Function { name, arguments, .. } = selected
         && AGGREGATES.contains(&name.name.as_str())
     {
         for argument in arguments {

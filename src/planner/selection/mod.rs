@@ -382,7 +382,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                 selected.has_aggregate = true;
                 Ok(selected)
             }
-            Selector::Function { name, arguments } => {
+            Selector::Function { name, arguments, .. } => {
                 let counts_rows = match (name.name.as_str(), arguments.as_slice()) {
                     // A literal is never null.
                     ("count", [Selector::Term(Term::Literal(literal))]) => *literal != ast::Literal::Null,
@@ -408,7 +408,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                 let resolved = self.resolve_for(selector, expected)?;
                 self.call(resolved, vec![left, right])
             }
-            Selector::Negate(of) => {
+            Selector::Negate { of, .. } => {
                 let resolved = self.resolve_for(selector, expected)?;
                 self.call(resolved, vec![of])
             }

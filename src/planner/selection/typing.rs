@@ -7,7 +7,7 @@ use grammar::ast::{self, MetadataKind, Selector, Term};
 use super::{Selecting, parts::metadata_name, term_text};
 use crate::functions::{Argument, KEYSPACE};
 use crate::planner::error::Error;
-use crate::planner::function::{self, Callee, Node, Resolved};
+use crate::planner::function::{self, Callee, Resolved};
 use crate::planner::operation;
 use crate::planner::refusal::{SelectionRefusal, Unsupported};
 use crate::planner::term::type_fit;
@@ -21,9 +21,9 @@ impl Selecting<'_, '_> {
             Selector::Column(name) => Some(self.column(name)?.1),
             Selector::Term(_) => None,
             Selector::CountRows(_) => Some(CqlType::Native(Native::Bigint)),
-            Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_) => {
+            Selector::Function { at, .. } | Selector::Arithmetic { at, .. } | Selector::Negate { at, .. } => {
                 let find = || Ok(Some(self.resolve(selector, None)?.returns));
-                self.typer.known.natural(Node::selector(selector), find)?
+                self.typer.known.natural(*at, find)?
             }
             Selector::Cast { target, .. } => Some(self.typer.resolve_type(target)?),
             Selector::Metadata { kind, of } => Some(self.metadata_type(*kind, of)?),
@@ -154,8 +154,8 @@ impl Selecting<'_, '_> {
             }
             (Selector::List(_) | Selector::Set(_) | Selector::Map(_), _) => Ok(Assignment::No),
             // A call may mean another function where another type is wanted.
-            (Selector::Function { .. } | Selector::Arithmetic { .. } | Selector::Negate(_), _) => {
-                Ok(self.typer.known.fit(Node::selector(selector), ty, || {
+            (Selector::Function { at, .. } | Selector::Arithmetic { at, .. } | Selector::Negate { at, .. }, _) => {
+                Ok(self.typer.known.fit(*at, ty, || {
                     match self
                         .resolve(selector, Some(ty))
                         .or_else(|_| self.resolve(selector, None))
@@ -174,7 +174,7 @@ impl Selecting<'_, '_> {
     pub(super) fn argument<'s>(&'s self, selector: &'s Selector) -> Result<Argument<'s>, Error> {
         let text = self.text(selector)?;
         let natural = match selector {
-            Selector::Term(Term::BindMarker(_)) => return Ok(Argument::marker(text)),
+            Selector::Term(Term::BindMarker { .. }) => return Ok(Argument::marker(text)),
             Selector::Term(Term::Literal(literal)) => crate::types::preferred_type(literal).map(CqlType::Native),
             Selector::Tuple(of) => match of.as_slice() {
                 [only] => {
@@ -227,9 +227,11 @@ impl Selecting<'_, '_> {
     /// The function that a call means.
     pub(super) fn resolve(&self, selector: &Selector, receiver: Option<&CqlType>) -> Result<Resolved, Error> {
         let (callee, selectors): (Callee<'_>, Vec<&Selector>) = match selector {
-            Selector::Function { name, arguments } => (Callee::Name(name), arguments.iter().collect()),
-            Selector::Arithmetic { operator, left, right } => (Callee::Operator(*operator), vec![left, right]),
-            Selector::Negate(of) => (Callee::Negate, vec![of]),
+            Selector::Function { name, arguments, .. } => (Callee::Name(name), arguments.iter().collect()),
+            Selector::Arithmetic {
+                operator, left, right, ..
+            } => (Callee::Operator(*operator), vec![left, right]),
+            Selector::Negate { of, .. } => (Callee::Negate, vec![of]),
             _ => return Err(Unsupported::Selector.into()),
         };
         let arguments = selectors
@@ -258,7 +260,7 @@ impl Selecting<'_, '_> {
             Selector::Column(name) => name.as_str().to_owned(),
             Selector::Term(term) => term_text(term),
             Selector::CountRows(_) => "count".to_owned(),
-            Selector::Function { name, arguments } => {
+            Selector::Function { name, arguments, .. } => {
                 let keyspace = name.keyspace.as_ref().map_or(KEYSPACE, |keyspace| keyspace.as_str());
                 let full = format!("{keyspace}.{}", name.name.as_str());
                 format!("{full}({})", list(arguments)?)
@@ -277,7 +279,9 @@ impl Selecting<'_, '_> {
                 let end = |term: &Option<Term>| term.as_ref().map(term_text).unwrap_or_default();
                 format!("{}[{}..{}]", self.text(of)?, end(from), end(to))
             }
-            Selector::Arithmetic { operator, left, right } => {
+            Selector::Arithmetic {
+                operator, left, right, ..
+            } => {
                 format!(
                     "{} {} {}",
                     self.text(left)?,
@@ -285,7 +289,7 @@ impl Selecting<'_, '_> {
                     self.text(right)?
                 )
             }
-            Selector::Negate(of) => format!("-{}", self.text(of)?),
+            Selector::Negate { of, .. } => format!("-{}", self.text(of)?),
             Selector::TypeHint { target, selector } => {
                 format!("({}){}", self.hint_text(target)?, self.text(selector)?)
             }
