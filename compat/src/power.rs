@@ -9,7 +9,7 @@
 //! What must be there depends on the durability:
 //!
 //! - `group`: all that was acknowledged;
-//! - `periodic:100`: what was acknowledged `PERIODIC_SLACK` before the cut; `os`: nothing need be;
+//! - `periodic:100`: what was acknowledged `PERIODIC_SLACK` before the cut and before its client's last acknowledgement; `os`: nothing need be;
 //! - any: the server starts, no batch is half there, what is there of a client's writes is what it wrote first, `check-indexes` holds.
 //!
 //! **Negative controls.** With `os` (`file` only), and with syncs that do nothing (strace answers for the kernel), the same run judged as `group`
@@ -194,7 +194,10 @@ impl Variant<'_> {
         match self.durability {
             _ if self.keeps_all() => Kept::All,
             "os" => Kept::Nothing,
-            _ => Kept::Before(cut.checked_sub(PERIODIC_SLACK).unwrap_or(cut)),
+            _ => Kept::LongBefore {
+                cut,
+                slack: PERIODIC_SLACK,
+            },
         }
     }
 }

@@ -324,7 +324,7 @@ impl Catalog {
             profile: self.rules.profile,
         };
         let outcome = intent.apply(&before, &context).map_err(NotChanged::Refused)?;
-        self.offers.check_metered(&outcome.schema)?;
+        self.offers.check_metered(Some(&before), &outcome.schema)?;
         Offers::check_floors(&before, &outcome.schema, |table| {
             let list = current.partitions.get(&table.storage_id);
             list.map_or(0, |list| list.bytes(table.storage_id).bytes)

@@ -171,10 +171,10 @@ impl Offers {
         Some(next)
     }
 
-    /// Gives all lists of keyspaces that differ from `before` the accounts that they are to have.
+    /// Gives the lists of what differs from `before` the accounts that they are to have; all of a keyspace whose throughput differs.
     pub(crate) fn fit_all<'a>(
         &self,
-        before: Option<&Schema>,
+        before: Option<&'a Schema>,
         schema: &'a Schema,
         list_of: impl Fn(&Table) -> Option<Arc<TablePartitions>>,
     ) -> Vec<(&'a Table, Arc<TablePartitions>)> {
@@ -185,7 +185,12 @@ impl Offers {
             if was.is_some_and(|was| Arc::ptr_eq(was, keyspace)) || crate::schema::system::is_name(&keyspace.name) {
                 continue;
             }
-            for table in keyspace.all_tables() {
+            // What a table may spend is its own option's or its keyspace's affair.
+            let tables: Vec<_> = match was {
+                Some(was) if was.throughput == keyspace.throughput => keyspace.tables_since(was).collect(),
+                _ => keyspace.all_tables().collect(),
+            };
+            for table in tables {
                 let Some(list) = list_of(table) else { continue };
                 if let Some(next) = self.fit(keyspace, table, &list) {
                     fitted.push((table.as_ref(), Arc::new(next)));
@@ -195,17 +200,21 @@ impl Offers {
         fitted
     }
 
-    /// Refuses throughput where nothing is charged.
+    /// Refuses throughput where nothing is charged. What `before` has was looked at then.
     ///
     /// # Errors
     /// Names what has throughput.
-    pub(crate) fn check_metered(&self, schema: &Schema) -> Result<(), Error> {
+    pub(crate) fn check_metered(&self, before: Option<&Schema>, schema: &Schema) -> Result<(), Error> {
         if self.rules.is_metered {
             return Ok(());
         }
         for keyspace in schema.keyspaces.values() {
-            let mut tables = keyspace.all_tables();
-            let table = tables.find(|table| table.options.throughput.is_some());
+            let has_own = |table: &&Arc<Table>| table.options.throughput.is_some();
+            let table = match before.and_then(|before| before.keyspaces.get(&keyspace.name)) {
+                Some(was) if Arc::ptr_eq(was, keyspace) => continue,
+                Some(was) => keyspace.tables_since(was).find(has_own),
+                None => keyspace.all_tables().find(has_own),
+            };
             if table.is_some() || keyspace.throughput.is_some() {
                 let refusal = ThroughputRefusal::NotMetered {
                     keyspace: keyspace.name.clone(),
@@ -240,7 +249,7 @@ impl Offers {
                     },
                 )?;
             }
-            for table in keyspace.all_tables() {
+            for table in keyspace.tables_since(was) {
                 let Some(old) = was.table_or_view(&table.name) else {
                     continue;
                 };

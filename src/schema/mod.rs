@@ -34,6 +34,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use imbl::OrdMap;
+use imbl::ordmap::DiffItem;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -195,6 +196,19 @@ impl Keyspace {
     /// Tables by name, then views by name.
     pub fn all_tables(&self) -> impl Iterator<Item = &Arc<Table>> {
         self.tables.values().chain(self.views.values().map(|view| &view.table))
+    }
+
+    /// The tables and views that `was` does not have or has otherwise. Costs what has changed, not what there is; views are looked
+    /// through.
+    pub fn tables_since<'a>(&'a self, was: &'a Self) -> impl Iterator<Item = &'a Arc<Table>> {
+        let tables = was.tables.diff(&self.tables).filter_map(|change| match change {
+            DiffItem::Add(_, is) => Some(is),
+            DiffItem::Update { new: (_, is), .. } => Some(is),
+            DiffItem::Remove(..) => None,
+        });
+        let is_same = |name: &String, view: &Arc<View>| was.views.get(name).is_some_and(|old| Arc::ptr_eq(old, view));
+        let views = self.views.iter().filter(move |(name, view)| !is_same(name, view));
+        tables.chain(views.map(|(_, view)| &view.table))
     }
 
     /// The views of this base table, by name.

@@ -52,6 +52,11 @@ impl Acknowledged {
         (seq < span.until).then_some(span.at)
     }
 
+    /// When the last one was acknowledged.
+    pub(crate) fn last(&self) -> Option<Instant> {
+        self.0.last().map(|span| span.at)
+    }
+
     pub(crate) fn len(&self) -> i64 {
         self.0.iter().map(|span| i64::from(span.until - span.from)).sum()
     }

@@ -1,28 +1,31 @@
 //! What has to hold after a start.
 
+use super::acknowledged::Acknowledged;
 use super::writers::INSERTS_IN_FLIGHT;
 use super::{Promises, all_rows, int, row_value};
 use crate::raw::{Connection, hex};
 use crate::{Error, Outcome};
 use std::collections::{BTreeMap, BTreeSet};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// What of the acknowledged writes must be there.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kept {
     /// All.
     All,
-    /// What was acknowledged before this instant. What is there of one client is what it wrote first.
-    Before(Instant),
+    /// What was acknowledged so long before the cut and before its client's last acknowledgement: a store whose syncs are slow holds its
+    /// clients up. What is there of one client is what it wrote first.
+    LongBefore { cut: Instant, slack: Duration },
     /// Nothing need be; else the same.
     Nothing,
 }
 
 impl Kept {
-    fn must_hold(self, at: Instant) -> bool {
+    /// Whether what was acknowledged at `at` must be there; `of`: all that its client was acknowledged.
+    fn must_hold(self, at: Instant, of: &Acknowledged) -> bool {
         match self {
             Self::All => true,
-            Self::Before(instant) => at < instant,
+            Self::LongBefore { cut, slack } => at + slack < of.last().map_or(cut, |last| last.min(cut)),
             Self::Nothing => false,
         }
     }
@@ -61,7 +64,9 @@ fn rows(
         let found = found_rows(connection, cycle, writer)?;
         for (seq, at) in rows.acknowledged.iter() {
             match found.get(&seq) {
-                None if kept.must_hold(at) => lost.push(format!("row {cycle}/{writer}/{seq} is lost")),
+                None if kept.must_hold(at, &rows.acknowledged) => {
+                    lost.push(format!("row {cycle}/{writer}/{seq} is lost"))
+                }
                 Some(v) if *v != hex(&row_value(cycle, writer, seq)) => {
                     lost.push(format!("row {cycle}/{writer}/{seq} has another value"));
                 }
@@ -113,8 +118,10 @@ fn deletions(connection: &mut Connection, promises: &Promises, kept: Kept, lost:
         let (cycle, writer) = (deleted.cycle, deleted.writer);
         let of = (cycle, writer, i32::MIN)..=(cycle, writer, i32::MAX);
         for ((_, _, n), (rows, cells)) in partitions.range(of) {
-            let is_erased = deleted.erased.time_of(*n).is_some_and(|at| kept.must_hold(at));
-            let is_emptied = deleted.emptied.time_of(*n).is_some_and(|at| kept.must_hold(at));
+            let erased = deleted.erased.time_of(*n);
+            let is_erased = erased.is_some_and(|at| kept.must_hold(at, &deleted.erased));
+            let emptied = deleted.emptied.time_of(*n);
+            let is_emptied = emptied.is_some_and(|at| kept.must_hold(at, &deleted.emptied));
             if is_erased {
                 lost.push(format!("{rows} deleted rows of {cycle}/{writer}/{n} are back"));
             } else if is_emptied && *cells > 0 {
@@ -199,7 +206,7 @@ fn batches(
         }
         let last = one.last().copied().unwrap_or(-1);
         for (seq, at) in batches.acknowledged.iter().filter(|(seq, _)| !one.contains(seq)) {
-            if kept.must_hold(at) || seq < last {
+            if kept.must_hold(at, &batches.acknowledged) || seq < last {
                 lost.push(format!("batch {cycle}/{writer}/{seq} is lost"));
             }
         }

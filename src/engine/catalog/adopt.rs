@@ -57,7 +57,7 @@ impl Catalog {
             catalog.settle(&mut changing).await?;
             let before = Arc::clone(&catalog.current.load().schema);
             let next = next(&before, &mut || catalog.table_id(&mut changing))?;
-            catalog.offers.check_metered(&next)?;
+            catalog.offers.check_metered(Some(&before), &next)?;
             let batch = numbers_kept(numbers);
             let tables = NewTables {
                 placement: Placement::Hash,

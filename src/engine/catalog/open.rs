@@ -175,7 +175,7 @@ impl Catalog {
         let mut partitions = partitions_at_open(&schema, &found.partitions, &stores)?;
         recorded.check_named(&partitions)?;
         check_garbage(&schema, &found.garbage.iter().copied().collect())?;
-        offers.check_metered(&schema)?;
+        offers.check_metered(None, &schema)?;
         let mut moved = found.moved;
         moved.extend(Box::pin(leftovers::outside(&stores, &partitions, &moved)).await?);
         // Whatever was refused so far left all stores as they were found.

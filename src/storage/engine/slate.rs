@@ -228,6 +228,7 @@ impl Store {
             failed: false,
             ended: None,
             seq: CommitSeq(0),
+            not_put: None,
             time: None,
             deletion_tables: DeletionTables::default(),
             next_range: 0,

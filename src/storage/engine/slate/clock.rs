@@ -36,6 +36,11 @@ impl Ticks {
         }
     }
 
+    /// Time passed since some moment of this process.
+    pub(super) fn monotonic(&self) -> Duration {
+        self.clock.monotonic()
+    }
+
     /// From now on no time before this one is given.
     pub(super) fn raise_to(&self, millis: i64) {
         let micros = millis.saturating_mul(1000);

@@ -34,6 +34,9 @@ const REOPENING_INTERVAL: Duration = Duration::from_millis(500);
 /// Bytes for which there must be room when a failure of unknown cause is not a full disk's: of an object that was not put.
 const FULL_PROBE_BYTES: u64 = 16 * 1024 * 1024;
 
+/// Periods of `durability = periodic` after which a commit has to be in the log before another is taken. SlateDB puts each period by itself.
+const LATE_PERIODS: u32 = 2;
+
 /// Keys that one step of a range deletion removes.
 const RANGE_STEP_KEYS: usize = 4096;
 
@@ -64,6 +67,8 @@ pub(super) struct Committer {
     /// Why nothing may be written here any more.
     pub(super) ended: Option<Error>,
     pub(super) seq: CommitSeq,
+    /// With `durability = periodic` a commit that may not be in the log yet, though those before it are, and when it was made.
+    pub(super) not_put: Option<(CommitSeq, Duration)>,
     /// What the last group recorded of time; `None`: nothing.
     pub(super) time: Option<TimeMark>,
     pub(super) deletion_tables: DeletionTables,
@@ -96,6 +101,7 @@ impl Committer {
         self.time = own.time.or(self.time);
         self.options.found_time(self.time);
         self.database = Some(database);
+        self.not_put = None;
         self.home.mark_used().await?;
         self.shared.cache.clear(self.seq);
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
@@ -351,13 +357,38 @@ impl Committer {
         {
             return Err(self.fault(fault));
         }
+        self.keep_up().await?;
         let database = self.database.as_ref().ok_or(Error::Reopening)?;
         let written = database.write(batch).await.map_err(|error| self.home.failure(&error))?;
         self.seq = self.seq.max(CommitSeq(written.seqnum()));
         match self.options.durability {
             Durability::Group => self.put(FlushType::Wal).await,
-            Durability::Periodic(_) | Durability::Os => Ok(()),
+            Durability::Periodic(_) => {
+                self.not_put.get_or_insert((self.seq, self.home.ticks.monotonic()));
+                Ok(())
+            }
+            Durability::Os => Ok(()),
         }
+    }
+
+    /// With `durability = periodic`: waits for the log if it is late, so that what a kill or a power cut may take stays within a few
+    /// periods, however slow the medium is.
+    async fn keep_up(&mut self) -> Result<()> {
+        let (Durability::Periodic(every), Some((seq, since))) = (self.options.durability, self.not_put) else {
+            return Ok(());
+        };
+        if self.home.ticks.monotonic().saturating_sub(since) < every.saturating_mul(LATE_PERIODS) {
+            return Ok(());
+        }
+        let durable = self
+            .database
+            .as_ref()
+            .map(|database| database.subscribe().borrow().durable_seq);
+        if durable.is_none_or(|durable| durable < seq.0) {
+            self.put(FlushType::Wal).await?;
+        }
+        self.not_put = None;
+        Ok(())
     }
 
     /// Clones a range of keys. The clone has no part in this database's log, so what is in memory is put first, and the manifest has to say

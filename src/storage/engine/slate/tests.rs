@@ -5,6 +5,7 @@ use std::io;
 use std::path::Path as FilePath;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::stream::BoxStream;
 use slatedb::object_store::local::LocalFileSystem;
@@ -20,6 +21,7 @@ use super::medium::Medium;
 use super::places::{DATABASE, Folder};
 use super::*;
 use crate::storage::engine::directory::Directory;
+use crate::storage::options::Durability;
 
 /// What fails, and how.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -29,6 +31,8 @@ enum Fault {
     /// A put whose object is there all the same: its name could not be synced.
     Sync(i32),
     Get(i32),
+    /// A put that takes so long.
+    Late(Duration),
 }
 
 /// A directory whose objects of some folder fail.
@@ -79,6 +83,11 @@ impl ObjectStore for Failing {
                 self.inner.put_opts(location, payload, options).await?;
                 Err(self.error(code))
             }
+            Some(Fault::Late(late)) => {
+                tokio::time::sleep(late).await;
+                self.met.fetch_add(1, Ordering::SeqCst);
+                self.inner.put_opts(location, payload, options).await
+            }
             _ => self.inner.put_opts(location, payload, options).await,
         }
     }
@@ -119,6 +128,10 @@ impl ObjectStore for Failing {
 }
 
 async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
+    open_with(directory, Durability::Group).await
+}
+
+async fn open_with(directory: &FilePath, durability: Durability) -> (Store, Arc<Failing>) {
     let locked = Directory::open(directory, FORMAT).unwrap();
     let failing = Arc::new(Failing {
         inner: LocalFileSystem::new_with_prefix(directory).unwrap(),
@@ -136,6 +149,7 @@ async fn open(directory: &FilePath) -> (Store, Arc<Failing>) {
     };
     let options = Options {
         row_cache_bytes_max: 0,
+        durability,
         ..Options::default()
     };
     (Store::open_at(home, &options).await.unwrap(), failing)
@@ -177,6 +191,35 @@ async fn an_io_error_of_a_put_ends_the_store_by_name() {
         assert!(get(&store, "a").await.unwrap() && !get(&store, "c").await.unwrap());
         put(&store, "d").await.unwrap();
     }
+}
+
+/// A kill takes what was acknowledged in the last few periods, not what a slow medium has not put for seconds.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_log_that_is_late_holds_writes() {
+    let directory = tempfile::tempdir().unwrap();
+    let every = Duration::from_millis(10);
+    let (store, failing) = open_with(directory.path(), Durability::Periodic(every)).await;
+    put(&store, "first").await.unwrap();
+    let late = Duration::from_millis(1000);
+    failing.set(Some(("/wal/", Fault::Late(late))));
+    let clock = Clock::system();
+    let (mut acknowledged, mut longest) = (0, Duration::ZERO);
+    while failing.met() == 0 {
+        let begun = clock.monotonic();
+        put(&store, &format!("{acknowledged}")).await.unwrap();
+        longest = longest.max(clock.monotonic().saturating_sub(begun));
+        acknowledged += 1;
+        tokio::time::sleep(Duration::from_millis(1)).await;
+    }
+    assert!(
+        longest >= late / 2,
+        "{acknowledged} were acknowledged before one put, none of them waited"
+    );
+    failing.set(None);
+    store.close().await.unwrap();
+    drop(store);
+    let (store, _) = open(directory.path()).await;
+    assert!(get(&store, "first").await.unwrap() && get(&store, "0").await.unwrap());
 }
 
 #[tokio::test(flavor = "multi_thread")]
