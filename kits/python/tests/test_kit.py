@@ -58,7 +58,10 @@ def test_a_fault_is_met(helenus, table):
     with pytest.raises((OverloadedErrorMessage, NoHostAvailable, OperationTimedOut)):
         table.execute(statement)
     table.execute(statement)
+    (fault,) = helenus.fault_plan()["fault"]
+    assert (fault["action"], fault["matched"], fault["hit"]) == ("throttle", 2, 1)
     assert helenus.faults()["fault"] == []
+    assert helenus.fault_plan()["fault"] == []
 
 
 def test_a_throttle_is_met_and_ends(helenus, cql):
@@ -105,6 +108,12 @@ def test_what_the_server_refuses_is_told():
         server.clock(set_ms=0)
     with pytest.raises(kit.HelenusError, match="is not a program"):
         kit.start(program="/nowhere/helenus")
+
+
+@pytest.mark.parametrize("value", [True, False])
+def test_a_setting_takes_a_boolean(value):
+    with kit.start(burst_capacity=value) as server:
+        assert server.clock()
 
 
 def test_cosmos_needs_an_account():

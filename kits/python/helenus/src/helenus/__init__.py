@@ -61,8 +61,8 @@ def _carried_program():
 def start(*arguments, program=None, cosmos=False, nodes=None, **settings):
     """Starts a server on free ports and waits until it answers.
 
-    `arguments` are passed on; `settings` too, with `_` for `-`: `scale_limits="1/1000"`. `cosmos` serves as Azure Cosmos DB does, with TLS
-    and an account. `nodes=4` makes four virtual nodes.
+    `arguments` are passed on; `settings` too, with `_` for `-`: `scale_limits="1/1000"`, `burst_capacity=True`. `cosmos` serves as Azure
+    Cosmos DB does, with TLS and an account. `nodes=4` makes four virtual nodes.
     """
     command = [find_program(program), "serve", "--data", "memory:", "--ready-json", "-", "--exit-with-stdin"]
     command += ["--listen", "127.0.0.1:0", "--admin-listen", "127.0.0.1:0"]
@@ -71,7 +71,8 @@ def start(*arguments, program=None, cosmos=False, nodes=None, **settings):
     if nodes:
         command += ["--nodes", str(nodes)]
     for name, value in settings.items():
-        command.append(f"--{name.replace('_', '-')}={value}")
+        text = str(value).lower() if isinstance(value, bool) else value
+        command.append(f"--{name.replace('_', '-')}={text}")
     return Server([*command, *arguments])
 
 
@@ -167,10 +168,14 @@ class Server:
         return self._ask("POST", "/api/reset", {"keep": keep} if keep else {})
 
     def faults(self, *faults, seed=1):
-        """Sets the fault plan: a dict for each fault. Without faults, ends all. Returns the plan with what it has hit."""
+        """Replaces the fault plan: a dict for each fault. Without faults, ends all. Returns the new plan; see `fault_plan`."""
         if not faults:
             return self._ask("DELETE", "/api/faults")
         return self._ask("POST", "/api/faults", {"seed": seed, "fault": list(faults)})
+
+    def fault_plan(self):
+        """The fault plan in force: `["fault"]` lists its faults, each with its keys, `holds`, `matched` and `hit`."""
+        return self._ask("GET", "/api/faults")
 
     def throttles(self, session):
         """The statements that were refused for want of request units, as rows of `system_cosmos.throttles`."""
