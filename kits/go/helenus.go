@@ -164,6 +164,15 @@ func (s *Server) Faults(faults ...Fault) error {
 	return s.Ask(http.MethodPost, "/api/faults", map[string]any{"seed": 1, "fault": faults}, nil)
 }
 
+// FaultPlan returns the faults in force. Each has the keys of its plan, "holds", "matched" and "hit"; numbers are float64.
+func (s *Server) FaultPlan() ([]Fault, error) {
+	var plan struct {
+		Faults []Fault `json:"fault"`
+	}
+	err := s.Ask(http.MethodGet, "/api/faults", nil, &plan)
+	return plan.Faults, err
+}
+
 // Ask sends a request to the admin port. answer may be nil.
 func (s *Server) Ask(method, path string, body, answer any) error {
 	var sent bytes.Buffer

@@ -25,6 +25,9 @@ func TestCartExpires(t *testing.T) {
 	if put(1) == nil || put(1) != nil {
 		t.Fatal("the fault is met once")
 	}
+	if plan := server.FaultPlan(); len(plan) != 1 || plan[0]["matched"] != 2.0 || plan[0]["hit"] != 1.0 {
+		t.Fatalf("the plan in force: %v", plan)
+	}
 	for id := 0; put(id) == nil; id++ {
 	}
 	server.RequireThrottled(cql)

@@ -88,6 +88,14 @@ func (t *Test) Faults(faults ...Fault) {
 	t.check(t.Server.Faults(faults...))
 }
 
+// FaultPlan returns the faults in force. Each has the keys of its plan, "holds", "matched" and "hit"; numbers are float64.
+func (t *Test) FaultPlan() []Fault {
+	t.tb.Helper()
+	plan, err := t.Server.FaultPlan()
+	t.check(err)
+	return plan
+}
+
 // Reset empties the server. With keepSchema tables stay, and so do prepared statements.
 func (t *Test) Reset(keepSchema bool) {
 	t.tb.Helper()

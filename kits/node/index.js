@@ -152,10 +152,15 @@ export class Server {
     return this.#ask("POST", "/api/reset", options);
   }
 
-  /** Sets the fault plan: an object for each fault. Without faults, ends all. Returns the plan with what it has hit. */
+  /** Replaces the fault plan: an object for each fault. Without faults, ends all. Returns the new plan; see `faultPlan`. */
   faults(...faults) {
     if (!faults.length) return this.#ask("DELETE", "/api/faults");
     return this.#ask("POST", "/api/faults", { seed: 1, fault: faults });
+  }
+
+  /** The fault plan in force: `fault` lists its faults, each with its keys, `holds`, `matched` and `hit`. */
+  faultPlan() {
+    return this.#ask("GET", "/api/faults");
   }
 
   /** The statements that were refused for want of request units, as rows of `system_cosmos.throttles`. */

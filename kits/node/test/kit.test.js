@@ -20,6 +20,9 @@ test("a cart expires", async () => {
   await server.faults({ action: "throttle", table: "cart", statement: "write", count: 1 });
   await assert.rejects(put(1));
   await put(1);
+  const [{ matched, hit }] = (await server.faultPlan()).fault;
+  assert.deepEqual({ matched, hit }, { matched: 2, hit: 1 });
+  assert.deepEqual((await server.faults()).fault, []);
   await assert.rejects(async () => {
     for (let id = 0; id < 5000; id++) await put(id);
   });

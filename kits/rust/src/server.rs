@@ -172,6 +172,12 @@ impl Server {
         }
     }
 
+    /// The fault plan in force: `["fault"]` lists its faults, each with its keys, `holds`, `matched` and `hit`.
+    #[must_use]
+    pub fn fault_plan(&self) -> Value {
+        self.ask("GET", "/api/faults", None)
+    }
+
     /// How many statements were refused for want of request units.
     #[must_use]
     pub fn throttles(&self) -> u64 {

@@ -58,6 +58,7 @@ async fn a_cart_expires() {
         .unwrap();
     server.faults(json!([{ "action": "throttle", "table": "cart", "statement": "write", "count": 1 }]));
     assert!(cql.execute_unpaged(&put, (1,)).await.is_err());
+    assert_eq!(server.fault_plan()["fault"][0]["hit"], 1);
     let mut k = 0;
     while cql.execute_unpaged(&put, (k,)).await.is_ok() {
         k += 1;

@@ -160,6 +160,11 @@ public final class Helenus implements AutoCloseable {
     }
   }
 
+  /** The fault plan in force: {@code fault} lists its faults, each with its keys, {@code holds}, {@code matched} and {@code hit}. */
+  public JsonNode faultPlan() {
+    return ask("GET", "/api/faults", null);
+  }
+
   /** How many statements were refused for want of request units. */
   public long throttles() {
     return ask("GET", "/api/status", null).path("throttled").asLong();

@@ -31,6 +31,7 @@ class KitTest {
     PreparedStatement put = cql.prepare("INSERT INTO cart (id) VALUES (?) USING TTL 60");
     server.faults(Map.of("action", "throttle", "table", "cart", "statement", "write", "count", 1));
     assertThrows(DriverException.class, () -> cql.execute(put.bind(1)));
+    assertEquals(1, server.faultPlan().path("fault").path(0).path("hit").asInt());
     assertThrows(DriverException.class, () -> {
       for (int id = 0; id < 5000; id++) cql.execute(put.bind(id));
     });
