@@ -80,7 +80,8 @@ fn transcripts_are_those_of_cqlsh() {
         let told: Vec<String> = told.into_iter().map(without_id).collect();
         let wanted: Vec<String> = read("txt").lines().map(str::to_owned).collect();
         assert_eq!(told, wanted, "{name}");
-        assert!(done.status.success(), "{name}: as cqlsh, whose standard input may fail");
+        let wanted = if done.stderr.is_empty() { 0 } else { 2 };
+        assert_eq!(done.status.code(), Some(wanted), "{name}: as cqlsh without a terminal");
     }
     terminate(&mut place.server);
 }
@@ -132,6 +133,9 @@ fn statements_and_files_run_and_fail_as_in_cqlsh() {
     for (line, wanted) in told.lines().zip(wanted) {
         assert!(line.starts_with(&wanted), "{told}");
     }
+    let done = place.cqlsh(&[], &[], "INSERT INTO \"K\".t (k) VALUES (1)");
+    assert_eq!(done.status.code(), Some(2), "{done:?}");
+    assert_eq!(text(&done.stderr), "<stdin>:2:Incomplete statement at end of file\n");
     let done = place.cqlsh(&["--keyspace", "nowhere", "-e", "SELECT 1"], &[], "");
     assert!(
         done.status.code() == Some(1) && text(&done.stderr).contains("'nowhere' does not exist"),
@@ -163,6 +167,12 @@ fn logins_go_by_arguments_and_files_over_tls() {
     let by_file = [&asks[..], &[&credentials]].concat();
     let done = place.cqlsh(&by_file, &trusted, "");
     assert!(done.status.success() && done.stderr.is_empty(), "{done:?}");
+
+    let done = place.cqlsh(&by_file[1..], &[], "");
+    assert!(
+        done.status.code() == Some(1) && text(&done.stderr).contains("may want TLS: give --ssl"),
+        "{done:?}"
+    );
 
     let wrong = [&asks[..], &["-u", "helenus", "-p", "wrong"]].concat();
     let done = place.cqlsh(&wrong, &trusted, "");

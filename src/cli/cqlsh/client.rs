@@ -69,6 +69,9 @@ pub(super) enum ClientError {
     /// The connection.
     #[error(transparent)]
     Io(#[from] io::Error),
+    /// The first answer did not come. Before TLS, a server answers with an alert that is shorter than a frame's header.
+    #[error("the server closed the connection; its port may want TLS: give --ssl")]
+    Closed,
     /// TLS.
     #[error("TLS: {0}")]
     Tls(String),
@@ -136,8 +139,10 @@ impl Connection {
             Trust::Certificates(pem) => Self(Box::new(with_tls(socket, &target.host, Some(pem))?)),
             Trust::Any => Self(Box::new(with_tls(socket, &target.host, None)?)),
         };
-        connection.start(target.login.as_ref())?;
-        Ok(connection)
+        match (connection.start(target.login.as_ref()), &target.trust) {
+            (Err(ClientError::Io(error)), Trust::Plain) if is_closed(&error) => Err(ClientError::Closed),
+            (started, _) => started.map(|()| connection),
+        }
     }
 
     fn start(&mut self, login: Option<&(String, String)>) -> Result<(), ClientError> {
@@ -223,6 +228,15 @@ impl Connection {
 
 fn strange(opcode: u8) -> ClientError {
     io::Error::other(format!("the server answers with the opcode {opcode}")).into()
+}
+
+/// Whether the other side ended the connection.
+fn is_closed(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionAborted, ConnectionReset, UnexpectedEof};
+    matches!(
+        error.kind(),
+        UnexpectedEof | ConnectionReset | ConnectionAborted | BrokenPipe
+    )
 }
 
 fn cut_off() -> io::Error {

@@ -5,7 +5,7 @@
 //! arguments ─► Target ─► Connection (protocol v4, blocking) ─► Session: a script's pieces one by one ─► tables, errors, exit code
 //! ```
 //! Output is that of cqlsh 6.2 where it is no terminal, compared by `compat/cqlsh/run` with what cqlsh printed on Cassandra. Exit codes are
-//! cqlsh's: 0, 1 without a connection, 2 where a statement of `-e` or `-f` failed. Deliberately absent: a prompt, COPY, CAPTURE, LOGIN,
+//! cqlsh's without a terminal: 0, 1 without a connection, 2 where a statement failed or the last one has no end. Deliberately absent: a prompt, COPY, CAPTURE, LOGIN,
 //! TRACING, SHOW, HELP; each is refused with the words that name the real one.
 
 mod client;
@@ -139,7 +139,6 @@ fn start(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             (script, "<stdin>".to_owned())
         }
     };
-    let is_batch = given("execute").is_some() || given("file").is_some();
     let target = target(matches)?;
     if given("password").is_some() && !matches.get_flag("quiet") {
         terminal::say(format_args!(
@@ -159,7 +158,8 @@ fn start(matches: &ArgMatches) -> Result<ExitCode, Failure> {
             .map_err(|error| unreachable(&target, &error))?;
     }
     session.script(&script, &name, 0)?;
-    Ok(match session.has_failed && is_batch {
+    // Also for standard input: here it is never a terminal, and cqlsh's `batch_mode` is that.
+    Ok(match session.has_failed {
         true => ExitCode::from(STATEMENT_FAILED),
         false => ExitCode::SUCCESS,
     })
