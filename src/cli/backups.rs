@@ -168,6 +168,13 @@ fn export(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, 
         );
     }
     let to = std::path::absolute(given("to"))?;
+    if to.symlink_metadata().is_ok() {
+        return Err(format!(
+            "to: {} exists already, and export overwrites nothing: name another file, or remove this one",
+            to.display()
+        )
+        .into());
+    }
     let ask = Ask::Export {
         table: table_name(&given("table"))?,
         form: form(matches),

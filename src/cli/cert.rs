@@ -14,6 +14,9 @@ use crate::permissions::{self, PUBLIC};
 use crate::server::TlsIdentity;
 use crate::server::identity;
 
+/// Of a server that runs and has no certificate.
+const WITHOUT_TLS: &str = "this server has no TLS, and so no certificate: start it with --tls-listen ADDRESS";
+
 /// The format of trust stores.
 const PKCS12: &str = "pkcs12";
 
@@ -78,9 +81,9 @@ fn trust_store(pem: &str, password: &str) -> Result<Vec<u8>, Failure> {
 }
 
 fn find(config: &Config) -> Result<String, Failure> {
-    if let Some(record) = servers::running(config)?
-        && let Some(pem) = record.certificate_pem
-    {
+    let running = servers::running(config)?;
+    let is_running = running.is_some();
+    if let Some(pem) = running.and_then(|record| record.certificate_pem) {
         return Ok(pem);
     }
     let read = |path: &Path| {
@@ -88,6 +91,9 @@ fn find(config: &Config) -> Result<String, Failure> {
     };
     if let Some(TlsIdentity::Files { certificate, .. }) = config.server.tls.as_ref().map(|tls| &tls.identity) {
         return read(certificate);
+    }
+    if is_running {
+        return Err(WITHOUT_TLS.into());
     }
     match servers::data_directory(config).map(|directory| identity::certificate_file(&directory)) {
         Some(path) if path.exists() => read(&path),

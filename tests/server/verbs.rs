@@ -147,6 +147,8 @@ fn cert_prints_what_clients_should_trust() {
             .unwrap()
             .starts_with("-----BEGIN CERTIFICATE-----")
     );
+    let (success, _, error) = output(&["run", "--", env!("CARGO_BIN_EXE_helenus"), "cert"]);
+    assert!(!success && error.contains("this server has no TLS"), "{error}");
     let (success, _, error) = output(&["cert", "--data", "memory:"]);
     assert!(!success && error.contains("there is no certificate"), "{error}");
 }
