@@ -6,7 +6,8 @@
 //!                                                                                                       └─ figures ─→ Finding
 //! Advice { findings, tables } ─ report ─→ text, JSON, SARIF 2.1.0
 //!
-//! -- helenus: accept RULE, RULE why      in the line before a statement, or in it: what these rules find in it is accepted
+//! -- helenus: accept RULE, RULE why      in the line before a statement, or in it: what these rules find in it is accepted; a comment
+//!                                        that accepts nothing is a finding itself
 //! ```
 //! A schema is carried out statement by statement as a server would ([`crate::planner`]), on nothing; rules look at what came of it.
 //! Every rule has an id, which is stable, and says what it found, why that costs, and what to do instead. A rule that goes by names
@@ -17,6 +18,7 @@
 //! Sources: Azure Cosmos DB's documentation of partitioning, limits, secondary indexing and request units; Cassandra's of data
 //! modelling; SARIF 2.1.0 (OASIS).
 
+mod accepts;
 mod baseline;
 mod figures;
 mod model;
@@ -28,12 +30,14 @@ mod script;
 mod tables;
 #[cfg(test)]
 mod tests;
+mod unread;
 
 pub use baseline::Baseline;
 pub use figures::{Forecast, LogicalFigures, PhysicalFigures, TableFigures, forecast};
 pub use report::{Style, explained, json, sarif, text};
 pub use rules::{RULES, Rule};
 pub use script::{Place, Script};
+pub use unread::Unread;
 
 use serde::Serialize;
 
@@ -140,6 +144,19 @@ pub struct Input<'a> {
     pub baseline: Option<&'a Baseline>,
 }
 
+/// Puts findings in order, without those that say the same.
+fn sort(input: &Input<'_>, found: &mut Vec<Finding>) {
+    let place = |finding: &Finding| {
+        let is_query = finding.file != input.schema.name;
+        (is_query, finding.line, finding.column)
+    };
+    found.sort_by(|a, b| {
+        let order = place(a).cmp(&place(b)).then(b.level.cmp(&a.level));
+        order.then(a.rule.cmp(b.rule))
+    });
+    found.dedup();
+}
+
 /// Looks at a data model.
 #[must_use]
 pub fn advise(input: &Input<'_>) -> Advice {
@@ -150,26 +167,15 @@ pub fn advise(input: &Input<'_>) -> Advice {
     if let Some(figures) = input.figures {
         figures::judge(&model, figures, input, &mut found);
     }
-    let file = |finding: &Finding| usize::from(finding.file != input.schema.name);
-    found.sort_by(|a, b| {
-        let place = |finding: &Finding| (file(finding), finding.line, finding.column);
-        place(a)
-            .cmp(&place(b))
-            .then(b.level.cmp(&a.level))
-            .then(a.rule.cmp(b.rule))
-    });
-    found.dedup();
     if !input.profile.is_cosmos() {
         found.retain(|finding| finding.rule != rules::MISSING_KEY_INDEX.id);
     }
+    sort(input, &mut found);
+    let by_comments = accepts::carry_out(input, &model, &mut found);
+    sort(input, &mut found);
     let before = found.len();
-    found.retain(|finding| {
-        let of_file = |script: &&Script| script.name == finding.file;
-        let script = Some(input.schema).into_iter().chain(input.queries).find(of_file);
-        !script.is_some_and(|script| script.accepts(finding.rule, finding.line))
-            && !input.baseline.is_some_and(|baseline| baseline.has(finding))
-    });
-    let accepted = before - found.len();
+    found.retain(|finding| !input.baseline.is_some_and(|baseline| baseline.has(finding)));
+    let accepted = by_comments + before - found.len();
     for finding in &mut found {
         let of_file = |script: &&Script| script.name == finding.file;
         let script = Some(input.schema).into_iter().chain(input.queries).find(of_file);

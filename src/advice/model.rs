@@ -12,6 +12,7 @@ use super::{Finding, Input, Level, Place};
 use crate::command::SchemaContext;
 use crate::planner::ddl;
 use crate::planner::{self, Plan};
+use crate::profile::Rules;
 use crate::schema::{Schema, Table, system};
 
 /// Where something is defined.
@@ -23,7 +24,7 @@ pub(super) struct Spot {
 }
 
 impl Spot {
-    fn of(found: &Found<'_>, place: Place) -> Self {
+    pub(super) fn of(found: &Found<'_>, place: Place) -> Self {
         Self {
             file: found.file().to_owned(),
             place,
@@ -49,10 +50,12 @@ impl Spot {
     }
 }
 
-/// A table with the places of its parts.
+/// A table or materialized view with the places of its parts.
 #[derive(Clone, Debug)]
 pub(super) struct Modelled {
     pub(super) table: Arc<Table>,
+    /// The table whose rows a view follows; `None`: it is a table.
+    pub(super) base: Option<Arc<Table>>,
     pub(super) spot: Spot,
     /// By column.
     columns: BTreeMap<String, Spot>,
@@ -72,6 +75,12 @@ impl Modelled {
 
     pub(super) fn index_spot(&self, name: &str) -> &Spot {
         self.indexes.get(name).unwrap_or(&self.spot)
+    }
+
+    /// Whether rows expire by the table's options. Those of a view expire with the rows of its table.
+    pub(super) fn expires(&self) -> bool {
+        let table = self.base.as_ref().unwrap_or(&self.table);
+        table.options.default_time_to_live > 0
     }
 
     /// With how many physical partitions it begins; `None`: with one, since nothing was said.
@@ -129,6 +138,10 @@ impl Model {
             schema: system::base(),
             keyspace: input.keyspace.to_owned(),
             number: 0,
+            rules: Rules {
+                profile: input.profile,
+                ..Rules::default()
+            },
         };
         reader.read(input.schema);
         if let Some(queries) = input.queries {
@@ -138,15 +151,21 @@ impl Model {
         let mut model = reader.model;
         model.has_queries = input.queries.is_some() || !model.queries.is_empty();
         // What the schema came to in the end: with later columns, without dropped tables.
-        model
-            .tables
-            .retain(|(keyspace, name), modelled| match reader.schema.table(keyspace, name) {
+        let schema = &reader.schema;
+        model.tables.retain(
+            |(keyspace, name), modelled| match schema.table_or_view(keyspace, name) {
                 Some(table) => {
                     modelled.table = Arc::clone(table);
+                    if let Some(base) = &mut modelled.base
+                        && let Some(now) = schema.table(keyspace, &base.name)
+                    {
+                        *base = Arc::clone(now);
+                    }
                     true
                 }
                 None => false,
-            });
+            },
+        );
         model
     }
 
@@ -196,10 +215,15 @@ struct Reader {
     /// Where names without a keyspace are.
     keyspace: String,
     number: u32,
+    /// Those of the profile.
+    rules: Rules,
 }
 
 impl Reader {
     fn read(&mut self, script: &Script) {
+        for (found, unread) in script.all_unread() {
+            self.refuse(&found, found.place(), unread.to_string());
+        }
         for found in script.statements() {
             let statement = match grammar::parse(found.text()) {
                 Ok(statement) => statement,
@@ -232,7 +256,26 @@ impl Reader {
             name.as_str().clone_into(&mut self.keyspace);
             return;
         }
-        match planner::plan(&statement, Some(&self.keyspace), &self.schema) {
+        let statement = match self.rules.translate(statement.clone(), found.text()) {
+            Ok(statement) => statement,
+            Err(why) => {
+                // What it costs on a server that takes it is told nevertheless.
+                self.refuse(found, found.place(), why.to_string());
+                self.ask(found, statement);
+                return;
+            }
+        };
+        if let Some(why) = ddl::not_executed(&statement) {
+            self.refuse(found, found.place(), why.to_string());
+            return;
+        }
+        let planned = planner::plan(&statement, Some(&self.keyspace), &self.schema);
+        if let Ok(planned) = &planned
+            && let Err(why) = self.rules.judge(&statement, planned)
+        {
+            self.refuse(found, found.place(), why.to_string());
+        }
+        match planned {
             Ok(planned) => match planned.plan {
                 Plan::Ddl(_) => self.change(found, &statement),
                 Plan::Select(_) | Plan::Modify(_) | Plan::Batch(_) | Plan::Truncate(_) => self.ask(found, statement),
@@ -278,7 +321,7 @@ impl Reader {
             new_id: Uuid::from_u128(u128::from(self.number)),
             storage_id: 1_000 + self.number * 64,
             data_centers: vec![("datacenter1".to_owned(), 1)],
-            profile: crate::profile::Profile::default(),
+            profile: self.rules.profile,
         };
         let outcome =
             ddl::apply(statement, Some(&self.keyspace), &self.schema, &context).map_err(|error| error.to_string())?;
@@ -309,6 +352,7 @@ impl Reader {
                 let name = create.table.name.as_str();
                 let modelled = Modelled {
                     table: Arc::clone(table),
+                    base: None,
                     spot: Spot::of(found, found.name_after("table", name)),
                     columns: create
                         .columns
@@ -316,6 +360,28 @@ impl Reader {
                         .map(|column| column.name.as_str())
                         .map(|column| (column.to_owned(), Spot::of(found, found.name_after(name, column))))
                         .collect(),
+                    indexes: BTreeMap::new(),
+                };
+                self.model.tables.entry(key).or_insert(modelled);
+            }
+            Statement::CreateView(create) => {
+                let key = self.key(&create.name);
+                let base = self.key(&create.base_table);
+                let (Some(table), Some(base)) = (
+                    self.schema.table_or_view(&key.0, &key.1),
+                    self.schema.table(&base.0, &base.1),
+                ) else {
+                    return;
+                };
+                let columns = table.columns.iter().map(|column| {
+                    let spot = Spot::of(found, found.name_after("primary", &column.name));
+                    (column.name.clone(), spot)
+                });
+                let modelled = Modelled {
+                    table: Arc::clone(table),
+                    base: Some(Arc::clone(base)),
+                    spot: Spot::of(found, found.name_after("view", create.name.name.as_str())),
+                    columns: columns.collect(),
                     indexes: BTreeMap::new(),
                 };
                 self.model.tables.entry(key).or_insert(modelled);
@@ -362,10 +428,13 @@ impl Reader {
     }
 
     fn ask(&mut self, found: &Found<'_>, statement: Statement) {
+        if tables_of(&statement).is_empty() {
+            return;
+        }
         let mut names = BTreeMap::new();
         for table in tables_of(&statement) {
             let (keyspace, name) = self.key(table);
-            let Some(table) = self.schema.table(&keyspace, &name) else {
+            let Some(table) = self.schema.table_or_view(&keyspace, &name) else {
                 continue;
             };
             for column in &table.columns {

@@ -7,6 +7,7 @@ use grammar::ast::{
     RelationTarget, RelationValue, Select, Selection, Statement, Term,
 };
 
+use super::figures::bytes_text;
 use super::model::{Asked, Model, Modelled};
 use super::{Finding, Input, Level, names as words, rules};
 use crate::schema::{ColumnKind, Table};
@@ -281,7 +282,7 @@ fn names(columns: &[&str]) -> String {
     names.join(", ")
 }
 
-/// How many physical partitions there are, and what the visit of all costs before any row.
+/// What is visited: on Cosmos how many physical partitions there are, and what the visit of all costs before any row.
 fn visits(modelled: &Modelled, input: &Input<'_>) -> String {
     let stored = input.figures.and_then(|figures| {
         let name = modelled.name();
@@ -290,6 +291,12 @@ fn visits(modelled: &Modelled, input: &Input<'_>) -> String {
             .find(|figures| format!("{}.{}", figures.keyspace, figures.table) == name)?;
         Some((figures.partitions.len() as u64, figures.bytes))
     });
+    if !input.profile.is_cosmos() {
+        return match stored {
+            Some((_, bytes)) => format!("goes to all nodes, which store {}", bytes_text(bytes)),
+            None => "goes to all nodes".to_owned(),
+        };
+    }
     let units = |partitions: u64, bytes: u64| {
         let mut charges = Charges::new(Coefficients::default(), 1);
         (0..partitions).for_each(|_| charges.visit());
@@ -548,7 +555,11 @@ fn unused(model: &Model, used: &Used, found: &mut Vec<Finding>) {
         let name = modelled.name();
         if !named.contains(&(table.keyspace.clone(), table.name.clone())) {
             let message = "no query names it".to_owned();
-            found.push(modelled.spot.finding(&rules::UNUSED_TABLE, Level::Note, name, message));
+            let (rule, level) = match modelled.base {
+                Some(_) => (&rules::VIEW_UNUSED, Level::Warning),
+                None => (&rules::UNUSED_TABLE, Level::Note),
+            };
+            found.push(modelled.spot.finding(rule, level, name, message));
             continue;
         }
         let asked = used.asked.get(&name).unwrap_or(&none);

@@ -5,6 +5,7 @@ use serde_json::{Value, json};
 use super::figures::{TableFigures, bytes_text, forecast};
 use super::rules::RULES;
 use super::{Advice, Finding, Level};
+use crate::profile::Profile;
 use crate::types::date_text;
 
 /// How text is shown.
@@ -191,16 +192,16 @@ pub fn json(advice: &Advice, logical_bytes_max: u64, today: i64) -> Value {
     })
 }
 
-/// The Static Analysis Results Interchange Format, version 2.1.0.
+/// The Static Analysis Results Interchange Format, version 2.1.0, with the reasons of a profile.
 #[must_use]
-pub fn sarif(advice: &Advice) -> Value {
+pub fn sarif(advice: &Advice, profile: Profile) -> Value {
     let rules: Vec<Value> = RULES
         .iter()
         .map(|rule| {
             json!({
                 "id": rule.id,
                 "shortDescription": { "text": rule.what },
-                "fullDescription": { "text": rule.why },
+                "fullDescription": { "text": rule.why_in(profile) },
                 "help": { "text": rule.instead },
             })
         })

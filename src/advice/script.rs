@@ -3,6 +3,10 @@
 //! The syntax tree has no places, and needs none to be carried out; advice does. So a file is cut into words here, with no more
 //! understanding than it takes not to be misled by quotes and comments. The grammar judges each statement afterwards.
 
+use std::collections::BTreeSet;
+
+use super::unread::Unread;
+
 /// A place in a file, both counted from 1; columns in characters.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Place {
@@ -22,15 +26,39 @@ pub struct Script {
     accepts: Vec<Accept>,
 }
 
-/// A comment that accepts what rules find.
+/// A comment that speaks to the linter.
 #[derive(Clone, Debug)]
 struct Accept {
     at: usize,
+    end: usize,
+    /// Its first word; `accept` is the only one with a meaning.
+    verb: String,
+    /// The rules whose findings it accepts.
     rules: Vec<String>,
 }
 
 /// What such a comment begins with.
-const ACCEPT: &str = "helenus: accept ";
+const ADDRESS: &str = "helenus:";
+
+/// The verb that accepts findings.
+const ACCEPT: &str = "accept";
+
+/// What a rule named in a comment came to: where, and why it accepts nothing.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Idle {
+    /// The comment's verb is none.
+    Verb(String),
+    /// It names no rule.
+    NoRule,
+    /// This rule found nothing in its statement.
+    Rule(String),
+}
+
+impl Accept {
+    fn names(&self, rule: &str) -> bool {
+        self.verb == ACCEPT && self.rules.iter().any(|named| named == rule)
+    }
+}
 
 /// A statement's place in a script.
 #[derive(Clone, Debug)]
@@ -38,6 +66,25 @@ pub(super) struct Piece {
     start: usize,
     end: usize,
     words: Vec<Word>,
+    /// `None`: it is a statement.
+    unread: Option<Unread>,
+}
+
+impl Piece {
+    fn new(start: usize, end: usize, words: Vec<Word>) -> Self {
+        let first = words.first().filter(|word| word.at == start && !word.quoted);
+        let unread = match first.map(|word| word.text.as_str()) {
+            Some("source") => Some(Unread::Source),
+            Some("copy") => Some(Unread::Copy),
+            _ => None,
+        };
+        Self {
+            start,
+            end,
+            words,
+            unread,
+        }
+    }
 }
 
 /// A name, keyword or number; quoted names without their quotes.
@@ -50,13 +97,12 @@ struct Word {
     quoted: bool,
 }
 
-/// Commands of cqlsh that may stand in its files; they are no CQL and end with their line.
+/// Commands of cqlsh that may stand in its files; they are no CQL and end with their line. Without them the file means the same.
 const CQLSH: &[&str] = &[
     "capture",
     "clear",
     "cls",
     "consistency",
-    "copy",
     "expand",
     "help",
     "history",
@@ -66,7 +112,6 @@ const CQLSH: &[&str] = &[
     "exit",
     "serial",
     "show",
-    "source",
     "tracing",
     "unicode",
 ];
@@ -98,21 +143,45 @@ impl Script {
         self.text.lines().nth(before).unwrap_or("")
     }
 
-    /// Whether a comment accepts what a rule finds on a line: one in the statement that reaches there, in a line of its end, or before it,
-    /// behind the statement before.
-    pub(super) fn accepts(&self, rule: &str, line: usize) -> bool {
+    /// The comment that accepts what a rule finds on a line, by its number: one in the statement that reaches there, in a line of its end,
+    /// or before it, behind the statement before. `None`: no comment does.
+    pub(super) fn accepts(&self, rule: &str, line: usize) -> Option<usize> {
         let mut begins = 0;
         for piece in &self.statements {
             let rest = self.text.get(piece.end..).unwrap_or("");
             let ends = piece.end + rest.find('\n').unwrap_or(rest.len());
             let lines = self.place(piece.start).line..=self.place(piece.end).line;
             if lines.contains(&line) {
-                let mut mine = self.accepts.iter().filter(|accept| (begins..ends).contains(&accept.at));
-                return mine.any(|accept| accept.rules.iter().any(|named| named == rule));
+                return self
+                    .accepts
+                    .iter()
+                    .position(|accept| (begins..ends).contains(&accept.at) && accept.names(rule));
             }
             begins = ends;
         }
-        false
+        None
+    }
+
+    /// Comments that accept nothing, with their places and widths. `used`: the comments and rules that accept something.
+    pub(super) fn idle(&self, used: &BTreeSet<(usize, &str)>) -> Vec<(Place, usize, Idle)> {
+        let mut idle = Vec::new();
+        for (number, accept) in self.accepts.iter().enumerate() {
+            let text = self.text.get(accept.at..accept.end).unwrap_or("");
+            let width = text.lines().next().unwrap_or("").trim_end().chars().count();
+            let mut tell = |why| idle.push((self.place(accept.at), width, why));
+            if accept.verb != ACCEPT {
+                tell(Idle::Verb(accept.verb.clone()));
+            } else if accept.rules.is_empty() {
+                tell(Idle::NoRule);
+            } else {
+                let idle = accept
+                    .rules
+                    .iter()
+                    .filter(|rule| !used.contains(&(number, rule.as_str())));
+                idle.for_each(|rule| tell(Idle::Rule(rule.clone())));
+            }
+        }
+        idle
     }
 
     /// The statements with the lines where they begin, counted from 1; without semicolons.
@@ -120,8 +189,21 @@ impl Script {
         self.statements().map(|found| (found.place().line, found.text()))
     }
 
+    /// The first command that only cqlsh could carry out, with its line, counted from 1.
+    #[must_use]
+    pub fn unread(&self) -> Option<(usize, Unread)> {
+        let (found, unread) = self.all_unread().next()?;
+        Some((found.place().line, unread))
+    }
+
+    pub(super) fn all_unread(&self) -> impl Iterator<Item = (Found<'_>, Unread)> {
+        let pieces = self.statements.iter();
+        pieces.filter_map(|piece| Some((Found { script: self, piece }, piece.unread?)))
+    }
+
     pub(super) fn statements(&self) -> impl Iterator<Item = Found<'_>> {
-        self.statements.iter().map(|piece| Found { script: self, piece })
+        let pieces = self.statements.iter().filter(|piece| piece.unread.is_none());
+        pieces.map(|piece| Found { script: self, piece })
     }
 
     /// The place of a byte.
@@ -225,17 +307,25 @@ impl Cutter<'_> {
             (Some(b'/'), Some(b'*')) => self.behind(self.at + 2, "*/"),
             _ => return false,
         }
-        let words = self.text.get(began + 2..self.at).unwrap_or("").trim();
-        if let Some(accepted) = words.strip_prefix(ACCEPT) {
+        let words = self.text.get(began + 2..self.at).unwrap_or("");
+        let words = words.trim_end_matches("*/").trim();
+        if let Some(said) = words.strip_prefix(ADDRESS) {
+            let mut said = said.split_whitespace();
+            let verb = said.next().unwrap_or_default().to_owned();
             // Rules with commas between; what follows is why.
             let mut rules = Vec::new();
-            for word in accepted.split_whitespace() {
+            for word in said {
                 rules.push(word.trim_end_matches(',').to_owned());
                 if !word.ends_with(',') {
                     break;
                 }
             }
-            self.accepts.push(Accept { at: began, rules });
+            self.accepts.push(Accept {
+                at: began,
+                end: self.at,
+                verb,
+                rules,
+            });
         }
         true
     }
@@ -272,7 +362,7 @@ impl Cutter<'_> {
         let mut end = self.at;
         loop {
             let Some(byte) = self.byte(0) else {
-                return start.map(|start| Piece { start, end, words });
+                return start.map(|start| Piece::new(start, end, words));
             };
             if byte.is_ascii_whitespace() {
                 self.at += 1;
@@ -288,7 +378,7 @@ impl Cutter<'_> {
                 match start {
                     None => continue,
                     Some(_) if batch && !applied => continue,
-                    Some(start) => return Some(Piece { start, end, words }),
+                    Some(start) => return Some(Piece::new(start, end, words)),
                 }
             }
             let began = self.at;
@@ -310,6 +400,13 @@ impl Cutter<'_> {
                     if start.is_none() && CQLSH.contains(&word.text.as_str()) {
                         self.behind(self.at, "\n");
                         continue;
+                    }
+                    // It ends with its line, and a semicolon before is no part of it.
+                    if start.is_none() && word.text == "source" {
+                        self.behind(self.at, "\n");
+                        let line = self.text.get(began..self.at).unwrap_or("");
+                        let end = began + line.trim_end().trim_end_matches(';').len();
+                        return Some(Piece::new(began, end, vec![word]));
                     }
                     words.push(word);
                 }
@@ -366,6 +463,21 @@ mod tests {
         assert_eq!(found.name_from(0, "Type"), Place { line: 4, column: 3 });
         assert_eq!(found.width(found.name_from(0, "Type")), 6);
         assert_eq!(found.name_after("primary", "id"), Place { line: 4, column: 29 });
+    }
+
+    #[test]
+    fn commands_that_make_tables_or_rows_are_told() {
+        let text = "TRACING ON\nUSE k;\nSOURCE 'tables.cql'\nCOPY t (a,\n b) FROM ';x.csv'; SELECT copy FROM source; source 'y';\nUSE l";
+        let script = Script::new("s", text);
+        let told: Vec<(usize, Unread)> = script
+            .all_unread()
+            .map(|(found, unread)| (found.place().line, unread))
+            .collect();
+        assert_eq!(told, [(3, Unread::Source), (4, Unread::Copy), (5, Unread::Source)]);
+        assert_eq!(script.unread(), Some((3, Unread::Source)));
+        let texts: Vec<(usize, &str)> = script.texts().collect();
+        assert_eq!(texts, [(2, "USE k"), (5, "SELECT copy FROM source"), (6, "USE l")]);
+        assert_eq!(Script::new("s", "PAGING OFF;\nEXPAND ON\nUSE k;").unread(), None);
     }
 
     proptest! {

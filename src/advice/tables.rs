@@ -11,6 +11,10 @@ const INDEXES_MAX: usize = 3;
 pub(super) fn judge(model: &Model, found: &mut Vec<Finding>) {
     for table in model.tables() {
         partition_key(table, found);
+        // A view's columns are its table's, and it has no indexes.
+        if table.base.is_some() {
+            continue;
+        }
         collections(table, found);
         indexes(table, model.has_queries, found);
     }
@@ -32,7 +36,7 @@ fn keys_max(key: &[std::sync::Arc<Column>]) -> Option<u64> {
 pub(super) fn grows_for_ever(modelled: &Modelled) -> Option<&Column> {
     let table = &modelled.table;
     let bucketed = table.partition_key().iter().any(|column| names::is_bucket(column));
-    let ends = bucketed || table.options.default_time_to_live > 0;
+    let ends = bucketed || modelled.expires();
     let mut clustering = table.clustering().iter().map(|column| column.as_ref());
     clustering.find(|column| names::is_time(column)).filter(|_| !ends)
 }

@@ -107,6 +107,8 @@ fn lint() -> String {
                     Accept a finding by a comment in the line before the statement, or by a file:\n\n    -- helenus: accept full-scan counted once a night\n    \
                     SELECT count(*) FROM jobs;\n\n    helenus lint schema.cql --baseline lint.json --write-baseline    # accepts what is there now\n    \
                     helenus lint schema.cql --baseline lint.json                     # tells what is new\n\n\
+                    A comment that accepts nothing is a finding itself (`accepts-nothing`). Commands of cqlsh in a file are skipped, save SOURCE and COPY:\n\
+                    these make tables and rows, and are told as errors.\n\n\
                     In a repository: `.pre-commit-hooks.yaml` has a hook for pre-commit, and `dist/action/action.yml` an action for GitHub (never run). Both\n\
                     need the program installed; it is not published. The program's table of rules generates this page.\n"
         .to_owned();

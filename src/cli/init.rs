@@ -44,10 +44,9 @@ fn keyspaces(database: &Database) -> Vec<String> {
 
 async fn run(database: &Database, path: &Path) -> Result<(), Failure> {
     let mut session = SessionState::default();
-    for file in files(path)? {
-        let name = file.display().to_string();
-        let text = fs::read_to_string(&file).map_err(|error| format!("init: cannot read {name}: {error}"))?;
-        for (line, statement) in Script::new(&name, &text).texts() {
+    for script in scripts(path)? {
+        let name = &script.name;
+        for (line, statement) in script.texts() {
             let done = database.query(&session, statement, &QueryParams::default()).await;
             let answer = done.map_err(|error| format!("init: {name}:{line}: {error}"))?;
             if let AnswerKind::SetKeyspace(keyspace) = answer.kind {
@@ -56,6 +55,21 @@ async fn run(database: &Database, path: &Path) -> Result<(), Failure> {
         }
     }
     Ok(())
+}
+
+/// The files as scripts, in the order of their names. A command that only cqlsh could carry out is refused before anything is run.
+fn scripts(path: &Path) -> Result<Vec<Script>, Failure> {
+    let mut scripts = Vec::new();
+    for file in files(path)? {
+        let name = file.display().to_string();
+        let text = fs::read_to_string(&file).map_err(|error| format!("init: cannot read {name}: {error}"))?;
+        let script = Script::new(&name, &text);
+        if let Some((line, command)) = script.unread() {
+            return Err(format!("init: {name}:{line}: {command}").into());
+        }
+        scripts.push(script);
+    }
+    Ok(scripts)
 }
 
 /// The files, in the order of their names.
@@ -76,4 +90,28 @@ fn files(path: &Path) -> Result<Vec<PathBuf>, Failure> {
     }
     files.sort();
     Ok(files)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_only_cqlsh_could_carry_out_is_refused_with_its_line() {
+        let folder = tempfile::tempdir().unwrap();
+        let told = |text: &str| {
+            fs::write(folder.path().join("a.cql"), text).unwrap();
+            scripts(folder.path())
+                .map(|scripts| scripts.len())
+                .map_err(|error| error.to_string())
+        };
+        assert_eq!(told("TRACING ON\nCONSISTENCY ONE;\nUSE k;"), Ok(1));
+        for (text, line, word) in [
+            ("USE k;\nSOURCE 'x.cql'\n", "a.cql:2: SOURCE", "name that file itself"),
+            ("COPY t FROM 'x.csv';", "a.cql:1: COPY", "helenus import"),
+        ] {
+            let error = told(text).unwrap_err();
+            assert!(error.contains(line) && error.contains(word), "{error}");
+        }
+    }
 }

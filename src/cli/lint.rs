@@ -91,7 +91,12 @@ pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result
     let writes_baseline = matches.get_flag("write-baseline");
     let baseline = match option("baseline") {
         Some(file) if !writes_baseline => {
-            let text = std::fs::read_to_string(file).map_err(|error| format!("cannot read {file}: {error}"))?;
+            let text = std::fs::read_to_string(file).map_err(|error| match error.kind() {
+                std::io::ErrorKind::NotFound => {
+                    format!("baseline: there is no file {file}: --write-baseline makes it with what is found now")
+                }
+                _ => format!("baseline: cannot read {file}: {error}"),
+            })?;
             Some(advice::Baseline::parse(&text).map_err(|why| format!("{file} is no baseline: {why}"))?)
         }
         _ => None,
@@ -132,7 +137,7 @@ pub(super) fn run(values: &Values, matches: &ArgMatches, schema: &str) -> Result
     let mut out = std::io::stdout().lock();
     match option("format") {
         Some("json") => writeln!(out, "{:#}", advice::json(&found, bytes_max, today))?,
-        Some("sarif") => writeln!(out, "{:#}", advice::sarif(&found))?,
+        Some("sarif") => writeln!(out, "{:#}", advice::sarif(&found, profile))?,
         _ => {
             let style = advice::Style {
                 colour: out.is_terminal() && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty()),

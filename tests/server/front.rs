@@ -126,6 +126,18 @@ fn files_that_cannot_be_written_are_named() {
     );
     let error = refused(&["export", "--data", "memory:", "--table", "a.b", "--to", "-"]);
     assert!(error.contains("- is not taken for standard output"), "{error}");
+    let there = certificate.to_str().unwrap();
+    let error = refused(&["export", "--data", "memory:", "--table", "a.b", "--to", there]);
+    assert!(error.contains(there) && error.contains("name another file"), "{error}");
+    let error = refused(&["lint", there, "--baseline", missing]);
+    assert!(
+        error.contains(missing) && error.contains("--write-baseline makes it"),
+        "{error}"
+    );
+    for url in ["foo", "file:x", "memory:"] {
+        let error = refused(&["check-bucket", url]);
+        assert!(error.contains(url) && error.contains("give s3://"), "{error}");
+    }
 }
 
 #[test]
