@@ -175,7 +175,7 @@ const KNOTS: &[(&str, usize, &str)] = &[];
 const LINES_MAX: usize = 700;
 
 /// Longer files, and how many lines they have at most.
-const LONG_FILES: &[(&str, usize)] = &[("grammar/src/ast.rs", 1270), ("grammar/src/print.rs", 1192)];
+const LONG_FILES: &[(&str, usize)] = &[("grammar/src/ast.rs", 1095), ("grammar/src/print.rs", 1105)];
 
 /// Folders and files that may know CQL's syntax tree (the crate `grammar`), and why.
 const KNOWS_SYNTAX: &[(&str, &str)] = &[
