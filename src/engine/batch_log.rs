@@ -41,15 +41,23 @@ pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::
     stores.make_durable(main).await
 }
 
-/// Writes all logged batches again that a server which ended has left.
+/// Writes all logged batches again that a server which ended has left; gives those that no store takes, whose records stay.
 ///
 /// # Errors
 /// When a store fails; the records stay.
-pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<(), Error> {
+pub(super) async fn replay_all(catalog: &Catalog, batches: &[Logged]) -> Result<Vec<Logged>, Error> {
+    let mut left = Vec::new();
     for logged in batches.iter().filter(|_| !mutant::is_on(Mutant::ForgetBatchLog)) {
-        Box::pin(replay(catalog, logged)).await?;
+        match Box::pin(replay(catalog, logged)).await {
+            // No later try does better: what else is there is served.
+            Err(error @ Error::Refused(_)) => {
+                tracing::error!(%error, "a logged batch cannot be written as a whole");
+                left.push(logged.clone());
+            }
+            replayed => replayed?,
+        }
     }
-    Ok(())
+    Ok(left)
 }
 
 /// Writes all parts of a logged batch to where their rows are now, and removes its record.
@@ -79,11 +87,17 @@ pub(super) type Parts = BTreeMap<StoreId, (Store, Batch)>;
 /// Stores that were written to, with their numbers.
 pub(super) type Written = Vec<(StoreId, Store)>;
 
-/// Adds the row of a view.
+/// Adds the row of a view. One that no store takes is left out: writes are refused before they would need it, so it follows from a base
+/// row that was there before the view.
 ///
 /// # Errors
 /// When its place is none of its partition.
 pub(super) fn put_view_row(parts: &mut Parts, row: &ViewRow) -> Result<(), Error> {
+    if row.is_impossible()? {
+        let (keyspace, view) = (&row.view.keyspace, &row.view.name);
+        tracing::warn!(%keyspace, %view, "a row of the table is not in its view: its key there would be too long");
+        return Ok(());
+    }
     let part = parts.entry(row.partition.store_id);
     let (_, batch) = part.or_insert_with(|| (row.partition.store().clone(), Batch::new()));
     let (logical, key, view_row) = row.logical()?;

@@ -71,6 +71,12 @@ impl RowKey {
         &self.bytes
     }
 
+    /// Whether no store takes it.
+    #[must_use]
+    pub const fn is_too_long(&self) -> bool {
+        self.bytes.len() > crate::storage::KEY_BYTES_MAX
+    }
+
     /// How many bytes it takes.
     #[must_use]
     #[expect(clippy::len_without_is_empty, reason = "no key is empty")]

@@ -349,6 +349,21 @@ impl Store {
         }
     }
 
+    /// Refuses a batch that [`Store::commit`] would never take: before anything else is written that needs it to be.
+    ///
+    /// # Errors
+    /// [`Error::BatchTooLarge`], [`Error::KeyTooLarge`].
+    pub fn judge(&self, batch: &Batch) -> Result<()> {
+        batch.check()?;
+        match self {
+            Self::Fjall(store) => store.judge(batch),
+            Self::Slate(store) => store.judge(batch),
+            Self::Memory(_) => Ok(()),
+            #[cfg(feature = "simulation")]
+            Self::Simulated(_) => Ok(()),
+        }
+    }
+
     /// Registers what follows from rows ([`derivation`]), in place of what was registered before. Commits that are answered after
     /// a commit that was begun after this follow it; one before may or may not. A store that is opened has none.
     pub fn set_derivations(&self, derivations: Derivations) {

@@ -132,7 +132,7 @@ impl Options {
                 return Err(error);
             }
         };
-        batch_log::replay_all(&catalog, &unfinished.batches).await?;
+        let left = batch_log::replay_all(&catalog, &unfinished.batches).await?;
         catalog.remove_leftovers(unfinished);
         if self.clock_rules.is_confirmed {
             timestamps.confirm();
@@ -152,6 +152,9 @@ impl Options {
         );
         node.name_virtual_nodes();
         let catalog = Arc::new(catalog);
+        for logged in left {
+            batch_log::spawn_replay(&catalog, logged);
+        }
         catalog.begin_views();
         let stripes = Arc::clone(&catalog.stripes);
         Ok(Engine {

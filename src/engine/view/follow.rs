@@ -49,6 +49,11 @@ pub(crate) struct ViewRow {
 }
 
 impl ViewRow {
+    /// Whether no store takes a key so long: there is no such row, and can be none.
+    pub(crate) fn is_impossible(&self) -> Result<bool, Error> {
+        Ok(self.logical()?.1.is_too_long())
+    }
+
     /// Its key, and the row as it is to be.
     pub(crate) fn logical(&self) -> Result<(LogicalPartition<'_>, RowKey, &Row), Error> {
         let logical = self
@@ -269,7 +274,10 @@ impl OfPartition<'_> {
                     }),
                     ..Row::default()
                 };
-                rows.push(self.placed(&following.view, gone, removed, true)?);
+                let row = self.placed(&following.view, gone, removed, true)?;
+                if !row.is_impossible()? {
+                    rows.push(row);
+                }
             }
             if let (Some(key), Some(row)) = (key, row) {
                 rows.push(self.placed(&following.view, key, row, false)?);

@@ -200,6 +200,15 @@ impl Staged {
         each: impl FnMut(Committed, Vec<Marked>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
+        // A part that no store would ever take must not leave the others written.
+        let judged = self.changes.stores.iter();
+        let judged = judged
+            .map(|staged| staged.store.judge(&staged.batch))
+            .find(Result::is_err);
+        if let Some(Err(error)) = judged {
+            catalog.pending.end(&key);
+            return Err(failed(error));
+        }
         let mut record = Vec::new();
         for staged in &self.changes.stores {
             staged.batch.encode_merges(&mut record);

@@ -133,6 +133,9 @@ pub(super) struct Engine {
 
 const READING: &str = "reading";
 
+/// The longest key that the engine takes, and looks for without a panic.
+const FULL_KEY_BYTES_MAX: usize = u16::MAX as usize;
+
 /// Whether a read failed because the medium did, and not for want of memory or open files, or because a file is gone, which is damage.
 fn is_of_medium(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{Interrupted, NotFound, OutOfMemory, PermissionDenied, WouldBlock};
@@ -209,6 +212,11 @@ impl Store {
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
         self.0.shared.derivations.store(Arc::new(derivations));
+    }
+
+    /// Refuses a batch that is too large, as a commit does.
+    pub(in crate::storage) fn judge(&self, batch: &Batch) -> Result<()> {
+        self.0.room.judge(batch.bytes())
     }
 
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<Committed> {
@@ -357,6 +365,9 @@ impl Engine {
     }
 
     pub(super) fn get_at(&self, view: &fjall::Snapshot, full: &[u8]) -> Result<Option<Bytes>> {
+        if full.len() > FULL_KEY_BYTES_MAX {
+            return Ok(None);
+        }
         let get = || self.injected().and_then(|()| view.get(&self.data, full));
         match guard(&self.directory, get)? {
             Ok(value) => Ok(value.map(Bytes::from)),
@@ -366,6 +377,9 @@ impl Engine {
 
     /// The newest value, for the committer.
     pub(super) fn get_newest(&self, full: &[u8]) -> Result<Option<Bytes>> {
+        if full.len() > FULL_KEY_BYTES_MAX {
+            return Ok(None);
+        }
         let get = || self.injected().and_then(|()| self.data.get(full));
         match guard(&self.directory, get)? {
             Ok(value) => Ok(value.map(Bytes::from)),
@@ -381,6 +395,7 @@ impl Engine {
         order: Order,
     ) -> Result<impl Iterator<Item = Result<(fjall::Slice, fjall::Slice)>> + use<'a>> {
         self.injected().map_err(|error| self.error(READING, error))?;
+        let range = clipped(range);
         let mut entries = guard(&self.directory, || view.range(&self.data, range))?;
         Ok(std::iter::from_fn(move || {
             let next = guard(&self.directory, || {
@@ -455,6 +470,18 @@ pub(super) fn panic_text(panic: &(dyn Any + Send)) -> &str {
     let text = panic.downcast_ref::<String>().map(String::as_str);
     text.or_else(|| panic.downcast_ref::<&str>().copied())
         .unwrap_or("no message")
+}
+
+/// The same keys, by bounds that the engine takes: a longer bound stands behind its beginning and before all that follow that.
+fn clipped((start, end): (Bound<Vec<u8>>, Bound<Vec<u8>>)) -> (Bound<Vec<u8>>, Bound<Vec<u8>>) {
+    let clip = |bound: Bound<Vec<u8>>, long: fn(Vec<u8>) -> Bound<Vec<u8>>| match bound {
+        Bound::Included(mut key) | Bound::Excluded(mut key) if key.len() > FULL_KEY_BYTES_MAX => {
+            key.truncate(FULL_KEY_BYTES_MAX);
+            long(key)
+        }
+        bound => bound,
+    };
+    (clip(start, Bound::Excluded), clip(end, Bound::Included))
 }
 
 fn engine_error(directory: &Path, what: impl ToString) -> Error {

@@ -32,17 +32,23 @@ impl Room {
         }
     }
 
+    /// Refuses a batch of more bytes than one may have.
+    pub(super) fn judge(&self, bytes: usize) -> Result<()> {
+        if bytes <= self.batch_bytes_max {
+            return Ok(());
+        }
+        Err(Error::BatchTooLarge {
+            bytes,
+            bytes_max: self.batch_bytes_max,
+        })
+    }
+
     /// Waits for room for a batch of so many bytes; it is given back when the permit is dropped.
     ///
     /// # Errors
     /// When a batch may not be so large, and when the store is closed.
     pub(super) async fn take(&self, bytes: usize) -> Result<OwnedSemaphorePermit> {
-        if bytes > self.batch_bytes_max {
-            return Err(Error::BatchTooLarge {
-                bytes,
-                bytes_max: self.batch_bytes_max,
-            });
-        }
+        self.judge(bytes)?;
         let units = bytes.div_ceil(UNIT_BYTES).clamp(self.batch_units_min, self.units);
         let units = u32::try_from(units).unwrap_or(u32::MAX);
         match Arc::clone(&self.free).try_acquire_many_owned(units) {

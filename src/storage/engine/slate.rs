@@ -276,6 +276,11 @@ impl Store {
         self.0.shared.derivations.store(Arc::new(derivations));
     }
 
+    /// Refuses a batch that is too large, as a commit does.
+    pub(in crate::storage) fn judge(&self, batch: &Batch) -> Result<()> {
+        self.0.room.judge(batch.bytes())
+    }
+
     pub(in crate::storage) async fn commit(&self, batch: Batch) -> Result<CommitSeq> {
         let bytes = batch.bytes();
         let room = self.0.room.take(bytes).await?;

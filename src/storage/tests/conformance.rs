@@ -50,6 +50,7 @@ on_each_engine!(
     one_sweep_at_a_time_removes_deletions,
     a_sweep_goes_on_stride_by_stride,
     refused_batches_change_nothing,
+    longer_keys_are_found_nowhere,
     many_writers_lose_nothing,
     reads_follow_writes,
     a_new_index_fills_behind_the_writers,
@@ -579,6 +580,37 @@ async fn refused_batches_change_nothing(store: &Store) {
             .unwrap()
             .is_some()
     );
+}
+
+/// What is longer than any key is found nowhere, and is a bound like another.
+async fn longer_keys_are_found_nowhere(store: &Store) {
+    let long = vec![7; KEY_BYTES_MAX];
+    for key in [&[6][..], &long, &[8]] {
+        let mut batch = Batch::new();
+        batch.put(Space::Catalog, key.to_vec(), "1");
+        store.commit(batch).await.unwrap();
+    }
+    let longer = vec![7; KEY_BYTES_MAX + 9];
+    let at = store.snapshot();
+    assert_eq!(store.get(Space::Catalog, &longer, &at).await.unwrap(), None);
+    for (start, end, expected) in [
+        (Bound::Unbounded, Bound::Included(longer.clone()), 2),
+        (Bound::Unbounded, Bound::Excluded(longer.clone()), 2),
+        (Bound::Included(longer.clone()), Bound::Unbounded, 1),
+        (Bound::Excluded(longer.clone()), Bound::Unbounded, 1),
+        (Bound::Included(longer.clone()), Bound::Included(longer.clone()), 0),
+    ] {
+        let range = KeyRange { start, end };
+        for order in [Order::Forward, Order::Reverse] {
+            let mut found = 0;
+            let scanned = store.scan(Space::Catalog, &range, order, &at, |_, _| {
+                found += 1;
+                ControlFlow::Continue(())
+            });
+            scanned.await.unwrap();
+            assert_eq!(found, expected, "{order:?}");
+        }
+    }
 }
 
 async fn many_writers_lose_nothing(store: &Store) {
