@@ -375,7 +375,7 @@ fn fault_plan(values: &Values) -> Result<Option<Plan>, ConfigError> {
     let plan = Plan::from_toml(&read(Path::new(file))?).map_err(|error| values.wrong("fault-plan", file, error))?;
     if plan.takes_nodes_down() && nodes(values)? == 1 {
         return Err(ConfigError::Together(
-            "a fault-plan in which nodes go down needs nodes = 4; replica-down works with one".into(),
+            "a fault-plan in which nodes go down needs nodes = 2 to 6; replica-down works with one".into(),
         ));
     }
     Ok(Some(plan))

@@ -6,6 +6,7 @@
 //! The way and the price are the engine's ([`Engine::estimate_read`]); this room puts them in words.
 
 use super::error::Error;
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::answer::{Answer, AnswerKind, ResultMetadata, Rows};
@@ -15,9 +16,31 @@ use crate::command::{Comparison, Condition, FilterTarget, IndexUse, Partitions, 
 use crate::engine::{Engine, ReadEstimate, Request};
 use crate::planner::Plan;
 use crate::planner::explain::{self, Stage};
-use crate::schema::{ColumnKind, system};
+use crate::schema::{ColumnKind, Schema, system};
 use crate::throughput::{Charges, Stage as Charged};
 use crate::types::quoted;
+
+/// The views that writes keep: what that costs depends on the rows that are there.
+fn views(schema: &Schema, writes: &[Write]) -> Option<Stage> {
+    let of = |write: &Write| {
+        let keyspace = schema.keyspaces.get(&write.table.keyspace)?;
+        let names = keyspace.views_of(&write.table.name);
+        Some(
+            names
+                .map(|view| format!("{}.{}", view.table.keyspace, view.table.name))
+                .collect(),
+        )
+    };
+    let names: BTreeSet<String> = writes.iter().filter_map(of).flat_map(|names: Vec<_>| names).collect();
+    if names.is_empty() {
+        return None;
+    }
+    let names = names.into_iter().collect::<Vec<_>>().join(", ");
+    Some((
+        "views",
+        format!("{names}: each row that changes there is charged too, which is not counted here"),
+    ))
+}
 
 /// The stages and the price of a command, as rows.
 pub(super) async fn explain(
@@ -40,6 +63,7 @@ pub(super) async fn explain(
             let mut stages = explain::modification(&write);
             let charges = engine.estimate_writes(request, std::slice::from_ref(&write))?;
             stages.extend(told(&charges, false));
+            stages.extend(views(request.schema(), std::slice::from_ref(&write)));
             stages.extend(cheaper_write(&write).map(|text| ("cheaper", text)));
             stages
         }
@@ -47,6 +71,7 @@ pub(super) async fn explain(
             let batch = plan.bind(values, context)?;
             let mut stages = explain::batch(&batch);
             stages.extend(told(&engine.estimate_writes(request, &batch.modifications)?, false));
+            stages.extend(views(request.schema(), &batch.modifications));
             stages
         }
         _ => Vec::new(),

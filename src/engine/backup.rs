@@ -63,6 +63,16 @@ pub enum BackupError {
         /// Why, and what to do.
         why: &'static str,
     },
+    /// No keyspace or table may have such a name.
+    #[error("{what} cannot be restored as {name:?}: a name has 1 to {characters_max} letters, digits and underscores")]
+    Name {
+        /// Keyspace or table.
+        what: &'static str,
+        /// The name.
+        name: String,
+        /// Most characters.
+        characters_max: usize,
+    },
     /// Nothing is replaced by a restore.
     #[error("{what} {name} is there already: restore it under another name (--as), or drop it first")]
     Exists {

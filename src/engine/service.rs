@@ -186,6 +186,7 @@ impl Engine {
             prober: &self.prober,
             clock: &self.clock,
             timestamps: &self.writes.clock,
+            timeuuids: &self.timeuuids,
             is_cosmos: self.rules.profile.is_cosmos(),
         }
     }

@@ -14,6 +14,7 @@ use super::sweep::Sweeper;
 use super::write::clock::WriteClock;
 use super::written::MeasuredPartitions;
 use crate::clock::Clock;
+use crate::functions::Timeuuids;
 use crate::partition::store::Swept;
 use crate::partition::{HeatLimits, Stores};
 
@@ -27,6 +28,7 @@ pub struct Upkeep<'a> {
     pub(super) clock: &'a Clock,
     /// Gives writes their timestamps.
     pub(super) timestamps: &'a WriteClock,
+    pub(super) timeuuids: &'a Arc<Timeuuids>,
     /// Physical partitions that stay hot are split.
     pub(super) is_cosmos: bool,
 }
@@ -118,9 +120,10 @@ impl<'a> Upkeep<'a> {
         self.stores.look_at_disk();
     }
 
-    /// Forgets the timestamps given so far: for a reset, after which nothing is stored that has one.
+    /// Forgets the timestamps and timeuuids given so far: for a reset, after which nothing is stored that has one.
     pub fn forget_timestamps(self) {
         self.timestamps.forget();
+        self.timeuuids.forget();
     }
 
     /// Why data can no longer be read until the server starts again; `None`: it can be, or will be again.

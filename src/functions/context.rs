@@ -24,6 +24,11 @@ impl Timeuuids {
         }
     }
 
+    /// Forgets those made so far: for a reset that takes the time back.
+    pub fn forget(&self) {
+        self.last_100ns.store(i64::MIN, Ordering::Relaxed);
+    }
+
     /// A timeuuid of this time, or of the first moment after the last one.
     #[must_use]
     pub fn next(&self, now_micros: i64) -> [u8; 16] {

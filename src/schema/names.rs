@@ -2,6 +2,17 @@
 
 use std::cmp::Ordering;
 
+/// Most characters of a keyspace's name.
+pub const KEYSPACE_NAME_CHARACTERS_MAX: usize = 48;
+/// Most characters of a table's name.
+pub const TABLE_NAME_CHARACTERS_MAX: usize = 222;
+
+/// Whether a keyspace or table may be called so, its length apart: letters, digits and underscores.
+#[must_use]
+pub fn has_name_characters(name: &str) -> bool {
+    !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_')
+}
+
 /// The text as a CQL string.
 #[must_use]
 pub fn string_literal(text: &str) -> String {

@@ -143,6 +143,10 @@ impl Running {
         let nodes = database.nodes();
         bound.follow(nodes.up());
         if let Some(plan) = config.fault_plan.clone() {
+            tracing::warn!(
+                faults = plan.faults.len(),
+                "a fault plan is in force (fault-plan): requests fail as it says"
+            );
             nodes.set_plan(plan)?;
         }
         if let Some(identity) = &identity {

@@ -701,6 +701,51 @@ async fn a_restore_that_fails_leaves_nothing_and_a_damaged_backup_is_not_begun()
 }
 
 #[tokio::test]
+async fn a_restore_gives_only_names_that_a_statement_could_give() {
+    let folder = tempfile::tempdir().unwrap();
+    let source = Client::open("memory:").await;
+    fill(&source, 2).await;
+    let backup = folder.path().join("b");
+    source.database.backups().write(&backup, &Scope::Whole).await.unwrap();
+    let target = Client::open("memory:").await;
+    let version = target.database.schema_version();
+    let keyspace = |to: &str| What::Keyspace {
+        keyspace: "ks".to_owned(),
+        to: to.to_owned(),
+    };
+    let table = |to: (&str, &str)| What::Table {
+        from: ("ks".to_owned(), "t".to_owned()),
+        to: (to.0.to_owned(), to.1.to_owned()),
+    };
+    for what in [
+        keyspace("system_schema"),
+        keyspace("system_cosmos"),
+        keyspace(""),
+        keyspace("a b;"),
+        keyspace("shop.x"),
+        keyspace(&"x".repeat(49)),
+        table(("system_auth", "t")),
+        table(("ks", "a.b")),
+        table(("ks", &"x".repeat(223))),
+    ] {
+        let refused = target.database.backups().restore(&backup, &what).await;
+        let refused = refused.expect_err(&format!("{what:?}")).to_string();
+        assert!(
+            refused.contains("letters") || refused.contains("system keyspace"),
+            "{refused}"
+        );
+    }
+    assert_eq!(target.database.schema_version(), version);
+    let longest = "x".repeat(48);
+    target
+        .database
+        .backups()
+        .restore(&backup, &keyspace(&longest))
+        .await
+        .unwrap();
+}
+
+#[tokio::test]
 async fn a_damaged_backup_is_refused_by_file_name_before_anything_is_written() {
     let folder = tempfile::tempdir().unwrap();
     let source = Client::open("memory:").await;

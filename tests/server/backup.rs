@@ -109,6 +109,11 @@ async fn a_running_server_is_backed_up_and_restored_elsewhere() {
     assert!(refused.contains("in use"), "{refused}");
     let before = server.ask("SELECT count(*) FROM ks.t").await;
 
+    // What is refused leaves nothing.
+    let refused = output(&["restore", "--data", &other, "--from", &text("b"), "--profile", "cosmos"]).unwrap_err();
+    assert!(refused.contains("start with --profile cassandra"), "{refused}");
+    assert!(!path("other").exists());
+
     // A kill of the restore, then the whole.
     let mut restore = helenus(&["restore", "--data", &other, "--from", &text("b")])
         .spawn()

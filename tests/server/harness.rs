@@ -156,9 +156,14 @@ async fn a_reset_empties_the_server_and_takes_the_time_back() {
     run(&mut client, SCHEMA).await;
     server.post("/api/clock", &json!({"advance_ms": 86_400_000}));
     run(&mut client, &["INSERT INTO ks.t (k, v) VALUES (1, 1)"]).await;
+    run(&mut client, &["SELECT now() FROM system.local"]).await;
     let (status, shown) = server.post("/api/reset", &json!({"keep": "schema"}));
     assert_eq!((status, &shown["ahead_ms"]), (200, &json!(0)), "{shown}");
     assert_eq!(count(&mut client).await, 0);
+    let (_, body) = run(&mut client, &["SELECT totimestamp(now()) FROM system.local"]).await;
+    let millis = i64::from_be_bytes(body[body.len() - 8..].try_into().unwrap());
+    let ahead = millis - Clock::system().wall_micros() / 1000;
+    assert!(ahead < 60_000, "a timeuuid is {ahead} ms ahead");
     // What a driver dates now is not older than what the server dated tomorrow.
     run(&mut client, &["INSERT INTO ks.t (k, v) VALUES (1, 1)"]).await;
     let now = Clock::system().wall_micros() + 1_000_000;

@@ -9,7 +9,7 @@ use uuid::Uuid;
 use super::BackupError;
 use crate::backup::{Manifest, TableEntry};
 use crate::schema::record::{self, rename};
-use crate::schema::{Keyspace, Schema, StorageId, Table, View, system};
+use crate::schema::{Keyspace, Schema, StorageId, Table, View, names, system};
 use crate::types::{CqlType, UserType};
 
 /// A record of the schema.
@@ -36,6 +36,37 @@ pub enum What {
     },
 }
 
+impl What {
+    /// Refuses names that no statement could give.
+    fn check_names(&self) -> Result<(), BackupError> {
+        let (keyspace, table) = match self {
+            Self::All => return Ok(()),
+            Self::Keyspace { to, .. } => (to, None),
+            Self::Table { to, .. } => (&to.0, Some(&to.1)),
+        };
+        if system::is_name(keyspace) {
+            return Err(BackupError::NotByItself {
+                name: keyspace.clone(),
+                why: "nothing is restored into a system keyspace: give another name (--as)",
+            });
+        }
+        let check = |what, name: &str, characters_max: usize| {
+            if names::has_name_characters(name) && name.len() <= characters_max {
+                return Ok(());
+            }
+            Err(BackupError::Name {
+                what,
+                name: name.to_owned(),
+                characters_max,
+            })
+        };
+        check("a keyspace", keyspace, names::KEYSPACE_NAME_CHARACTERS_MAX)?;
+        table.map_or(Ok(()), |table| {
+            check("a table", table, names::TABLE_NAME_CHARACTERS_MAX)
+        })
+    }
+}
+
 /// What a restore does.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
@@ -51,6 +82,7 @@ pub(super) struct Plan {
 impl Plan {
     /// Reads the schema of a backup and gives its tables and indexes numbers from 0.
     pub(super) fn new(manifest: &Manifest, what: &What) -> Result<Self, BackupError> {
+        what.check_names()?;
         let mut records = Vec::new();
         for entry in &manifest.records {
             let mut value = vec![entry.format];

@@ -10,7 +10,7 @@ use futures::stream::FuturesUnordered;
 
 use super::plan::{Plan, What};
 use super::{BackupError, blocking};
-use crate::backup::{self, Reader, TableEntry};
+use crate::backup::{self, Manifest, Reader, TableEntry};
 use crate::engine::catalog::Catalog;
 use crate::engine::storage_write;
 use crate::engine::write::clock::WriteClock;
@@ -45,6 +45,16 @@ pub(crate) async fn verify(from: &Path) -> Result<Reader, BackupError> {
     reader.await
 }
 
+/// Refuses a backup of a database with another profile.
+pub(crate) fn check_profile(manifest: &Manifest, profile: Profile) -> Result<(), BackupError> {
+    if manifest.profile == profile.to_string() {
+        return Ok(());
+    }
+    Err(BackupError::Profile {
+        found: manifest.profile.clone(),
+    })
+}
+
 /// Restores backups.
 #[derive(Clone, Copy)]
 pub(crate) struct Restorer<'a> {
@@ -60,11 +70,7 @@ impl Restorer<'_> {
     /// The backup does not hold what is asked for; a keyspace or table of the name is there; a store fails. Nothing is restored then.
     pub(crate) async fn restore(self, reader: &Reader, what: &What) -> Result<Restored, BackupError> {
         let manifest = reader.manifest();
-        if manifest.profile != self.profile.to_string() {
-            return Err(BackupError::Profile {
-                found: manifest.profile.clone(),
-            });
-        }
+        check_profile(manifest, self.profile)?;
         let plan = Plan::new(manifest, what)?;
         // Whatever would be refused at the end is refused here.
         let schema = Arc::clone(&self.catalog.load().schema);

@@ -46,6 +46,14 @@ impl Backups<'_> {
         verify(from).await
     }
 
+    /// Refuses a backup that a database with this profile would refuse, before there is one.
+    ///
+    /// # Errors
+    /// It is of a database with another profile.
+    pub fn check_profile(backup: &Reader, profile: Profile) -> Result<(), BackupError> {
+        super::restore::check_profile(backup.manifest(), profile)
+    }
+
     /// Restores tables of a backup as new ones. They are seen when all of them are complete.
     ///
     /// # Errors

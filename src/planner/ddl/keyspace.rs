@@ -9,14 +9,14 @@ use super::property::Properties;
 use super::refusal::{KeyspaceRefusal, NameRefusal};
 use super::{Ddl, Right, SchemaOutcome, cosmos};
 use crate::command::{ChangeKind, ChangeTarget};
-use crate::schema::{Keyspace, LOCATOR_PACKAGE, system};
+use crate::schema::{Keyspace, LOCATOR_PACKAGE, names, system};
 
 const FACTOR: &str = "replication_factor";
 
 const PROPERTIES: &[&str] = &["replication", "durable_writes", cosmos::PROVISIONED, cosmos::AUTOSCALE];
 
 /// Most characters of a keyspace's name. Source: Cassandra's SchemaConstants, for the sake of file names.
-const NAME_CHARACTERS_MAX: usize = 48;
+const NAME_CHARACTERS_MAX: usize = names::KEYSPACE_NAME_CHARACTERS_MAX;
 
 /// The factor of a new SimpleStrategy that gives none. Source: Cassandra's default_keyspace_rf.
 const DEFAULT_FACTOR: &str = "1";
@@ -63,7 +63,7 @@ pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateKeyspace) -> Result<Schema
 }
 
 fn check_name(name: &str) -> Result<(), DdlError> {
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    if !names::has_name_characters(name) {
         return Err(KeyspaceRefusal::NameCharacters(name.to_owned()).into());
     }
     let count = name.chars().count();

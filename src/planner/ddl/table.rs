@@ -12,12 +12,12 @@ use super::{Ddl, Right, SchemaOutcome, column_type, index, options, user_type, v
 use crate::command::{ChangeKind, ChangeTarget};
 use crate::planner::rules;
 use crate::planner::text::owned;
-use crate::schema::names::{compare_columns, statement_order};
+use crate::schema::names::{self, compare_columns, statement_order};
 use crate::schema::{Column, ColumnId, ColumnKind, Keyspace, Schema, Table, TableOptions, typename};
 use crate::types::{CqlType, Native};
 
 /// Most characters of a table's name. Source: Cassandra's SchemaConstants.
-const NAME_CHARACTERS_MAX: usize = 222;
+const NAME_CHARACTERS_MAX: usize = names::TABLE_NAME_CHARACTERS_MAX;
 
 pub(super) fn create(ddl: &Ddl<'_>, statement: &CreateTable) -> Result<SchemaOutcome, DdlError> {
     let (name, keyspace_name) = (statement.table.name.as_str(), ddl.keyspace_name(&statement.table)?);
@@ -310,7 +310,7 @@ pub(super) fn table_id(ddl: &Ddl<'_>, given: Option<&str>) -> Result<Uuid, DdlEr
 }
 
 pub(super) fn check_name(keyspace: &str, name: &str) -> Result<(), DdlError> {
-    if name.is_empty() || !name.chars().all(|c| c.is_ascii_alphanumeric() || c == '_') {
+    if !names::has_name_characters(name) {
         return Err(TableRefusal::NameCharacters {
             keyspace: keyspace.to_owned(),
             table: name.to_owned(),

@@ -112,6 +112,7 @@ pub async fn salvage(config: &Config, clock: Clock, to: &Path) -> Result<Salvage
 pub async fn restore_anew(config: &Config, clock: Clock, seed: u64, from: &Path) -> Result<Restored, OfflineError> {
     let directory = the_directory(config, false)?;
     let reader = verified(from).await?;
+    Backups::check_profile(&reader, config.profile)?;
     let (database, restoring) = run::open_to_restore(config, &directory, clock, seed).await?;
     let restored = database.backups().restore_verified(&reader, &What::All).await;
     let closed = database.close().await.map_err(closing(config));

@@ -207,17 +207,20 @@ async fn what_recovery_would_remove_is_refused_by_name() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_used_store_is_not_begun_anew_without_a_word() {
-    for scheme in [
-        "file",
+    for (scheme, is_noted) in [
+        ("file", false),
+        ("file", true),
         #[cfg(feature = "slate")]
-        "slate+file",
+        ("slate+file", false),
     ] {
         let mut place = Place::new(scheme);
         let expected = used(&place, true).await;
         assert!(!expected.is_empty());
         let directory = directory(&place);
         fs::rename(directory.join("engine"), directory.join("elsewhere")).unwrap();
-        drop(fs::remove_file(directory.join("acknowledged")));
+        if !is_noted {
+            drop(fs::remove_file(directory.join("acknowledged")));
+        }
         let damaged = files(&directory);
         let refusal = judge(&place, &damaged, &expected, scheme).await.expect("refused");
         assert!(matches!(refusal, Error::Gone { .. }), "{refusal}");

@@ -98,7 +98,7 @@ impl Engine {
     ) -> Result<(Recovered, Provisional)> {
         let path = directory.engine_path();
         aside::settle(&path)?;
-        let noted = read_noted(directory, options)?;
+        let mut noted = read_noted(directory, options)?;
         let kept = match judge(&path)? {
             Found::Engine {
                 is_empty,
@@ -114,12 +114,12 @@ impl Engine {
                 Some(keep(&path, &log)?)
             }
             Found::Nothing => {
-                may_begin(directory, options, noted)?;
+                noted = may_begin(directory, options, noted)?;
                 directory.make_durable()?;
                 None
             }
             Found::HalfMade | Found::Engine { .. } => {
-                may_begin(directory, options, noted)?;
+                noted = may_begin(directory, options, noted)?;
                 let renamed = aside::rename_aside(&path, "unfinished")?;
                 tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is begun again");
                 directory.make_durable()?;
@@ -226,11 +226,11 @@ fn read_noted(directory: &Directory, options: &Options) -> Result<Noted> {
     }
 }
 
-/// Whether a directory without an engine may get one.
-fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<()> {
+/// Whether a directory without an engine may get one; what was acknowledged is then of an engine before, and is not asked for.
+fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<Noted> {
     let is_used = options.must_exist || directory.is_used() || noted.end().is_some_and(|end| end.seq > 0);
     if !is_used {
-        return Ok(());
+        return Ok(noted);
     }
     if !options.create {
         return Err(Error::Gone {
@@ -243,7 +243,7 @@ fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<(
     if noted != Noted::Nothing {
         aside::rename_aside(&directory.path().join("acknowledged"), "before")?;
     }
-    Ok(())
+    Ok(Noted::Nothing)
 }
 
 /// Whether an engine may be opened of which nothing says what was acknowledged; see acknowledged.rs.
