@@ -332,8 +332,14 @@ async fn a_stop_loses_no_answer_to_what_was_carried_out() {
     while !rest.is_empty() {
         let (head, behind) = rest.split_at_checked(9).expect("a frame is whole");
         let length = u32::from_be_bytes(head[5..9].try_into().unwrap()) as usize;
-        assert_eq!((head[0], head[4]), (0x84, 8));
-        rest = behind.get(length..).expect("a frame is whole");
+        let (body, behind) = behind.split_at_checked(length).expect("a frame is whole");
+        rest = behind;
+        let body = String::from_utf8_lossy(body);
+        // A fast machine has all ids in use before the client reads.
+        if head[4] == 0 && body.contains("is in use by another request") {
+            continue;
+        }
+        assert_eq!((head[0], head[4]), (0x84, 8), "{body}");
         answered += 1;
     }
     let server = TestServer::over(&data).await.unwrap();
