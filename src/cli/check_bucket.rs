@@ -9,16 +9,6 @@ use super::Failure;
 use crate::config::Config;
 use crate::server::run;
 
-/// What the URL of a bucket begins with.
-const SCHEMES: [&str; 3] = ["s3:", "az:", "gs:"];
-
-/// A URL that names no bucket.
-#[derive(Debug, thiserror::Error)]
-#[error("{url:?} names no bucket: give s3://BUCKET/PREFIX, az://ACCOUNT/CONTAINER/PREFIX or gs://BUCKET/PREFIX")]
-struct NoBucket {
-    url: String,
-}
-
 /// The URL, and what is done to it.
 pub(super) fn arguments(command: Command) -> Command {
     let url = Arg::new("url")
@@ -36,9 +26,6 @@ pub(super) fn arguments(command: Command) -> Command {
 /// The URL names no bucket, or the bucket cannot be reached.
 pub(super) fn run(config: &Config, seed: u64, matches: &ArgMatches) -> Result<ExitCode, Failure> {
     let url = matches.get_one::<String>("url").map(String::as_str).unwrap_or_default();
-    if !SCHEMES.iter().any(|scheme| url.starts_with(scheme)) {
-        return Err(NoBucket { url: url.to_owned() }.into());
-    }
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
     let checked = runtime.block_on(run::check_bucket(url, config, seed))?;
     write!(std::io::stdout().lock(), "{checked}")?;

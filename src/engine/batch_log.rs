@@ -32,6 +32,10 @@ use crate::partition::{BatchKeys, StoreId};
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
 
+/// Bytes of one commit of a replay or of a view's build, which may be done by halves: a commit has a limit, and what went to several
+/// stores may go to one by now.
+const COMMIT_BYTES: usize = 8 * 1024 * 1024;
+
 /// Makes the record of a batch durable, before any part of it is written.
 pub(super) async fn record(catalog: &Catalog, (key, record): &Logged) -> store::Result<()> {
     let mut batch = Batch::new();
@@ -105,17 +109,19 @@ pub(super) fn put_view_row(parts: &mut Parts, row: &ViewRow) -> Result<(), Error
     Ok(())
 }
 
-/// Commits each part.
+/// Commits each part, in commits of [`COMMIT_BYTES`].
 ///
 /// # Errors
 /// When a store fails; parts may have been written then.
 pub(super) async fn write_parts(parts: Parts, passes: &Passes) -> Result<Written, Error> {
     let mut stores = Vec::with_capacity(parts.len());
     for (id, (store, batch)) in parts {
-        let to_note = passes.keys_to_note(|| BatchKeys::of(&batch));
-        let committed = store.commit(batch).await;
-        passes.note(&to_note, committed.is_ok());
-        committed.map_err(|error| storage_write(&error))?;
+        for batch in batch.pieces(COMMIT_BYTES) {
+            let to_note = passes.keys_to_note(|| BatchKeys::of(&batch));
+            let committed = store.commit(batch).await;
+            passes.note(&to_note, committed.is_ok());
+            committed.map_err(|error| storage_write(&error))?;
+        }
         stores.push((id, store));
     }
     Ok(stores)

@@ -54,7 +54,11 @@ pub async fn check_bucket(url: &str, config: &Config, seed: u64) -> Result<store
         draw: seed,
         ..config.reach.clone()
     };
-    Ok(store::bucket::check(&url.parse()?, &reach).await?)
+    let url = url.parse().map_err(|error| match error {
+        store::Error::UnknownScheme { url } => store::Error::NoBucket { url },
+        error => error,
+    })?;
+    Ok(store::bucket::check(&url, &reach).await?)
 }
 
 /// Why a server does not start.

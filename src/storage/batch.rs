@@ -80,6 +80,21 @@ impl Change {
     }
 }
 
+impl Change {
+    /// What it counts in [`Batch::bytes`], without what a purge leaves of its row.
+    fn bytes(&self) -> usize {
+        let own = match self {
+            Self::Put { key, value, .. } | Self::Merge { key, value, .. } => key.len() + value.len(),
+            Self::Delete { key, .. }
+            | Self::Purge { key, .. }
+            | Self::Forget { key, .. }
+            | Self::Reindex { key, .. } => key.len(),
+            Self::DeleteRange { range, .. } => bound_len(&range.start) + bound_len(&range.end),
+        };
+        own + CHANGE_BYTES
+    }
+}
+
 /// Changes that take effect together or not at all, in the order in which they were added.
 #[derive(Clone, Debug, Default)]
 pub struct Batch {
@@ -361,6 +376,32 @@ impl Batch {
     pub fn append(&mut self, other: Self) {
         self.bytes += other.bytes;
         self.changes.extend(other.changes);
+    }
+
+    /// The same changes in batches of at most so many bytes, a longer change alone: for changes that need not take effect together.
+    #[must_use]
+    pub fn pieces(self, bytes_max: usize) -> Vec<Self> {
+        if self.bytes <= bytes_max {
+            return vec![self];
+        }
+        let (only_in, row_bytes_max) = (self.only_in, self.row_bytes_max);
+        let mut pieces: Vec<Self> = Vec::new();
+        for change in self.changes {
+            let bytes = change.bytes();
+            match pieces.last_mut() {
+                Some(piece) if piece.bytes + bytes <= bytes_max => {
+                    piece.bytes += bytes;
+                    piece.changes.push(change);
+                }
+                _ => pieces.push(Self {
+                    changes: vec![change],
+                    bytes,
+                    only_in,
+                    row_bytes_max,
+                }),
+            }
+        }
+        pieces
     }
 
     pub(super) fn into_changes(self) -> Vec<Change> {

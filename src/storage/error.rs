@@ -4,7 +4,7 @@ use std::io;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use super::bucket::Refusal;
+use super::bucket::{Cloud, Refusal};
 use super::damaged::Damaged;
 use super::location::Url;
 use crate::invariant::Broken;
@@ -27,7 +27,7 @@ pub enum Error {
         refusal: Refusal,
     },
     /// The URL names no bucket.
-    #[error("{url} is no bucket")]
+    #[error("{url} names no bucket: give {}, {} or {}", Cloud::S3.form(), Cloud::Azure.form(), Cloud::Google.form())]
     NoBucket {
         /// As it was written.
         url: String,

@@ -587,3 +587,24 @@ async fn a_view_is_built_without_the_rows_that_it_cannot_have() {
     client.ok("DELETE FROM t WHERE p = 1").await;
     assert_eq!(client.rows("SELECT count(*) FROM by_v").await, ["0"]);
 }
+
+/// Long rows of one step of a build are more than one commit takes.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_view_of_long_rows_is_built() {
+    let directory = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", directory.path().display());
+    let client = Client::with_keyspace(&url).await;
+    client.ok("CREATE TABLE t (p int PRIMARY KEY, v int, w text)").await;
+    let long = "x".repeat(3 << 20);
+    for p in 0..24 {
+        client
+            .ok(&format!("INSERT INTO t (p, v, w) VALUES ({p}, 1, '{long}')"))
+            .await;
+    }
+    client
+        .ok("CREATE MATERIALIZED VIEW by_v AS SELECT * FROM t WHERE p IS NOT NULL AND v IS NOT NULL PRIMARY KEY (v, p)")
+        .await;
+    built(&client).await;
+    assert_eq!(client.rows("SELECT count(*) FROM by_v").await, ["24"]);
+    client.database.close().await.unwrap();
+}

@@ -26,9 +26,6 @@ const STEP_ROWS: usize = 128;
 /// Bytes of keys of one step.
 const STEP_BYTES: usize = 64 * 1024;
 
-/// Bytes of view rows after which a store's are committed: a commit has a limit, and long rows would be over it together.
-const COMMIT_BYTES: usize = 8 * 1024 * 1024;
-
 /// Pauses after a failure: the first, and the longest.
 const PAUSE_MIN: Duration = Duration::from_millis(200);
 const PAUSE_MAX: Duration = Duration::from_secs(30);
@@ -203,16 +200,13 @@ impl Build {
             let (snapshot, mut passes) = passing.await?;
             let now_seconds = catalog.now_seconds();
             let mut parts = Parts::new();
-            let (mut closed, mut written) = (None, Written::new());
+            let mut closed = None;
             for row in touched.following(&snapshot, Some(self.view), now_seconds).await? {
                 if let Err(found) = passes.add(&row.partition.gate) {
                     closed = Some(found);
                     break;
                 }
                 put_view_row(&mut parts, &row)?;
-                if parts.values().any(|(_, batch)| batch.bytes() >= COMMIT_BYTES) {
-                    written.extend(write_parts(std::mem::take(&mut parts), &passes).await?);
-                }
             }
             if let Some(closed) = closed {
                 drop((passes, held, snapshot));
@@ -222,8 +216,7 @@ impl Build {
                 }
                 continue;
             }
-            written.extend(write_parts(parts, &passes).await?);
-            return Ok(Some(written));
+            return Ok(Some(write_parts(parts, &passes).await?));
         }
     }
 }
