@@ -182,6 +182,9 @@ enum Command {
         /// How often, for each engine and durability.
         #[arg(long, default_value_t = 20)]
         cuts: i32,
+        /// Cuts of one disk; the next ones begin with an empty disk.
+        #[arg(long, default_value_t = 25)]
+        cuts_per_disk_max: i32,
         /// Engine, as a data URL begins; may be repeated. Both if not given.
         #[arg(long, value_parser = launch::engine)]
         engine: Vec<String>,
@@ -490,12 +493,14 @@ pub fn run() -> Outcome<bool> {
         }),
         Command::Power {
             cuts,
+            cuts_per_disk_max,
             engine,
             durability,
             without_controls,
             seed,
         } => power::run(&power::Options {
             cuts,
+            cuts_per_disk_max,
             engines: engine,
             durabilities: durability,
             controls: !without_controls,

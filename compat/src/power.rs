@@ -32,6 +32,8 @@ use std::time::{Duration, Instant};
 pub struct Options {
     /// Cuts for each engine and durability.
     pub cuts: i32,
+    /// Cuts of one disk; the next ones begin with an empty disk. The checks after a cut read all rows of the disk.
+    pub cuts_per_disk_max: i32,
     /// Engines, as data URLs begin; both if none is named.
     pub engines: Vec<String>,
     /// Durabilities, all three if none is named.
@@ -103,7 +105,7 @@ pub fn run(options: &Options) -> Outcome<bool> {
                 lies: false,
                 is_control: false,
             };
-            held &= variant.run(options.cuts, options.seed)?;
+            held &= variant.run_on_disks(options)?;
         }
         // SlateDB puts whole objects and syncs each, whatever the durability.
         let relaxed: &[(&str, bool)] = if engine == "file" { &[("os", false)] } else { &[] };
@@ -131,7 +133,20 @@ struct Done {
 }
 
 impl Variant<'_> {
-    /// Whether it did as it must.
+    /// Whether it did as it must on each of the disks that the cuts need. Each disk has a seed of its own.
+    fn run_on_disks(&self, options: &Options) -> Outcome<bool> {
+        let mut held = true;
+        let (mut left, mut seed) = (options.cuts, options.seed);
+        while left > 0 {
+            let cuts = left.min(options.cuts_per_disk_max.max(1));
+            held &= self.run(cuts, seed)?;
+            left -= cuts;
+            seed = seed.wrapping_add(1);
+        }
+        Ok(held)
+    }
+
+    /// Whether it did as it must on one disk.
     fn run(&self, cuts: i32, seed: u64) -> Outcome<bool> {
         let folder = tempfile::tempdir()?;
         let disk = Disk::make(folder.path(), DISK_MEBIBYTES)?;

@@ -96,7 +96,7 @@ impl Modelled {
 
 /// A statement that reads or writes rows.
 #[derive(Clone, Debug)]
-pub(super) struct Asked {
+pub(super) struct ModelledStatement {
     pub(super) statement: Statement,
     pub(super) keyspace: String,
     pub(super) spot: Spot,
@@ -104,7 +104,7 @@ pub(super) struct Asked {
     names: BTreeMap<String, Spot>,
 }
 
-impl Asked {
+impl ModelledStatement {
     /// Where a name stands behind WHERE, or the statement.
     pub(super) fn spot_of(&self, name: &str) -> &Spot {
         self.names.get(name).unwrap_or(&self.spot)
@@ -124,7 +124,7 @@ impl Asked {
 #[derive(Debug, Default)]
 pub(super) struct Model {
     tables: BTreeMap<(String, String), Modelled>,
-    pub(super) queries: Vec<Asked>,
+    pub(super) queries: Vec<ModelledStatement>,
     /// Statements that a server would refuse.
     pub(super) refused: Vec<Finding>,
     /// Whether queries were given, or stood in the schema.
@@ -444,7 +444,7 @@ impl Reader {
                 }
             }
         }
-        self.model.queries.push(Asked {
+        self.model.queries.push(ModelledStatement {
             statement,
             keyspace: self.keyspace.clone(),
             spot: Spot::of(found, found.place()),

@@ -8,7 +8,7 @@ use grammar::ast::{
 };
 
 use super::figures::bytes_text;
-use super::model::{Asked, Model, Modelled};
+use super::model::{Model, Modelled, ModelledStatement};
 use super::{Finding, Input, Level, names as words, rules};
 use crate::schema::{ColumnKind, Table};
 use crate::throughput::{Charges, Coefficients};
@@ -321,7 +321,7 @@ fn visits(modelled: &Modelled, input: &Input<'_>) -> String {
     }
 }
 
-fn select(modelled: &Modelled, asked: &Asked, query: &Select, input: &Input<'_>, found: &mut Vec<Finding>) {
+fn select(modelled: &Modelled, asked: &ModelledStatement, query: &Select, input: &Input<'_>, found: &mut Vec<Finding>) {
     let table = &modelled.table;
     let mut tell = |column: Option<&str>, rule: &rules::Rule, level: Level, message: String| {
         let spot = column.map_or(&asked.spot, |column| asked.spot_of(column));
@@ -449,7 +449,7 @@ fn wide(tell: &mut impl FnMut(Option<&str>, &rules::Rule, Level, String), table:
 }
 
 /// UPDATE and DELETE of many partitions.
-fn keys(model: &Model, asked: &Asked, modification: &Modification, found: &mut Vec<Finding>) {
+fn keys(model: &Model, asked: &ModelledStatement, modification: &Modification, found: &mut Vec<Finding>) {
     let (table, relations) = match modification {
         Modification::Insert(_) => return,
         Modification::Update(update) => (&update.table, &update.relations),
@@ -468,7 +468,7 @@ fn keys(model: &Model, asked: &Asked, modification: &Modification, found: &mut V
     }
 }
 
-fn changed(model: &Model, asked: &Asked, modification: &Modification, used: &mut Used) {
+fn changed(model: &Model, asked: &ModelledStatement, modification: &Modification, used: &mut Used) {
     let (table, columns, condition) = match modification {
         Modification::Insert(insert) => (&insert.table, Vec::new(), None),
         Modification::Update(update) => {
@@ -535,7 +535,7 @@ fn partition_text(modification: &Modification) -> String {
     }
 }
 
-fn batch(asked: &Asked, modifications: &[Modification], found: &mut Vec<Finding>) {
+fn batch(asked: &ModelledStatement, modifications: &[Modification], found: &mut Vec<Finding>) {
     let partitions: BTreeSet<String> = modifications.iter().map(partition_text).collect();
     if partitions.len() > BATCH_PARTITIONS_MAX {
         let message = format!("a batch over up to {} partitions", partitions.len());

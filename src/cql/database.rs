@@ -53,7 +53,7 @@ impl Deref for Database {
 }
 
 /// A statement's surroundings: its session, its parameters and the engine's side of it.
-struct Asked<'a> {
+struct RequestScope<'a> {
     session: &'a SessionState,
     params: &'a QueryParams,
     /// The keyspace of unqualified names: the request's own, or its session's.
@@ -198,7 +198,7 @@ impl Database {
 
     fn bind_batch(
         &self,
-        asked: &Asked<'_>,
+        asked: &RequestScope<'_>,
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Batch, Error> {
@@ -231,7 +231,7 @@ impl Database {
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
 
-    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<Asked<'a>, Error> {
+    fn request<'a>(&self, session: &'a SessionState, params: &'a QueryParams) -> Result<RequestScope<'a>, Error> {
         let request = self.engine.begin(Terms {
             consistency: params.consistency,
             serial_consistency: params.serial_consistency,
@@ -245,7 +245,7 @@ impl Database {
             share: session.share.as_ref(),
         });
         gates::names(request.schema(), params)?;
-        Ok(Asked {
+        Ok(RequestScope {
             keyspace: params.keyspace.clone().or_else(|| session.keyspace.clone()),
             session,
             params,
@@ -253,7 +253,7 @@ impl Database {
         })
     }
 
-    async fn run(&self, asked: &mut Asked<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+    async fn run(&self, asked: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
         let mut charges = self.engine.charges(&asked.request);
         let mut outcome = self.carry_out(asked, planned, &mut charges).await;
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
@@ -306,7 +306,7 @@ impl Database {
     /// Checks what the session's role may do.
     fn permitted(
         &self,
-        asked: &Asked<'_>,
+        asked: &RequestScope<'_>,
         check: impl FnOnce(Option<Permitted<'_>>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(service) = self.roles.get() else {
@@ -331,7 +331,7 @@ impl Database {
 
     async fn carry_out(
         &self,
-        asked: &mut Asked<'_>,
+        asked: &mut RequestScope<'_>,
         planned: &Arc<PlannedAt>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
@@ -400,7 +400,7 @@ impl Database {
 
     async fn select(
         &self,
-        asked: &Asked<'_>,
+        asked: &RequestScope<'_>,
         planned: &PlannedAt,
         read: &Read,
         values: &[Value],
@@ -447,7 +447,7 @@ impl Database {
 
     async fn change_schema(
         &self,
-        asked: &mut Asked<'_>,
+        asked: &mut RequestScope<'_>,
         statement: &Arc<ast::Statement>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
@@ -475,7 +475,7 @@ impl Database {
         Ok(answer)
     }
 
-    fn describe(&self, asked: &Asked<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
+    fn describe(&self, asked: &RequestScope<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
         let keyspace = asked.keyspace.as_deref();
         let description = describe::describe(
             statement,

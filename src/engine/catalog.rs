@@ -62,13 +62,13 @@ use self::views::records_of_views;
 use crate::clock::Clock;
 use crate::command::{SchemaContext, SchemaIntent, SchemaOutcome};
 use crate::consistency::WriteKind;
-use crate::engine::growth::Growth;
 use crate::engine::index::build::Build;
 use crate::engine::index::change::{Difference, renumbered};
 use crate::engine::index::{self, Indexes, Progress, Record};
 use crate::engine::logical::Recorded;
 use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Pending};
+use crate::engine::size_change::SizeChange;
 use crate::engine::view::Followed;
 use crate::engine::write::clock::WriteClock;
 use crate::engine::{Error, FailureCause, storage_write};
@@ -189,7 +189,7 @@ pub(crate) struct Catalog {
     /// The locks of logical partitions.
     pub(crate) stripes: Arc<Stripes>,
     /// Whether a change failed that may have been done: what is in force may not be what the store holds.
-    is_unsure: AtomicBool,
+    is_in_doubt: AtomicBool,
     /// Dates changes of the schema.
     timestamps: WriteClock,
     /// The large logical partitions that were there when the catalog was opened.
@@ -197,7 +197,7 @@ pub(crate) struct Catalog {
     /// What tables may spend.
     pub(crate) offers: Offers,
     /// The tables that wait for physical partitions.
-    growth: Growth,
+    growth: SizeChange,
     /// Logged batches of which a part may still be written.
     pub(crate) pending: Arc<Pending>,
     /// The number of the next record of the batch log: those before are done with, or were when the catalog was opened.
@@ -228,7 +228,7 @@ struct Changing {
     /// The stores beside the main one, as they are recorded.
     stores: leftovers::Recorded,
     /// A move that may have been recorded.
-    unsure_move: Option<lift::UnsureMove>,
+    unsure_move: Option<lift::MoveInDoubt>,
 }
 
 /// What is known of the tables that a change of the schema makes.
@@ -426,7 +426,7 @@ impl Catalog {
     /// Makes a change durable that follows from what other stores hold. Where that fails it is in doubt whether it was done, and so it is
     /// until the change is published.
     async fn commit_change(&self, others: &[Store], batch: Batch) -> Result<Publication<'_>, Error> {
-        let publication = Publication::begin(&self.is_unsure);
+        let publication = Publication::begin(&self.is_in_doubt);
         let mut recorded = self.stores.record_after_durable(others, batch).await.map(drop);
         // Numbers that it gives are used in other stores, which must not know them longer than this one does.
         if recorded.is_ok() && !self.stores.is_one() {
@@ -452,16 +452,16 @@ impl Catalog {
     }
 
     /// Whether the store may hold another catalog than the one in force; then nothing may be written by this one.
-    pub(crate) fn is_unsure(&self) -> bool {
-        self.is_unsure.load(Ordering::Acquire)
+    pub(crate) fn is_in_doubt(&self) -> bool {
+        self.is_in_doubt.load(Ordering::Acquire)
     }
 
     /// Refuses a write while it is in doubt which catalog holds.
     ///
     /// # Errors
     /// [`Error::WriteFailure`] as long as that is so.
-    pub(crate) fn refuse_unsure(&self, consistency: Consistency) -> Result<(), Error> {
-        if !self.is_unsure() {
+    pub(crate) fn refuse_in_doubt(&self, consistency: Consistency) -> Result<(), Error> {
+        if !self.is_in_doubt() {
             return Ok(());
         }
         Err(Error::WriteFailure {
@@ -503,7 +503,7 @@ impl Catalog {
 
     /// [`Catalog::resolve_in_doubt`] for a caller that holds the change lock; costs nothing where nothing is in doubt.
     async fn settle(&self, changing: &mut Changing) -> Result<(), Error> {
-        if !self.is_unsure() {
+        if !self.is_in_doubt() {
             return Ok(());
         }
         // Behind this, whatever was handed to the store before has been done or never will be.
@@ -550,8 +550,8 @@ impl Catalog {
         for id in found.garbage {
             self.leftovers.remove_number(id, current.partitions.get(&id).cloned());
         }
-        self.settle_move(changing);
-        self.is_unsure.store(false, Ordering::Release);
+        self.resolve_move(changing);
+        self.is_in_doubt.store(false, Ordering::Release);
         self.listener.announce(&current.schema, &schema);
         Ok(())
     }

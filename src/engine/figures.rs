@@ -7,7 +7,7 @@ use std::sync::Arc;
 use super::admission::shown::{budget_of, throughput};
 use super::catalog::{Catalog, Snapshot};
 use super::counts::Counts;
-use super::disturb::place;
+use super::fault_injection::place;
 use super::ledger::Ledger;
 use super::logical::{LogicalPartitions, printed_key};
 use crate::clock::Clock;

@@ -26,9 +26,9 @@ use std::sync::Arc;
 
 use super::admission::{Admission, Concerned, Work};
 use super::catalog::Catalog;
-use super::disturb::{self, Disturbance};
 use super::error::Error;
 use super::failure::FailureCause;
+use super::fault_injection::{self, FaultInjector};
 use super::levels;
 use super::limits::{SizeLimits, refuse_overflow, too_large};
 use super::logical::{Admitted, LogicalPartitions, Weight};
@@ -114,7 +114,7 @@ pub(super) fn route<'a>(
     modification: &'a Write,
 ) -> Result<Routed<'a>, Error> {
     gates.limits.check_partition_keys(&modification.partition_keys)?;
-    gates.catalog.refuse_unsure(request.consistency())?;
+    gates.catalog.refuse_in_doubt(request.consistency())?;
     let partitions = request.snapshot.partitions(&modification.table);
     Ok(Routed {
         modification,
@@ -205,7 +205,7 @@ pub(super) async fn admit_read(
         ReadView::default()
     } else {
         // Boxed, since it is rare: every request's future would be as large.
-        Box::pin(disturbance(gates).disturb_read(request, select, partitions)).await?
+        Box::pin(disturbance(gates).inject_read_fault(request, select, partitions)).await?
     };
     let mut concerned = Concerned::default();
     concerned.add(&select.table, partitions, || {
@@ -229,7 +229,7 @@ pub(super) async fn admit_write(
     let told_after = if gates.nodes.is_quiet() {
         None
     } else {
-        Box::pin(disturbance(gates).disturb_write(request, routed, write)).await?
+        Box::pin(disturbance(gates).inject_write_fault(request, routed, write)).await?
     };
     let mut concerned = Concerned::default();
     for one in routed {
@@ -272,8 +272,8 @@ pub(super) async fn admit_change(gates: Gates<'_>, request: &Request<'_>) -> Res
     gates.admission.admit_metadata(request, work).await
 }
 
-const fn disturbance(gates: Gates<'_>) -> Disturbance<'_> {
-    Disturbance {
+const fn disturbance(gates: Gates<'_>) -> FaultInjector<'_> {
+    FaultInjector {
         nodes: gates.nodes,
         catalog: gates.catalog,
         rules: gates.rules,
@@ -284,7 +284,7 @@ const fn disturbance(gates: Gates<'_>) -> Disturbance<'_> {
 
 /// Enough replicas are alive for what is about to be read and judged, and again for what is about to be committed.
 pub(super) fn replicas(nodes: &Nodes, modifications: &[Routed<'_>], request: &WriteRequest) -> Result<(), Error> {
-    disturb::admit_writes(nodes, modifications, request)
+    fault_injection::admit_writes(nodes, modifications, request)
 }
 
 /// How long what is written lives.

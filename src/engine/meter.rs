@@ -2,7 +2,7 @@
 //! request log.
 //!
 //! ```text
-//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ Spent, Heat, RequestLog     one lock, few shared counters a turn
+//! settle ── Meter::note ─→ Sheet of this thread ─── the turn settles ─→ ConsumedUnits, Heat, RequestLog     one lock, few shared counters a turn
 //!                    └───→ HotKeys, of the few requests that are counted there
 //! ```
 //! A request is to cost next to nothing for being metered. So while a connection's turn goes on ([`turn`]) what is charged stands on a
@@ -18,10 +18,10 @@ use std::cell::RefCell;
 use std::sync::Arc;
 use std::time::Duration;
 
+use super::consumed::ConsumedUnits;
 use super::receipt::{ChargeReceipt, Ended, Executed, next_number};
 use super::request::Request;
 use super::request_log::{Page, RequestLog};
-use super::spent::Spent;
 use crate::clock::Clock;
 use crate::metrics::turn::{self, KeptBack};
 use crate::partition::{Heat, Hosted, HotKeys, PhysicalPartitionId, Placement};
@@ -41,7 +41,7 @@ pub(super) struct Meter {
     number: u64,
     is_on: bool,
     clock: Clock,
-    spent: Spent,
+    spent: ConsumedUnits,
     hot: HotKeys,
     log: RequestLog,
 }
@@ -89,7 +89,7 @@ impl Meter {
             number: next_number(),
             is_on,
             clock,
-            spent: Spent::default(),
+            spent: ConsumedUnits::default(),
             hot: HotKeys::default(),
             log: RequestLog::new(log_entries_max),
         })
@@ -107,7 +107,7 @@ impl Meter {
     }
 
     /// What was charged since the start.
-    pub(super) fn spent(&self) -> &Spent {
+    pub(super) fn spent(&self) -> &ConsumedUnits {
         self.settle_here();
         &self.spent
     }

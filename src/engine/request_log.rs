@@ -31,7 +31,7 @@ const TEXT_BYTES_MAX: usize = 2048;
 
 /// What was asked for.
 #[derive(Debug)]
-enum Asked {
+enum LoggedStatement {
     Statement(Arc<Origin>),
     /// The beginning of a long text.
     Beginning(Arc<Origin>),
@@ -73,8 +73,8 @@ struct Heading {
     /// By the monotonic clock.
     began: Duration,
     /// What they asked for; most turns ask for one thing, which takes no list.
-    asked: Option<Asked>,
-    asked_more: Vec<Asked>,
+    asked: Option<LoggedStatement>,
+    asked_more: Vec<LoggedStatement>,
     /// In the order of their places.
     rare: Vec<Rare>,
 }
@@ -98,7 +98,7 @@ pub(super) struct Page {
 }
 
 #[derive(Debug)]
-struct Turn {
+struct LoggedPoll {
     heading: Heading,
     ended: Duration,
     /// The numbers of its entries, also of those that are forgotten.
@@ -114,7 +114,7 @@ pub(super) struct RequestLog {
 
 #[derive(Debug, Default)]
 struct Kept {
-    turns: VecDeque<Turn>,
+    turns: VecDeque<LoggedPoll>,
     /// Theirs, in the same order.
     entries: VecDeque<Entry>,
     next: u64,
@@ -145,7 +145,7 @@ impl RequestLog {
         let first = kept.next;
         kept.next += page.entries.len() as u64;
         let numbers = first..kept.next;
-        kept.turns.push_back(Turn {
+        kept.turns.push_back(LoggedPoll {
             heading,
             ended,
             numbers,
@@ -159,7 +159,7 @@ impl RequestLog {
     }
 }
 
-impl Turn {
+impl LoggedPoll {
     /// The receipt of one of its entries.
     fn receipt(&self, number: u64, entry: &Entry) -> ChargeReceipt {
         let plain = ChargeReceipt {
@@ -179,9 +179,9 @@ impl Kept {
     }
 
     /// The entries with their numbers, oldest first.
-    fn numbered(&self) -> impl Iterator<Item = (&Turn, u64, &Entry)> {
+    fn numbered(&self) -> impl Iterator<Item = (&LoggedPoll, u64, &Entry)> {
         let first = self.first();
-        let numbers = move |turn: &Turn| turn.numbers.start.max(first)..turn.numbers.end;
+        let numbers = move |turn: &LoggedPoll| turn.numbers.start.max(first)..turn.numbers.end;
         let turns = self.turns.iter();
         let numbered = turns.flat_map(move |turn| numbers(turn).map(move |number| (turn, number)));
         numbered
@@ -190,7 +190,7 @@ impl Kept {
     }
 
     /// Forgets entries beyond this number, the oldest first; gives the headings that have none left, and of several the last alone.
-    fn forget(&mut self, entries_max: usize) -> Option<Turn> {
+    fn forget(&mut self, entries_max: usize) -> Option<LoggedPoll> {
         let beyond = self.entries.len().saturating_sub(entries_max);
         self.entries.drain(..beyond);
         let first = self.first();
@@ -288,7 +288,7 @@ impl Page {
     fn asked(&mut self, executed: Executed<'_>) -> Option<u8> {
         let heading = &mut self.heading;
         if let Executed::Statement(origin) = executed {
-            let is_it = |asked: &Asked| matches!(asked, Asked::Statement(known) if known.number() == origin.number());
+            let is_it = |asked: &LoggedStatement| matches!(asked, LoggedStatement::Statement(known) if known.number() == origin.number());
             let mut all = heading.asked.iter().chain(&heading.asked_more);
             if let Some(place) = all.position(is_it) {
                 return u8::try_from(place).ok();
@@ -296,7 +296,7 @@ impl Page {
         }
         let asked = asked(executed)?;
         let place = heading.asked.iter().len() + heading.asked_more.len();
-        if let (Asked::Statement(origin), Some(known)) = (&asked, self.origins.get_mut(place)) {
+        if let (LoggedStatement::Statement(origin), Some(known)) = (&asked, self.origins.get_mut(place)) {
             *known = origin.number();
         }
         match &mut heading.asked {
@@ -308,7 +308,7 @@ impl Page {
 }
 
 impl Heading {
-    fn asked(&self, place: u8) -> Option<&Asked> {
+    fn asked(&self, place: u8) -> Option<&LoggedStatement> {
         match place.checked_sub(1) {
             None => self.asked.as_ref(),
             Some(place) => self.asked_more.get(usize::from(place)),
@@ -324,7 +324,7 @@ impl Heading {
 }
 
 /// What was asked for; `None`: nothing that the log is for.
-fn asked(executed: Executed<'_>) -> Option<Asked> {
+fn asked(executed: Executed<'_>) -> Option<LoggedStatement> {
     match executed {
         Executed::Statement(origin) => {
             if !origin.is_logged {
@@ -332,13 +332,13 @@ fn asked(executed: Executed<'_>) -> Option<Asked> {
             }
             let text = &origin.text;
             if text.len() <= TEXT_BYTES_MAX {
-                return Some(Asked::Statement(Arc::clone(origin)));
+                return Some(LoggedStatement::Statement(Arc::clone(origin)));
             }
             // Cut here rather than when it is shown: the log is bounded in entries, so that each must be bounded in bytes.
             let cut = (0..=TEXT_BYTES_MAX).rev().find(|at| text.is_char_boundary(*at));
             let beginning = text.get(..cut.unwrap_or(0)).unwrap_or_default();
             let table = origin.table.as_slice();
-            Some(Asked::Beginning(Origin::new(
+            Some(LoggedStatement::Beginning(Origin::new(
                 origin.kind,
                 table,
                 beginning.into(),
@@ -350,12 +350,12 @@ fn asked(executed: Executed<'_>) -> Option<Asked> {
             if table.as_ref().is_some_and(|table| system::is_name(&table.keyspace)) {
                 return None;
             }
-            Some(Asked::Batch(table, batch.modifications.len()))
+            Some(LoggedStatement::Batch(table, batch.modifications.len()))
         }
     }
 }
 
-impl Asked {
+impl LoggedStatement {
     fn table(&self) -> Option<&Arc<Table>> {
         match self {
             Self::Statement(origin) | Self::Beginning(origin) => origin.table.as_ref(),
@@ -422,7 +422,7 @@ impl RequestLog {
     /// The log of the node with this host id, oldest first.
     pub(super) fn shown(&self, host: Uuid) -> Vec<LoggedRequest> {
         let kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
-        let shown = |(turn, number, entry): (&Turn, u64, &Entry)| {
+        let shown = |(turn, number, entry): (&LoggedPoll, u64, &Entry)| {
             let (heading, asked) = (&turn.heading, turn.heading.asked(entry.asked)?);
             let ChargeReceipt { charge, waited } = turn.receipt(number, entry);
             Some(LoggedRequest {

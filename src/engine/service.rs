@@ -251,7 +251,7 @@ impl Engine {
 
     /// Where a change of the catalog failed and may have been done, asks the store first which.
     pub(crate) async fn resolve_in_doubt(&self) {
-        if self.catalog.is_unsure() {
+        if self.catalog.is_in_doubt() {
             // Boxed, since it is rare and would make every request's future larger. What is read is right by either catalog.
             let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;
             drop(resolving);

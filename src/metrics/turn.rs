@@ -1,12 +1,12 @@
 //! When requests begin and end, for two readings of the clock a turn rather than two a request.
 //!
 //! A connection's task works on all requests that have come, one after the other, and then writes all answers at once. Its client
-//! sees each of them answered at that moment; so the task enters a [`Turn`], requests that are answered in it are noted, and
-//! [`Turn::settle`], called just before the write, counts them all with that time. Requests that are answered outside a turn read the
+//! sees each of them answered at that moment; so the task enters a [`MeasuredPoll`], requests that are answered in it are noted, and
+//! [`MeasuredPoll::settle`], called just before the write, counts them all with that time. Requests that are answered outside a turn read the
 //! clock themselves.
 //!
 //! ```text
-//! Turn::enter ── begin ─ begin ─ note ─ begin ─ note ─ … ── settle ── …        one thread, without a lock
+//! MeasuredPoll::enter ── begin ─ begin ─ note ─ begin ─ note ─ … ── settle ── …        one thread, without a lock
 //!     clock                                                  clock
 //! ```
 //! What is noted stands in the thread's own memory: runs of requests that began at once and count for the same [`Subject`], which
@@ -58,11 +58,11 @@ fn settle(thread: &mut Thread, now: Duration) {
 
 /// A turn of a connection's task on this thread. Ends with the value.
 #[derive(Debug)]
-pub struct Turn<F: Fn() -> Duration> {
+pub struct MeasuredPoll<F: Fn() -> Duration> {
     clock: F,
 }
 
-impl<F: Fn() -> Duration> Turn<F> {
+impl<F: Fn() -> Duration> MeasuredPoll<F> {
     /// Enters a turn. `clock` gives monotonic time.
     pub fn enter(clock: F) -> Self {
         let now = clock();
@@ -87,7 +87,7 @@ impl<F: Fn() -> Duration> Turn<F> {
     }
 }
 
-impl<F: Fn() -> Duration> Drop for Turn<F> {
+impl<F: Fn() -> Duration> Drop for MeasuredPoll<F> {
     fn drop(&mut self) {
         self.settle();
         THREAD.with_borrow_mut(|thread| thread.now = None);
@@ -156,7 +156,7 @@ mod tests {
             readings.set(readings.get() + 1);
             Duration::from_micros(time.get())
         };
-        let turn = Turn::enter(clock);
+        let turn = MeasuredPoll::enter(clock);
         for _ in 0..100 {
             let began = begin(clock);
             note(&subject, began, clock);
@@ -197,7 +197,7 @@ mod tests {
         let (first, second) = (Arc::new(Times::default()), Arc::new(Times::default()));
         assert!(!keep_back(&first), "there is no turn");
         let time = Cell::new(1);
-        let turn = Turn::enter(|| Duration::from_secs(time.get()));
+        let turn = MeasuredPoll::enter(|| Duration::from_secs(time.get()));
         assert!(keep_back(&first) && keep_back(&first) && !keep_back(&second));
         time.set(2);
         turn.settle();
@@ -215,7 +215,7 @@ mod tests {
     fn many_different_statements_are_counted_on_the_way() {
         let statements = Arc::new(Statements::default());
         let clock = || Duration::from_micros(7);
-        let turn = Turn::enter(clock);
+        let turn = MeasuredPoll::enter(clock);
         for _ in 0..10 * RUNS_MAX {
             note(
                 &statements.subject(StatementKind::Insert, Vec::new()),

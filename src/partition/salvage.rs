@@ -55,7 +55,7 @@ impl Stores {
     ///
     /// # Errors
     /// As [`Stores::open`].
-    pub async fn open_beside(&mut self, id: StoreId) -> Result<(), Unreadable> {
+    pub async fn open_side(&mut self, id: StoreId) -> Result<(), Unreadable> {
         let store = Salvage::open(&self.url, id.0, self.clock.clone()).await?;
         self.all.insert(id, store);
         Ok(())

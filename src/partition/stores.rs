@@ -164,8 +164,8 @@ impl Stores {
     /// Opens the store of a number beside the main one. `is_new`: makes it if it is not there.
     ///
     /// # Errors
-    /// As [`Store::open_beside`].
-    pub async fn open_beside(&self, id: StoreId, is_new: bool) -> Result<Store> {
+    /// As [`Store::open_side`].
+    pub async fn open_side(&self, id: StoreId, is_new: bool) -> Result<Store> {
         let inner = &self.0;
         let options = Options {
             is_accepted_later: !inner.is_accepted.load(Ordering::Acquire),
@@ -173,7 +173,7 @@ impl Stores {
         };
         let opened = inner
             .main
-            .open_beside(&inner.url, id.0, is_new, &options, inner.clock.clone());
+            .open_side(&inner.url, id.0, is_new, &options, inner.clock.clone());
         let store = opened.await?;
         store.set_derivations(Derivations::clone(&inner.derivations.load()));
         inner.beside.rcu(|beside| beside.update(id, store.clone()));
@@ -186,15 +186,15 @@ impl Stores {
     /// Makes a store that shows a range of rows of the main one, if the engine can without copying; not opened yet.
     ///
     /// # Errors
-    /// As [`Store::clone_beside`].
-    pub async fn clone_beside(&self, id: StoreId, rows: &KeyRange) -> Result<bool> {
-        self.0.main.clone_beside(id.0, rows).await
+    /// As [`Store::clone_side`].
+    pub async fn clone_side(&self, id: StoreId, rows: &KeyRange) -> Result<bool> {
+        self.0.main.clone_side(id.0, rows).await
     }
 
     /// Closes a store beside the main one, if it is open, and removes all of it.
     ///
     /// # Errors
-    /// As [`Store::remove_beside`].
+    /// As [`Store::remove_side`].
     pub async fn remove(&self, id: StoreId) -> Result<()> {
         let before = self.0.beside.rcu(|beside| beside.without(&id));
         if let Some(moments) = &*self.moments() {
@@ -205,7 +205,7 @@ impl Stores {
         {
             tracing::debug!(store = id.0, %error, "closing a store that is removed");
         }
-        self.0.main.remove_beside(&self.0.url, id.0).await
+        self.0.main.remove_side(&self.0.url, id.0).await
     }
 
     /// Makes what a store has acknowledged durable, whatever its durability: before anything outside it follows from that.

@@ -9,7 +9,7 @@ use grammar::ast::{self, Modification};
 use super::error::Error;
 use super::modify::{self, ModifyPlan};
 use super::refusal::BatchRefusal;
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use crate::command::{Batch, BatchKind, Condition, Value, Write};
 use crate::functions::Context;
 use crate::schema::Schema;
@@ -140,12 +140,12 @@ pub(crate) const fn kind(written: ast::BatchKind) -> BatchKind {
 
 /// Plans a BATCH.
 pub(crate) fn batch(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     schema: &Schema,
     session_keyspace: Option<&str>,
     batch: &ast::Batch,
 ) -> Result<BatchPlan, Error> {
-    let receiver = Receiver::new("[timestamp]", CqlType::Native(Native::Bigint));
+    let receiver = ColumnSpec::new("[timestamp]", CqlType::Native(Native::Bigint));
     let timestamp = batch
         .using
         .timestamp
@@ -163,7 +163,7 @@ pub(crate) fn batch(
             Modification::Delete(delete) => &delete.table,
         };
         let table = super::table_for_write(schema, session_keyspace, name)?;
-        let mut typer = Typer {
+        let mut typer = TypeChecker {
             schema,
             keyspace: Arc::from(table.keyspace.as_str()),
             table_name: Arc::from(table.name.as_str()),

@@ -10,7 +10,7 @@ use super::error::Error;
 use super::operation::field_of;
 use super::refusal::ConditionRefusal;
 use super::restriction::column;
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::value;
 use crate::command::{Comparison, Condition, FilterTarget, Predicate, Value};
 use crate::schema::{Column, ColumnKind, Table};
@@ -209,7 +209,7 @@ const fn comparison(operator: Operator) -> Comparison {
 
 /// Reads the conditions of an IF.
 pub(crate) fn columns(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     conditions: &[ast::Condition],
 ) -> Result<Vec<ColumnCondition>, Error> {
@@ -229,7 +229,7 @@ pub(crate) fn columns(
 }
 
 fn one(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     index: usize,
     column: &Column,
     condition: &ast::Condition,
@@ -238,7 +238,7 @@ fn one(
     if column.ty == CqlType::Native(Native::Counter) {
         return Err(ConditionRefusal::Counter.into());
     }
-    let receiver = Receiver::column(column);
+    let receiver = ColumnSpec::column(column);
     let mut list_element = false;
     let (part, receiver) = match &condition.target {
         ConditionTarget::Column(_) => (Part::Whole, receiver),
@@ -269,7 +269,7 @@ fn one(
             };
             (
                 Part::Field(number),
-                Receiver::new(format!("{name}.{}", field.as_str()), ty.clone()),
+                ColumnSpec::new(format!("{name}.{}", field.as_str()), ty.clone()),
             )
         }
     };
@@ -303,7 +303,7 @@ fn one(
         }
         (RelationValue::Term(term), Operator::In) => {
             let list = CqlType::List(Arc::new(receiver.ty.clone()));
-            Operands::List(typer.term(term, &Receiver::new(format!("in({})", receiver.name), list))?)
+            Operands::List(typer.term(term, &ColumnSpec::new(format!("in({})", receiver.name), list))?)
         }
         (RelationValue::Term(term), _) => Operands::Each(vec![typer.term(term, &receiver)?]),
         (RelationValue::None, _) => return Err(ConditionRefusal::NoValue(name.clone()).into()),

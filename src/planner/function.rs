@@ -12,7 +12,7 @@ use grammar::ast::{ArithmeticOperator, QualifiedName, Site, Term};
 use super::error::Error;
 use super::key::partition_key;
 use super::refusal::{TermRefusal, Unsupported};
-use super::term::{Binding, Receiver, Typed, Typer, type_fit};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed, type_fit};
 use super::text::{TermText, qualified};
 use crate::command::Value;
 use crate::functions::{self, Argument, Function};
@@ -118,7 +118,7 @@ impl Resolved {
 
 /// Finds the function; `None`: a cast that changes nothing.
 pub(crate) fn resolve(
-    typer: &Typer<'_>,
+    typer: &TypeChecker<'_>,
     callee: Callee<'_>,
     arguments: Vec<Argument<'_>>,
     receiver: Option<&CqlType>,
@@ -162,7 +162,7 @@ pub(crate) fn resolve(
 const TOKEN: &str = "system.token";
 
 /// `token(…)` of the table's partition key.
-fn token(typer: &Typer<'_>, arguments: &[Argument<'_>]) -> Result<Resolved, Error> {
+fn token(typer: &TypeChecker<'_>, arguments: &[Argument<'_>]) -> Result<Resolved, Error> {
     let Some(table) = &typer.table else {
         return Err(refusal(functions::Error::Unknown("token".to_owned())));
     };
@@ -191,7 +191,7 @@ fn token(typer: &Typer<'_>, arguments: &[Argument<'_>]) -> Result<Resolved, Erro
     })
 }
 
-fn is_user_defined(typer: &Typer<'_>, name: &QualifiedName) -> bool {
+fn is_user_defined(typer: &TypeChecker<'_>, name: &QualifiedName) -> bool {
     let keyspace = name
         .keyspace
         .as_ref()
@@ -232,7 +232,7 @@ fn parts<'t>(term: &'t Term, target: &'t mut String) -> Option<(Callee<'t>, Vec<
 }
 
 /// A term as an argument.
-fn argument<'a>(typer: &'a Typer<'_>, term: &'a Term) -> Argument<'a> {
+fn argument<'a>(typer: &'a TypeChecker<'_>, term: &'a Term) -> Argument<'a> {
     let text = TermText(term).to_string();
     match term {
         Term::BindMarker { .. } => Argument::marker(text),
@@ -253,7 +253,7 @@ fn argument<'a>(typer: &'a Typer<'_>, term: &'a Term) -> Argument<'a> {
 }
 
 /// The type that a term has of its own: a call's result, a type hint, what a constant is where nothing else says.
-fn natural(typer: &Typer<'_>, term: &Term) -> Option<CqlType> {
+fn natural(typer: &TypeChecker<'_>, term: &Term) -> Option<CqlType> {
     match term {
         Term::Literal(literal) => crate::types::preferred_type(literal).map(CqlType::Native),
         Term::TypeHint { target, .. } => typer.resolve_type(target).ok(),
@@ -308,7 +308,7 @@ impl Known {
     }
 }
 
-fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&CqlType>) -> Result<Option<Resolved>, Error> {
+fn resolve_term(typer: &TypeChecker<'_>, term: &Term, receiver: Option<&CqlType>) -> Result<Option<Resolved>, Error> {
     let mut target = String::new();
     let Some((callee, terms)) = parts(term, &mut target) else {
         return Err(Unsupported::Term.into());
@@ -329,7 +329,7 @@ fn resolve_term(typer: &Typer<'_>, term: &Term, receiver: Option<&CqlType>) -> R
 }
 
 /// Types a call for a receiver.
-pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
+pub(crate) fn call(typer: &mut TypeChecker<'_>, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
     let resolved = resolve_term(typer, term, Some(&receiver.ty));
     let resolved = resolved.map_err(|error| match (term, error) {
         (Term::Function { name, .. }, Error::Call(error)) if matches!(*error, functions::Error::Unknown(_)) => {
@@ -364,7 +364,7 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
     }
     let mut arguments = Vec::with_capacity(terms.len());
     for (index, (term, ty)) in terms.into_iter().zip(&resolved.arguments).enumerate() {
-        arguments.push(typer.term(term, &Receiver::new(format!("arg{index}({name})"), ty.clone()))?);
+        arguments.push(typer.term(term, &ColumnSpec::new(format!("arg{index}({name})"), ty.clone()))?);
     }
     Ok(Typed::Call(Box::new(Call {
         function: resolved.function,
@@ -373,7 +373,7 @@ pub(crate) fn call(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver) -> R
 }
 
 /// How well a call, which stands at `at`, fits a type.
-pub(crate) fn fit(typer: &Typer<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
+pub(crate) fn fit(typer: &TypeChecker<'_>, term: &Term, at: Site, ty: &CqlType) -> Assignment {
     typer.known.fit(at, ty, || {
         match resolve_term(typer, term, Some(ty)).or_else(|_| resolve_term(typer, term, None)) {
             Ok(Some(resolved)) => type_fit(&resolved.returns, ty),

@@ -21,9 +21,9 @@ use crate::schema::analysis::{Analysis, Tokens};
 use crate::schema::{Index, IndexFamily, IndexPart, IndexTarget, Table};
 use crate::types::{CqlType, Native};
 
-/// What is asked of one column.
+/// How a restriction looks a column up in an index.
 #[derive(Clone, Copy, PartialEq, Eq)]
-enum Asked {
+enum Lookup {
     Eq,
     Slice,
     Contains,
@@ -55,8 +55,8 @@ fn analysis_of(index: &Index, ty: &CqlType) -> Analysis {
     }
 }
 
-/// Whether an index answers what is asked of a column.
-fn answers(index: &Index, table: &Table, place: usize, asked: Asked) -> bool {
+/// Whether an index answers what a restriction looks up in a column.
+fn answers(index: &Index, table: &Table, place: usize, lookup: Lookup) -> bool {
     let Some(column) = table.columns.get(place) else {
         return false;
     };
@@ -66,60 +66,60 @@ fn answers(index: &Index, table: &Table, place: usize, asked: Asked) -> bool {
     if name != column.name || (place == 0 && table.partition_key_count == 1) {
         return false;
     }
-    match (family, part, asked) {
-        (IndexFamily::Sasi, IndexPart::Value, asked) => {
+    match (family, part, lookup) {
+        (IndexFamily::Sasi, IndexPart::Value, lookup) => {
             let is_tokenized = analysis_of(index, &column.ty).tokens != Tokens::Whole;
             let contains = index.is_mode("contains");
-            match asked {
-                Asked::Eq => !is_tokenized,
-                Asked::Slice => !is_text(&column.ty) && !contains,
-                Asked::Like => is_text(&column.ty),
+            match lookup {
+                Lookup::Eq => !is_tokenized,
+                Lookup::Slice => !is_text(&column.ty) && !contains,
+                Lookup::Like => is_text(&column.ty),
                 _ => false,
             }
         }
         // Cassandra does not know a descending column of UUIDs for one.
-        (IndexFamily::Sai, IndexPart::Value, Asked::Slice) => {
+        (IndexFamily::Sai, IndexPart::Value, Lookup::Slice) => {
             !is_literal(&column.ty) || (column.descending && column.ty == CqlType::Native(Native::Uuid))
         }
-        (IndexFamily::Legacy | IndexFamily::Sai, part, asked) => matches!(
-            (part, asked),
-            (IndexPart::Value | IndexPart::Full, Asked::Eq)
-                | (IndexPart::Values, Asked::Contains)
-                | (IndexPart::Keys, Asked::ContainsKey)
-                | (IndexPart::Entries, Asked::Entry)
+        (IndexFamily::Legacy | IndexFamily::Sai, part, lookup) => matches!(
+            (part, lookup),
+            (IndexPart::Value | IndexPart::Full, Lookup::Eq)
+                | (IndexPart::Values, Lookup::Contains)
+                | (IndexPart::Keys, Lookup::ContainsKey)
+                | (IndexPart::Entries, Lookup::Entry)
         ),
         _ => false,
     }
 }
 
 /// What a restriction asks of each of its columns; nothing that an index answers for `IN`.
-fn asked(restriction: &Restriction) -> Vec<Asked> {
+fn lookups(restriction: &Restriction) -> Vec<Lookup> {
     match &restriction.test {
-        Test::Eq(_) => vec![Asked::Eq],
+        Test::Eq(_) => vec![Lookup::Eq],
         Test::In(_) | Test::InMarker(_) => Vec::new(),
-        Test::Slice { .. } => vec![Asked::Slice],
-        Test::Like(_) => vec![Asked::Like],
+        Test::Slice { .. } => vec![Lookup::Slice],
+        Test::Like(_) => vec![Lookup::Like],
         Test::Contains { values, keys, entries } => {
             let all = [
-                (values.is_empty(), Asked::Contains),
-                (keys.is_empty(), Asked::ContainsKey),
-                (entries.is_empty(), Asked::Entry),
+                (values.is_empty(), Lookup::Contains),
+                (keys.is_empty(), Lookup::ContainsKey),
+                (entries.is_empty(), Lookup::Entry),
             ];
             all.into_iter()
                 .filter(|(is_empty, _)| !is_empty)
-                .map(|(_, asked)| asked)
+                .map(|(_, lookup)| lookup)
                 .collect()
         }
     }
 }
 
-/// Whether an index answers a restriction at all: one of the things asked, of one of its columns.
+/// Whether an index answers a restriction at all, by one of the lookups of one of its columns.
 fn supports(index: &Index, table: &Table, restriction: &Restriction) -> bool {
     let mut columns = restriction.columns.iter();
     columns.any(|place| {
-        asked(restriction)
+        lookups(restriction)
             .into_iter()
-            .any(|asked| answers(index, table, *place, asked))
+            .any(|lookup| answers(index, table, *place, lookup))
     })
 }
 
@@ -181,9 +181,9 @@ fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
         let mut columns = restriction.columns.iter();
         return columns.all(|place| {
             group.iter().any(|index| {
-                asked(restriction)
+                lookups(restriction)
                     .into_iter()
-                    .any(|asked| answers(index, table, *place, asked))
+                    .any(|lookup| answers(index, table, *place, lookup))
             })
         });
     }
@@ -200,16 +200,16 @@ fn covers(group: &[&Index], table: &Table, restriction: &Restriction) -> bool {
 /// The analysis that an equality, CONTAINS or CONTAINS KEY on a column is compared with, where an index of it analyses or compares
 /// bytes; `None`: values are compared as their type does.
 pub(crate) fn analysis(table: &Table, place: usize, comparison: Comparison) -> Option<Analysis> {
-    let asked = match comparison {
-        Comparison::Eq => Asked::Eq,
-        Comparison::Contains => Asked::Contains,
-        Comparison::ContainsKey => Asked::ContainsKey,
+    let lookup = match comparison {
+        Comparison::Eq => Lookup::Eq,
+        Comparison::Contains => Lookup::Contains,
+        Comparison::ContainsKey => Lookup::ContainsKey,
         _ => return None,
     };
     let answering: Vec<(&Index, &CqlType)> = table
         .indexes
         .values()
-        .filter(|index| answers(index, table, place, asked))
+        .filter(|index| answers(index, table, place, lookup))
         .filter_map(|index| Some((index, part_type(table, place, index.target_column()?.0)?)))
         .collect();
     let analyses = answering.iter().map(|(index, ty)| analysis_of(index, ty));
@@ -236,14 +236,15 @@ fn part_type(table: &Table, place: usize, part: IndexPart) -> Option<&CqlType> {
 pub(crate) fn loses_empty(table: &Table, place: usize) -> bool {
     let is_text = table.columns.get(place).is_some_and(|column| is_text(&column.ty));
     let mut indexes = table.indexes.values();
-    is_text && indexes.any(|index| index.family() == Some(IndexFamily::Sasi) && answers(index, table, place, Asked::Eq))
+    is_text
+        && indexes.any(|index| index.family() == Some(IndexFamily::Sasi) && answers(index, table, place, Lookup::Eq))
 }
 
 /// The analysis of the index that answers this kind of LIKE.
 pub(crate) fn like(table: &Table, place: usize, kind: Like, text: &[u8]) -> Result<Analysis, Error> {
     let column = table.columns.get(place).expect("a place in the planned table");
     let mut indexes = table.indexes.values();
-    let found = indexes.find(|index| answers(index, table, place, Asked::Like) && has_like(index, &column.ty, kind));
+    let found = indexes.find(|index| answers(index, table, place, Lookup::Like) && has_like(index, &column.ty, kind));
     match found {
         Some(index) => Ok(analysis_of(index, &column.ty)),
         None => Err(ValueRefusal::Like {

@@ -4,7 +4,7 @@ use grammar::ast::Term;
 
 use super::error::Error;
 use super::refusal::ValueRefusal;
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use crate::command::Value;
 use crate::schema::Table;
 use crate::types::{CqlType, Json, Native, folded_json_name as folded};
@@ -19,8 +19,8 @@ pub(crate) struct JsonPlan {
 
 impl JsonPlan {
     /// Types the document.
-    pub(crate) fn new(typer: &mut Typer<'_>, document: &Term, default_unset: bool) -> Result<Self, Error> {
-        let receiver = Receiver::new("[json]", CqlType::Native(Native::Text));
+    pub(crate) fn new(typer: &mut TypeChecker<'_>, document: &Term, default_unset: bool) -> Result<Self, Error> {
+        let receiver = ColumnSpec::new("[json]", CqlType::Native(Native::Text));
         Ok(Self {
             document: typer.term(document, &receiver)?,
             default_unset,

@@ -7,17 +7,17 @@ use grammar::ast::{Relation, RelationTarget};
 
 use super::error::Error;
 use super::index;
-use super::nearest::Asked;
+use super::nearest::AnnOrdering;
 use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Restriction, Restrictions, column_at, names};
-use super::term::Typer;
+use super::term::TypeChecker;
 use super::text::quoted;
 use crate::schema::Table;
 
 /// Reads and judges the relations of a statement.
 pub(crate) struct Judge<'a, 'b> {
     /// Gives terms their types.
-    pub(crate) typer: &'a mut Typer<'b>,
+    pub(crate) typer: &'a mut TypeChecker<'b>,
     /// The table.
     pub(crate) table: Arc<Table>,
     /// The statement's kind.
@@ -25,7 +25,7 @@ pub(crate) struct Judge<'a, 'b> {
     /// ALLOW FILTERING.
     pub(crate) allow_filtering: bool,
     /// ORDER BY … ANN OF.
-    pub(crate) nearest: Option<&'a Asked>,
+    pub(crate) nearest: Option<&'a AnnOrdering>,
 }
 
 impl Judge<'_, '_> {

@@ -69,7 +69,7 @@ pub use select::SelectPlan;
 
 use crate::command::ResultColumn;
 use markers::Markers;
-use term::Typer;
+use term::TypeChecker;
 
 use crate::schema::{Schema, Table};
 
@@ -271,7 +271,7 @@ fn plan_batch(
     schema: &Schema,
     mut markers: Markers,
 ) -> Result<Planned, Error> {
-    let mut typer = Typer {
+    let mut typer = TypeChecker {
         schema,
         keyspace: Arc::from("[batch]"),
         table_name: Arc::from("[batch]"),
@@ -324,8 +324,8 @@ fn planned(plan: Plan, markers: Markers, tables: Vec<Arc<Table>>, result: Option
     }
 }
 
-fn typer<'a>(schema: &'a Schema, table: &Arc<Table>, markers: &'a mut Markers) -> Typer<'a> {
-    Typer {
+fn typer<'a>(schema: &'a Schema, table: &Arc<Table>, markers: &'a mut Markers) -> TypeChecker<'a> {
+    TypeChecker {
         schema,
         keyspace: Arc::from(table.keyspace.as_str()),
         table_name: Arc::from(table.name.as_str()),

@@ -15,7 +15,7 @@ use super::nearest;
 use super::operation::{self, Operation};
 use super::refusal::ModifyRefusal;
 use super::restriction::{Kind, Operand, Restriction, Restrictions, Test, column};
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::value;
 use crate::command::{Clustering, ColumnChange, Condition, Value, Write, WriteTarget, WriteVerb};
 use crate::functions::Context;
@@ -217,7 +217,11 @@ fn ttl(term: &Typed, binding: &Binding<'_>) -> Result<Option<u32>, Error> {
 }
 
 /// Plans an INSERT.
-pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::Insert) -> Result<ModifyPlan, Error> {
+pub(crate) fn insert(
+    typer: &mut TypeChecker<'_>,
+    table: &Arc<Table>,
+    insert: &ast::Insert,
+) -> Result<ModifyPlan, Error> {
     let condition = if insert.if_not_exists {
         ConditionPlan::NotExists
     } else {
@@ -257,7 +261,7 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
             // Cassandra makes relations of the key columns, and reads them last.
             for (index, term) in key_terms {
                 let (_, column) = (index, table.columns.get(index).expect("a place in the table"));
-                keys.push((index, typer.term(term, &Receiver::column(column))?));
+                keys.push((index, typer.term(term, &ColumnSpec::column(column))?));
             }
         }
         InsertSource::Json {
@@ -307,7 +311,11 @@ pub(crate) fn insert(typer: &mut Typer<'_>, table: &Arc<Table>, insert: &ast::In
 }
 
 /// Plans an UPDATE.
-pub(crate) fn update(typer: &mut Typer<'_>, table: &Arc<Table>, update: &ast::Update) -> Result<ModifyPlan, Error> {
+pub(crate) fn update(
+    typer: &mut TypeChecker<'_>,
+    table: &Arc<Table>,
+    update: &ast::Update,
+) -> Result<ModifyPlan, Error> {
     incompatible(&update.assignments)?;
     let condition = prepare_condition(typer, table, &update.condition, &update.using)?;
     let conditional = condition.is_conditional();
@@ -353,7 +361,11 @@ fn is_summable(ty: &CqlType) -> bool {
 }
 
 /// Plans a DELETE.
-pub(crate) fn delete(typer: &mut Typer<'_>, table: &Arc<Table>, delete: &ast::Delete) -> Result<ModifyPlan, Error> {
+pub(crate) fn delete(
+    typer: &mut TypeChecker<'_>,
+    table: &Arc<Table>,
+    delete: &ast::Delete,
+) -> Result<ModifyPlan, Error> {
     let condition = prepare_condition(typer, table, &delete.condition, &delete.using)?;
     let conditional = condition.is_conditional();
     let mut operations = Vec::with_capacity(delete.targets.len());
@@ -403,7 +415,7 @@ fn kind_of(table: &Table, index: usize) -> ColumnKind {
 }
 
 fn judge(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     kind: Kind,
     relations: &[Relation],
@@ -421,7 +433,7 @@ fn judge(
 
 /// The IF clause, refused where it cannot be.
 fn prepare_condition(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     condition: &If,
     using: &ast::Using,
@@ -458,14 +470,14 @@ fn applies_only_to_static(
 
 /// Types USING, then checks what only the whole statement tells.
 fn finish(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     parts: Parts<'_>,
     only_static: bool,
     conditional: bool,
 ) -> Result<ModifyPlan, Error> {
-    let bigint = Receiver::new("[timestamp]", CqlType::Native(Native::Bigint));
-    let int = Receiver::new("[ttl]", CqlType::Native(Native::Int));
+    let bigint = ColumnSpec::new("[timestamp]", CqlType::Native(Native::Bigint));
+    let int = ColumnSpec::new("[ttl]", CqlType::Native(Native::Int));
     let timestamp = parts
         .using
         .timestamp

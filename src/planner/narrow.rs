@@ -27,7 +27,7 @@ use crate::types::CqlType;
 
 /// The values of one key component.
 #[derive(Clone, Debug)]
-pub(crate) enum Given {
+pub(crate) enum KeyValues {
     /// `= v`
     One(Typed),
     /// `IN (a, b)`
@@ -40,7 +40,7 @@ pub(crate) enum Given {
 #[derive(Clone, Debug)]
 pub(crate) struct PartitionPlan {
     /// One for each component; empty where the whole ring, or a range of it, is meant.
-    components: Vec<Given>,
+    components: Vec<KeyValues>,
     token: Option<TokenRestriction>,
 }
 
@@ -48,7 +48,11 @@ pub(crate) struct PartitionPlan {
 #[derive(Clone, Debug)]
 enum RowPart {
     /// One column has one of these values; where `loose`, or one that compares equal to it.
-    Values { column: usize, given: Given, loose: bool },
+    Values {
+        column: usize,
+        given: KeyValues,
+        loose: bool,
+    },
     /// Several columns have one of these tuples of values.
     Tuples(Vec<usize>, Vec<Operand>),
     /// Several columns have one of the tuples of a list.
@@ -97,7 +101,7 @@ fn key_value(table: &Table, column: usize, term: &Typed, binding: &Binding<'_>) 
     }
 }
 
-impl Given {
+impl KeyValues {
     fn of(test: &Test) -> Option<Self> {
         let one = |operand: &Operand| match operand {
             Operand::One(term) => Some(term.clone()),
@@ -142,7 +146,7 @@ impl PartitionPlan {
             found
                 .partition
                 .iter()
-                .filter_map(|restriction| Given::of(&restriction.test))
+                .filter_map(|restriction| KeyValues::of(&restriction.test))
                 .collect()
         };
         Self {
@@ -153,7 +157,7 @@ impl PartitionPlan {
 
     /// Whether keys are named, and several may be.
     pub(crate) fn has_in(&self) -> bool {
-        self.components.iter().any(|given| !matches!(given, Given::One(_)))
+        self.components.iter().any(|given| !matches!(given, KeyValues::One(_)))
     }
 
     /// Whether keys are named at all.
@@ -184,7 +188,7 @@ impl PartitionPlan {
 
     /// The serialised keys, distinct, in order of their components' values.
     pub(crate) fn keys(&self, table: &Table, binding: &Binding<'_>) -> Result<Vec<Bytes>, Error> {
-        if let [Given::One(term)] = self.components.as_slice() {
+        if let [KeyValues::One(term)] = self.components.as_slice() {
             let key = key_value(table, 0, term, binding)?;
             return Ok(vec![key]);
         }
@@ -339,7 +343,7 @@ impl RowsPlan {
                 Test::Eq(operand) if restriction.multi => RowPart::Tuples(columns, vec![operand.clone()]),
                 Test::In(operands) if restriction.multi => RowPart::Tuples(columns, operands.clone()),
                 Test::InMarker(term) if restriction.multi => RowPart::TupleList(columns, term.clone()),
-                test => match Given::of(test) {
+                test => match KeyValues::of(test) {
                     Some(given) => {
                         let loose = is_loose(next);
                         open = !loose;
@@ -415,7 +419,7 @@ impl RowsPlan {
     /// Whether some column may have several values.
     pub(crate) fn has_in(&self) -> bool {
         self.parts.iter().any(|part| match part {
-            RowPart::Values { given, .. } => !matches!(given, Given::One(_)),
+            RowPart::Values { given, .. } => !matches!(given, KeyValues::One(_)),
             RowPart::Tuples(_, tuples) => tuples.len() != 1,
             RowPart::TupleList(..) => true,
             RowPart::Slice { .. } => false,
@@ -482,7 +486,7 @@ impl RowsPlan {
             match part {
                 RowPart::Values {
                     column,
-                    given: Given::One(term),
+                    given: KeyValues::One(term),
                     loose,
                 } => {
                     let value = key_value(table, *column, term, binding)?;

@@ -13,7 +13,7 @@ use grammar::ast::{Direction, OrderBy};
 use super::error::Error;
 use super::refusal::{NearestRefusal, RestrictionRefusal};
 use super::restriction::{Restriction, Restrictions, column, column_at};
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use crate::command::{ColumnChange, Nearest, Value};
 use crate::functions::{Similarity, floats};
 use crate::schema::{Column, Index, IndexFamily, IndexPart, Table};
@@ -34,7 +34,7 @@ pub(crate) struct NearestPlan {
 
 /// ORDER BY … ANN OF as it is written.
 #[derive(Clone, Debug)]
-pub(crate) struct Asked {
+pub(crate) struct AnnOrdering {
     /// The place of the column in `table.columns`.
     pub(crate) column: usize,
     vector: Typed,
@@ -42,7 +42,11 @@ pub(crate) struct Asked {
 }
 
 /// The ANN orderings of a SELECT, with their terms typed.
-pub(crate) fn asked(typer: &mut Typer<'_>, table: &Table, order_by: &[OrderBy]) -> Result<Vec<Asked>, Error> {
+pub(crate) fn ann_orderings(
+    typer: &mut TypeChecker<'_>,
+    table: &Table,
+    order_by: &[OrderBy],
+) -> Result<Vec<AnnOrdering>, Error> {
     let mut all = Vec::new();
     for order in order_by {
         match order {
@@ -51,9 +55,9 @@ pub(crate) fn asked(typer: &mut Typer<'_>, table: &Table, order_by: &[OrderBy]) 
             }
             OrderBy::Ann(name, term, direction) => {
                 let (place, column) = column(table, name.as_str())?;
-                all.push(Asked {
+                all.push(AnnOrdering {
                     column: place,
-                    vector: typer.term(term, &Receiver::column(column))?,
+                    vector: typer.term(term, &ColumnSpec::column(column))?,
                     is_descending: *direction == Direction::Descending,
                 });
             }
@@ -63,7 +67,7 @@ pub(crate) fn asked(typer: &mut Typer<'_>, table: &Table, order_by: &[OrderBy]) 
 }
 
 /// The only one that there may be.
-pub(crate) fn single(mut asked: Vec<Asked>, orderings: usize) -> Result<Option<Asked>, Error> {
+pub(crate) fn single(mut asked: Vec<AnnOrdering>, orderings: usize) -> Result<Option<AnnOrdering>, Error> {
     if asked.len() > 1 {
         return Err(NearestRefusal::Several.into());
     }
@@ -95,7 +99,7 @@ fn is_indexed(table: &Table, place: usize) -> bool {
     indexes.any(|index| index.target_column().is_some_and(|(_, column)| column == *name))
 }
 
-impl Asked {
+impl AnnOrdering {
     /// Whether an index answers it.
     pub(crate) fn is_supported(&self, table: &Table) -> bool {
         let column = column_at(table, self.column);

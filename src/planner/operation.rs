@@ -5,7 +5,7 @@ use grammar::ast::{Assignment, DeleteTarget, Name, Term};
 
 use super::error::Error;
 use super::refusal::OperationRefusal;
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::text::TermText;
 use super::value;
 use crate::command::{ColumnChange, Value};
@@ -85,8 +85,8 @@ pub(crate) fn set_typed(column: &Column, term: Typed) -> Operation {
 }
 
 /// `c = v`
-pub(crate) fn set(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
-    let typed = typer.term(term, &Receiver::column(column))?;
+pub(crate) fn set(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+    let typed = typer.term(term, &ColumnSpec::column(column))?;
     if is_counter(column) {
         return Err(OperationRefusal::SetOfCounter(column.name.clone()).into());
     }
@@ -98,7 +98,11 @@ fn is_counter(column: &Column) -> bool {
 }
 
 /// One assignment of an UPDATE.
-pub(crate) fn assign(typer: &mut Typer<'_>, column: &Column, assignment: &Assignment) -> Result<Operation, Error> {
+pub(crate) fn assign(
+    typer: &mut TypeChecker<'_>,
+    column: &Column,
+    assignment: &Assignment,
+) -> Result<Operation, Error> {
     match assignment {
         Assignment::Set(_, term) => set(typer, column, term),
         Assignment::Element(_, key, term) => set_element(typer, column, key, term),
@@ -110,7 +114,7 @@ pub(crate) fn assign(typer: &mut Typer<'_>, column: &Column, assignment: &Assign
             let text = || format!("{0} = {1} - {0}", column.name, TermText(term));
             match column.ty.unfrozen() {
                 CqlType::List(_) if column.ty.is_multi_cell() => {
-                    Ok(Operation::Prepend(typer.term(term, &Receiver::column(column))?))
+                    Ok(Operation::Prepend(typer.term(term, &ColumnSpec::column(column))?))
                 }
                 CqlType::List(_) => Err(OperationRefusal::Misfit {
                     operation: text(),
@@ -129,7 +133,7 @@ pub(crate) fn assign(typer: &mut Typer<'_>, column: &Column, assignment: &Assign
     }
 }
 
-fn set_element(typer: &mut Typer<'_>, column: &Column, key: &Term, term: &Term) -> Result<Operation, Error> {
+fn set_element(typer: &mut TypeChecker<'_>, column: &Column, key: &Term, term: &Term) -> Result<Operation, Error> {
     let name = &column.name;
     let text = || format!("{name}[{}] = {}", TermText(key), TermText(term));
     if !value::is_collection(&column.ty) {
@@ -140,7 +144,7 @@ fn set_element(typer: &mut Typer<'_>, column: &Column, key: &Term, term: &Term) 
         }
         .into());
     }
-    let receiver = Receiver::column(column);
+    let receiver = ColumnSpec::column(column);
     match &column.ty {
         CqlType::List(of) => {
             let index = typer.term(key, &receiver.part("idx", CqlType::Native(Native::Int)))?;
@@ -173,7 +177,7 @@ pub(crate) fn field_of<'u>(user: &'u UserType, field: &Name) -> Option<(usize, &
     user.fields.get(index).map(|(_, ty)| (index, ty))
 }
 
-fn set_field(typer: &mut Typer<'_>, column: &Column, field: &Name, term: &Term) -> Result<Operation, Error> {
+fn set_field(typer: &mut TypeChecker<'_>, column: &Column, field: &Name, term: &Term) -> Result<Operation, Error> {
     let name = &column.name;
     let text = || format!("{name}.{} = {}", field.as_str(), TermText(term));
     let CqlType::User(user) = column.ty.unfrozen() else {
@@ -199,14 +203,14 @@ fn set_field(typer: &mut Typer<'_>, column: &Column, field: &Name, term: &Term) 
         }
         .into());
     };
-    let receiver = Receiver::new(format!("{name}.{}", field.as_str()), ty.clone());
+    let receiver = ColumnSpec::new(format!("{name}.{}", field.as_str()), ty.clone());
     Ok(Operation::PutOne(Key::Field(index), typer.term(term, &receiver)?))
 }
 
-fn add(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+fn add(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
     let name = &column.name;
     let text = || format!("{name} = {name} + {}", TermText(term));
-    let receiver = Receiver::column(column);
+    let receiver = ColumnSpec::column(column);
     match &column.ty {
         CqlType::Native(Native::Counter) => counter(typer, term, &receiver, false),
         CqlType::List(_) => Ok(Operation::Append(typer.term(term, &receiver)?)),
@@ -242,17 +246,17 @@ fn non_counter(column: &Column, operation: String) -> Error {
     }
 }
 
-fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
+fn subtract(typer: &mut TypeChecker<'_>, column: &Column, term: &Term) -> Result<Operation, Error> {
     let name = &column.name;
     let text = || format!("{name} = {name} - {}", TermText(term));
-    let receiver = Receiver::column(column);
+    let receiver = ColumnSpec::column(column);
     match &column.ty {
         CqlType::Native(Native::Counter) => counter(typer, term, &receiver, true),
         CqlType::List(_) => Ok(Operation::Discard(typer.term(term, &receiver)?)),
         CqlType::Set(_) => Ok(Operation::Remove(typer.term(term, &receiver)?)),
         CqlType::Map(key, _) => {
             // What is taken from a map is a set of its keys.
-            let receiver = Receiver::new(name.clone(), CqlType::Set(key.clone()));
+            let receiver = ColumnSpec::new(name.clone(), CqlType::Set(key.clone()));
             match typer.term(term, &receiver) {
                 Ok(typed) => Ok(Operation::Remove(typed)),
                 Err(error) if error.is_invalid() => Err(OperationRefusal::MapMinus(TermText(term).to_string()).into()),
@@ -269,13 +273,18 @@ fn subtract(typer: &mut Typer<'_>, column: &Column, term: &Term) -> Result<Opera
     }
 }
 
-fn counter(typer: &mut Typer<'_>, term: &Term, receiver: &Receiver, negative: bool) -> Result<Operation, Error> {
+fn counter(
+    typer: &mut TypeChecker<'_>,
+    term: &Term,
+    receiver: &ColumnSpec,
+    negative: bool,
+) -> Result<Operation, Error> {
     let typed = typer.term(term, receiver)?;
     Ok(Operation::Increment(typed, negative))
 }
 
 /// One target of a DELETE.
-pub(crate) fn delete(typer: &mut Typer<'_>, column: &Column, target: &DeleteTarget) -> Result<Operation, Error> {
+pub(crate) fn delete(typer: &mut TypeChecker<'_>, column: &Column, target: &DeleteTarget) -> Result<Operation, Error> {
     let name = &column.name;
     match target {
         DeleteTarget::Column(_) => Ok(set_typed(column, Typed::Constant(None))),
@@ -283,7 +292,7 @@ pub(crate) fn delete(typer: &mut Typer<'_>, column: &Column, target: &DeleteTarg
             if !value::is_collection(&column.ty) {
                 return Err(OperationRefusal::DeleteOfNoElement(name.clone()).into());
             }
-            let receiver = Receiver::column(column);
+            let receiver = ColumnSpec::column(column);
             match &column.ty {
                 CqlType::List(_) => {
                     let index = typer.term(key, &receiver.part("idx", CqlType::Native(Native::Int)))?;

@@ -9,7 +9,7 @@ use super::index;
 use super::judge::Judge;
 use super::refusal::RestrictionRefusal;
 use super::restriction::{Kind, Operand, Restriction, Restrictions, SliceBound, Test, column, column_at, names};
-use super::term::{Receiver, type_name};
+use super::term::{ColumnSpec, type_name};
 use super::text::{Joined, RelationText, TermText};
 use super::value;
 use crate::schema::{Column, ColumnKind};
@@ -135,7 +135,7 @@ impl Judge<'_, '_> {
         }
     }
 
-    fn in_test(&mut self, relation: &Relation, receiver: &Receiver) -> Result<Test, Error> {
+    fn in_test(&mut self, relation: &Relation, receiver: &ColumnSpec) -> Result<Test, Error> {
         match &relation.value {
             RelationValue::Terms(terms) => {
                 let mut operands = Vec::with_capacity(terms.len());
@@ -152,14 +152,14 @@ impl Judge<'_, '_> {
             }
             _ => {
                 let list = CqlType::List(Arc::new(receiver.ty.clone()));
-                let receiver = Receiver::new(format!("in({})", receiver.name), list);
+                let receiver = ColumnSpec::new(format!("in({})", receiver.name), list);
                 Ok(Test::InMarker(self.typer.term(one_term(relation)?, &receiver)?))
             }
         }
     }
 
     /// What the right side of a relation on this column is given to (`SingleColumnRelation.toReceivers`).
-    fn receivable(&self, column: &Column, key: Option<&Term>, operator: Operator) -> Result<Receiver, Error> {
+    fn receivable(&self, column: &Column, key: Option<&Term>, operator: Operator) -> Result<ColumnSpec, Error> {
         let (name, bare) = (&column.name, column.ty.unfrozen());
         if operator == Operator::ContainsKey && !matches!(bare, CqlType::Map(..)) {
             return Err(RestrictionRefusal::ContainsKeyOutsideMap(name.clone()).into());
@@ -188,7 +188,7 @@ impl Judge<'_, '_> {
             }
             .into());
         }
-        let receiver = Receiver::column(column);
+        let receiver = ColumnSpec::column(column);
         if value::is_collection(bare) {
             let legal = key.is_some() || matches!(operator, Operator::Contains | Operator::ContainsKey);
             if column.ty.is_multi_cell() && !legal {
@@ -241,9 +241,9 @@ impl Judge<'_, '_> {
             }
             found.push(index);
         }
-        let receivers: Vec<Receiver> = found
+        let receivers: Vec<ColumnSpec> = found
             .iter()
-            .map(|index| Receiver::column(column_at(&table, *index)))
+            .map(|index| ColumnSpec::column(column_at(&table, *index)))
             .collect();
         let test = match relation.operator {
             Operator::Eq => Test::Eq(self.tuple_operand(one_term(relation)?, &receivers)?),
@@ -264,7 +264,7 @@ impl Judge<'_, '_> {
                 _ => {
                     let ty = CqlType::List(Arc::new(tuple_type(&receivers)));
                     let name = format!("in{}", tuple_name(&receivers));
-                    Test::InMarker(self.typer.term(one_term(relation)?, &Receiver::new(name, ty))?)
+                    Test::InMarker(self.typer.term(one_term(relation)?, &ColumnSpec::new(name, ty))?)
                 }
             },
             operator => slice(operator, self.tuple_operand(one_term(relation)?, &receivers)?),
@@ -277,7 +277,7 @@ impl Judge<'_, '_> {
     }
 
     /// A tuple's literal, each element with its column's name, or one marker for all.
-    fn tuple_operand(&mut self, term: &Term, receivers: &[Receiver]) -> Result<Operand, Error> {
+    fn tuple_operand(&mut self, term: &Term, receivers: &[ColumnSpec]) -> Result<Operand, Error> {
         match term {
             Term::Tuple(elements) => {
                 if elements.len() != receivers.len() {
@@ -295,7 +295,7 @@ impl Judge<'_, '_> {
                 Ok(Operand::Each(typed))
             }
             _ => {
-                let receiver = Receiver::new(tuple_name(receivers), tuple_type(receivers));
+                let receiver = ColumnSpec::new(tuple_name(receivers), tuple_type(receivers));
                 Ok(Operand::Tuple(self.typer.term(term, &receiver)?))
             }
         }
@@ -340,7 +340,7 @@ impl Judge<'_, '_> {
             let all: Vec<usize> = (0..count).collect();
             return Err(RestrictionRefusal::TokenOrder(names(&table, &all)).into());
         }
-        let receiver = Receiver::new("partition key token", CqlType::Native(Native::Bigint));
+        let receiver = ColumnSpec::new("partition key token", CqlType::Native(Native::Bigint));
         let term = self.typer.term(one_term(relation)?, &receiver)?;
         let token = found.token.get_or_insert_default();
         let columns = || names(&table, &places);
@@ -395,11 +395,11 @@ fn slice(operator: Operator, operand: Operand) -> Test {
 }
 
 /// `(a,b)`
-fn tuple_name(receivers: &[Receiver]) -> String {
+fn tuple_name(receivers: &[ColumnSpec]) -> String {
     let names: Vec<&str> = receivers.iter().map(|receiver| receiver.name.as_str()).collect();
     format!("({})", Joined(&names, ","))
 }
 
-fn tuple_type(receivers: &[Receiver]) -> CqlType {
+fn tuple_type(receivers: &[ColumnSpec]) -> CqlType {
     CqlType::Tuple(receivers.iter().map(|receiver| receiver.ty.clone()).collect())
 }

@@ -17,7 +17,7 @@ use super::rank::Stage;
 use super::refusal::SelectRefusal;
 use super::restriction::{Kind, Restrictions, Test, column};
 use super::selection::{self, GroupPlan, SelectionPlan};
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::value;
 use crate::command::{
     Clustering, Comparison, Filter, FilterTarget, Partitions, Predicate, Read, ResultColumn, Selection, Value,
@@ -206,8 +206,12 @@ fn limit(term: Option<&Typed>, what: &'static str, binding: &Binding<'_>) -> Res
 }
 
 /// Plans a SELECT.
-pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Select) -> Result<SelectPlan, Error> {
-    let int = |name: &str| Receiver::new(name, CqlType::Native(Native::Int));
+pub(crate) fn select(
+    typer: &mut TypeChecker<'_>,
+    table: &Arc<Table>,
+    select: &ast::Select,
+) -> Result<SelectPlan, Error> {
+    let int = |name: &str| ColumnSpec::new(name, CqlType::Native(Native::Int));
     let mut limit_term =
         |term: &Option<Term>, name: &str| term.as_ref().map(|term| typer.term(term, &int(name))).transpose();
     let limit = limit_term(&select.limit, "[limit]")?;
@@ -221,7 +225,7 @@ pub(crate) fn select(typer: &mut Typer<'_>, table: &Arc<Table>, select: &ast::Se
         },
         planned => planned.map_err(|faults| faults.first()),
     };
-    let asked = nearest::asked(typer, table, &select.order_by)?;
+    let asked = nearest::ann_orderings(typer, table, &select.order_by)?;
     let only_static = selects_only_static(table, &select.selection);
     let asked = nearest::single(asked, select.order_by.len())?;
     let judge = Judge {
@@ -390,7 +394,7 @@ fn distinct(
     selection: &SelectionPlan,
     restrictions: &Restrictions,
     sorts: bool,
-    nearest: Option<&nearest::Asked>,
+    nearest: Option<&nearest::AnnOrdering>,
 ) -> Result<(), Error> {
     if select.per_partition_limit.is_some() {
         return Err(SelectRefusal::PartitionLimitOfDistinct.into());
@@ -519,7 +523,7 @@ fn order_by(
 
 /// GROUP BY: the leading columns of the primary key, perhaps the last by a function of it.
 fn group_by(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     select: &ast::Select,
     restrictions: &Restrictions,

@@ -18,7 +18,7 @@ use crate::types::{Assignment, CqlType, Native};
 
 /// What a term is given to: its name in messages, its type.
 #[derive(Clone, Debug)]
-pub(crate) struct Receiver {
+pub(crate) struct ColumnSpec {
     /// The column's name, or what Cassandra calls the thing.
     pub(crate) name: String,
     /// Its type.
@@ -27,7 +27,7 @@ pub(crate) struct Receiver {
     pub(crate) partition_key: Option<usize>,
 }
 
-impl Receiver {
+impl ColumnSpec {
     /// A receiver that is no column.
     pub(crate) fn new(name: impl Into<String>, ty: CqlType) -> Self {
         Self {
@@ -79,7 +79,7 @@ pub(crate) struct Binding<'a> {
 }
 
 /// Gives terms their types.
-pub(crate) struct Typer<'a> {
+pub(crate) struct TypeChecker<'a> {
     /// Where user-defined types are found.
     pub(crate) schema: &'a Schema,
     /// The table's keyspace, or `[batch]`.
@@ -94,9 +94,9 @@ pub(crate) struct Typer<'a> {
     pub(crate) known: super::function::Known,
 }
 
-impl Typer<'_> {
+impl TypeChecker<'_> {
     /// The term as a value of the receiver.
-    pub(crate) fn term(&mut self, term: &Term, receiver: &Receiver) -> Result<Typed, Error> {
+    pub(crate) fn term(&mut self, term: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
         match term {
             Term::BindMarker { at, .. } => Ok(self.marker(*at, receiver)),
             Term::Literal(Literal::Null) if receiver.ty == CqlType::Native(Native::Counter) => {
@@ -137,7 +137,7 @@ impl Typer<'_> {
     }
 
     /// The marker that stands there.
-    pub(crate) fn marker(&mut self, at: Site, receiver: &Receiver) -> Typed {
+    pub(crate) fn marker(&mut self, at: Site, receiver: &ColumnSpec) -> Typed {
         let spec = MarkerSpec {
             keyspace: self.keyspace.clone(),
             table: self.table_name.clone(),
@@ -234,7 +234,7 @@ impl Typer<'_> {
         Ok(worst)
     }
 
-    fn list(&mut self, term: &Term, elements: &[Term], receiver: &Receiver) -> Result<Typed, Error> {
+    fn list(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let (of, what) = match &bare {
             CqlType::List(of) => (of.clone(), "list"),
@@ -274,7 +274,7 @@ impl Typer<'_> {
         construct(bare, typed)
     }
 
-    fn set(&mut self, term: &Term, elements: &[Term], receiver: &Receiver) -> Result<Typed, Error> {
+    fn set(&mut self, term: &Term, elements: &[Term], receiver: &ColumnSpec) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let of = match &bare {
             CqlType::Map(..) if elements.is_empty() => return self.empty_collection(term, receiver),
@@ -305,16 +305,16 @@ impl Typer<'_> {
     }
 
     /// An empty collection: for a multi-cell column that is the same as none.
-    fn empty_collection(&mut self, _: &Term, receiver: &Receiver) -> Result<Typed, Error> {
+    fn empty_collection(&mut self, _: &Term, receiver: &ColumnSpec) -> Result<Typed, Error> {
         construct(receiver.ty.unfrozen().clone(), Vec::new())
     }
 
     fn elements(
         &mut self,
         elements: &[Term],
-        part: &Receiver,
+        part: &ColumnSpec,
         what: &'static str,
-        receiver: &Receiver,
+        receiver: &ColumnSpec,
     ) -> Result<Vec<Typed>, Error> {
         elements
             .iter()
@@ -326,7 +326,7 @@ impl Typer<'_> {
             .collect()
     }
 
-    fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &Receiver) -> Result<Typed, Error> {
+    fn map(&mut self, _: &Term, entries: &[(Term, Term)], receiver: &ColumnSpec) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let CqlType::Map(key, of) = &bare else {
             return Err(TermRefusal::Shape {
@@ -367,7 +367,7 @@ impl Typer<'_> {
         construct(bare, typed)
     }
 
-    fn tuple(&mut self, elements: &[Term], receiver: &Receiver) -> Result<Typed, Error> {
+    fn tuple(&mut self, elements: &[Term], receiver: &ColumnSpec) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let types: Vec<CqlType> = match &bare {
             CqlType::Tuple(of) => of.to_vec(),
@@ -412,13 +412,13 @@ impl Typer<'_> {
         }
         let mut typed = Vec::with_capacity(types.len());
         for (index, (element, ty)) in elements.iter().zip(types).enumerate() {
-            let part = Receiver::new(format!("{}[{index}]", receiver.name), ty);
+            let part = ColumnSpec::new(format!("{}[{index}]", receiver.name), ty);
             typed.push(self.term(element, &part)?);
         }
         construct(bare, typed)
     }
 
-    fn udt(&mut self, fields: &[(Name, Term)], receiver: &Receiver) -> Result<Typed, Error> {
+    fn udt(&mut self, fields: &[(Name, Term)], receiver: &ColumnSpec) -> Result<Typed, Error> {
         let bare = receiver.ty.unfrozen().clone();
         let CqlType::User(user) = &bare else {
             return Err(TermRefusal::Shape {
@@ -451,7 +451,9 @@ impl Typer<'_> {
             // The last of several: Cassandra keeps fields in a map.
             let given = fields.iter().rev().find(|(name, _)| name.as_str() == field);
             typed.push(match given {
-                Some((_, term)) => self.term(term, &Receiver::new(format!("{}.{field}", receiver.name), ty.clone()))?,
+                Some((_, term)) => {
+                    self.term(term, &ColumnSpec::new(format!("{}.{field}", receiver.name), ty.clone()))?
+                }
                 None => Typed::Constant(None),
             });
         }
@@ -468,7 +470,7 @@ fn in_parentheses<'t>(elements: &'t [Term], ty: &CqlType) -> Option<&'t Term> {
 }
 
 /// Cassandra has no markers inside collection literals, deep inside included.
-fn no_marker(element: &Typed, what: &'static str, receiver: &Receiver) -> Result<(), Error> {
+fn no_marker(element: &Typed, what: &'static str, receiver: &ColumnSpec) -> Result<(), Error> {
     if element.has_marker() && what != "vector" {
         return Err(TermRefusal::Marker {
             kind: what,
@@ -496,7 +498,7 @@ fn construct(ty: CqlType, elements: Vec<Typed>) -> Result<Typed, Error> {
 }
 
 /// A literal as a value of the receiver's type.
-pub(crate) fn literal_value(literal: &Literal, receiver: &Receiver) -> Result<Option<Bytes>, Error> {
+pub(crate) fn literal_value(literal: &Literal, receiver: &ColumnSpec) -> Result<Option<Bytes>, Error> {
     receiver.ty.literal(literal).map_err(|error| {
         TermRefusal::Literal {
             error,

@@ -42,7 +42,7 @@ use super::session::{Session, Startup};
 use crate::budget::{Budget, Share};
 use crate::clock::Clock;
 use crate::metrics;
-use crate::metrics::turn::Turn;
+use crate::metrics::turn::MeasuredPoll;
 use crate::profile::Profile;
 use crate::wire::Version;
 use crate::wire::frame::{Decoder, Encoder, Fatal, Header, Inbound};
@@ -232,7 +232,7 @@ where
         timer: Pin<&mut Sleep>,
     ) -> Poll<End> {
         let clock = self.shared.clock.clone();
-        let measured = Turn::enter(|| clock.monotonic());
+        let measured = MeasuredPoll::enter(|| clock.monotonic());
         if self.reading == Reading::Open
             && let Poll::Ready(end) = drained.poll(context)
         {

@@ -33,7 +33,7 @@ impl Store {
     ///
     /// # Errors
     /// As [`Store::open`]; [`Error::Corrupt`] when it is not there and not new.
-    pub async fn open_beside(
+    pub async fn open_side(
         &self,
         url: &Url,
         number: u32,
@@ -43,7 +43,7 @@ impl Store {
     ) -> Result<Self> {
         match (self, url) {
             #[cfg(feature = "simulation")]
-            (Self::Simulated(store), _) => store.open_beside(number, is_new, options).map(Self::Simulated),
+            (Self::Simulated(store), _) => store.open_side(number, is_new, options).map(Self::Simulated),
             (Self::Fjall(_), Url::File(main)) => {
                 let path = directory(main, number);
                 if !is_new && !fjall::is_store(&path) {
@@ -61,7 +61,7 @@ impl Store {
                 if !is_new && !Box::pin(store.has_database(&path)).await? {
                     return Err(missing(PathBuf::from(path)));
                 }
-                Ok(Self::Slate(Box::pin(store.open_beside(path, options)).await?))
+                Ok(Self::Slate(Box::pin(store.open_side(path, options)).await?))
             }
             _ => Ok(Self::Memory(memory::Store::default())),
         }
@@ -71,11 +71,11 @@ impl Store {
     /// if not, nothing was done. Commits to this store wait meanwhile.
     ///
     /// # Errors
-    /// When the medium fails; then something of it may be there, for [`Store::remove_beside`].
-    pub async fn clone_beside(&self, number: u32, rows: &KeyRange) -> Result<bool> {
+    /// When the medium fails; then something of it may be there, for [`Store::remove_side`].
+    pub async fn clone_side(&self, number: u32, rows: &KeyRange) -> Result<bool> {
         match self {
             Self::Slate(store) => {
-                Box::pin(store.clone_beside(format!("{STORES}/{number}"), rows)).await?;
+                Box::pin(store.clone_side(format!("{STORES}/{number}"), rows)).await?;
                 Ok(true)
             }
             _ => Ok(false),
@@ -104,10 +104,10 @@ impl Store {
     ///
     /// # Errors
     /// When the medium fails; then part of it may be there still.
-    pub async fn remove_beside(&self, url: &Url, number: u32) -> Result<()> {
+    pub async fn remove_side(&self, url: &Url, number: u32) -> Result<()> {
         #[cfg(feature = "simulation")]
         if let Self::Simulated(store) = self {
-            store.remove_beside(number);
+            store.remove_side(number);
             return Ok(());
         }
         if let Self::Slate(store) = self {

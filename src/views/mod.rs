@@ -33,7 +33,7 @@ use bytes::Bytes;
 
 use self::figure::Column;
 pub use self::view::Sources;
-use self::view::{Asked, Rows, View};
+use self::view::{Rows, TableFilter, View};
 use crate::schema::{Schema, Table, system as definitions};
 
 /// Which rows a caller wants. What is left open is `None`.
@@ -87,7 +87,7 @@ pub fn rows(table: &Table, sources: Sources<'_>, wanted: Wanted<'_>) -> Option<V
         .and_then(|key| key.first())
         .and_then(|first| text(first));
     let of_table = wanted.first_clustering.and_then(text);
-    let asked = Asked {
+    let asked = TableFilter {
         keyspace: keyspace.as_deref(),
         table: of_table.as_deref(),
     };

@@ -59,7 +59,7 @@ pub(super) enum Rows {
     /// All of them; they show what physical partitions hold, which has to be counted before.
     Counted(fn(Sources<'_>) -> Vec<Cells>),
     /// Those of one keyspace or one table, where the caller asks for one.
-    Of(fn(&Schema, Asked<'_>) -> Vec<Cells>),
+    Of(fn(&Schema, TableFilter<'_>) -> Vec<Cells>),
 }
 
 /// The definition of a table that Cassandra does not have.
@@ -86,15 +86,15 @@ impl View {
     }
 }
 
-/// The keyspace and the table that the caller wants; `None`: all.
+/// The keyspace and the table of the rows that a read needs. `None` means all.
 #[derive(Clone, Copy)]
-pub(super) struct Asked<'a> {
+pub(super) struct TableFilter<'a> {
     pub(super) keyspace: Option<&'a str>,
     /// The table, where the table that is read is clustered by the name of one.
     pub(super) table: Option<&'a str>,
 }
 
-impl Asked<'_> {
+impl TableFilter<'_> {
     /// The wanted keyspaces, virtual ones or the others.
     pub(super) fn keyspaces<'s>(self, schema: &'s Schema, made: bool) -> Vec<&'s Keyspace> {
         let of = |keyspace: &&'s Arc<Keyspace>| keyspace.is_virtual == made;

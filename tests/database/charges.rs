@@ -8,7 +8,7 @@ use helenus::TestServer;
 use helenus::command::{BatchKind, Value};
 use helenus::config::{Config, Values};
 use helenus::cql::{AnswerKind, Member, QueryParams};
-use helenus::metrics::turn::Turn;
+use helenus::metrics::turn::MeasuredPoll;
 use helenus::wire::request::{Params, Query, Request};
 use helenus::wire::{Version, flags, write};
 
@@ -388,7 +388,7 @@ async fn what_a_turn_keeps_back_is_seen_in_it_and_told_once() {
         .await;
     let log = "SELECT pii_command_text, request_charge FROM system_cosmos.request_log";
     let clock = client.clock.clone();
-    let turn = Turn::enter(|| clock.monotonic());
+    let turn = MeasuredPoll::enter(|| clock.monotonic());
     let before = client.database.figures().request_units().in_hundredths();
     let spent = || client.database.figures().request_units().in_hundredths() - before;
     for k in 0..150 {

@@ -319,7 +319,7 @@ impl World {
     fn check_stores(&self, database: &Database) {
         let named: BTreeSet<u32> = database.figures().partitions().iter().map(|part| part.store).collect();
         let named: BTreeSet<u32> = named.into_iter().filter(|store| *store != 0).collect();
-        let there = self.medium.numbers_beside();
+        let there = self.medium.side_numbers();
         if named != there {
             self.fail("stores", format!("lists name {named:?}, there are {there:?}"));
         }

@@ -79,7 +79,7 @@ impl Restorer<'_> {
         self.clock.found_ballot(manifest.timestamp_max_micros);
         let numbers = self.catalog.take_numbers(plan.numbers).await?;
         let outcome = self.restore_as(reader, &plan, &numbers).await;
-        if outcome.is_err() && !self.catalog.is_unsure() {
+        if outcome.is_err() && !self.catalog.is_in_doubt() {
             self.catalog.give_up(numbers);
         }
         outcome

@@ -57,7 +57,7 @@ pub async fn salvage(url: &str, clock: &Clock, profile: Profile, to: &Path) -> R
         let list = work.list(&table);
         places.push((table, list));
     }
-    work.open_beside(&places).await;
+    work.open_side(&places).await;
     let mut entries = Vec::new();
     for (table, list) in &places {
         let (entry, back) = work.write(table, list, writer).await?;
@@ -217,13 +217,13 @@ impl Work {
     }
 
     /// Opens the stores that the maps name, and, where maps may be missing, all that are there.
-    async fn open_beside(&mut self, places: &[Placed]) {
+    async fn open_side(&mut self, places: &[Placed]) {
         let mut named: BTreeSet<StoreId> = places.iter().flat_map(|(_, list)| stores_of(list)).collect();
         if self.is_catalog_damaged() {
             named.extend(self.stores.beside());
         }
         for id in named.into_iter().filter(|id| *id != StoreId::MAIN) {
-            if let Err(error) = self.stores.open_beside(id).await {
+            if let Err(error) = self.stores.open_side(id).await {
                 self.lost.push(Loss {
                     place: format!("stores/{}", id.0),
                     what: error.to_string(),

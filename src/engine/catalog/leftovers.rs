@@ -257,7 +257,7 @@ pub(super) async fn open_stores(stores: &Stores) -> Result<(Recorded, Vec<StoreI
     let mut unfinished = Vec::new();
     for (id, state) in states {
         if state == IN_USE {
-            let opened = stores.open_beside(id, false).await;
+            let opened = stores.open_side(id, false).await;
             opened.map_err(|error| Error::Fault(error.to_string()))?;
             recorded.in_use.insert(id);
         } else {

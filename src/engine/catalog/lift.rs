@@ -64,7 +64,7 @@ impl Move {
 }
 
 /// A move in doubt: it is unknown whether it was recorded. Its gate stays held until that is resolved.
-pub(super) struct UnsureMove {
+pub(super) struct MoveInDoubt {
     of: Arc<Move>,
     state: State,
     hold: Option<Hold>,
@@ -186,7 +186,7 @@ impl Catalog {
         let (catalog, main, tasks) = (Arc::downgrade(self), self.main().clone(), self.tasks.clone());
         self.tasks.spawn("resolution of a change in doubt", async move {
             while tasks.unless_stopped(main.pause(PAUSE)).await.is_some() {
-                let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_unsure()) else {
+                let Some(catalog) = catalog.upgrade().filter(|catalog| catalog.is_in_doubt()) else {
                     return;
                 };
                 // It is tried again, unless a request has resolved it.
@@ -226,8 +226,8 @@ impl Catalog {
     }
 
     /// What became of a move whose record failed, now that the list in force is that of the store.
-    pub(super) fn settle_move(&self, changing: &mut Changing) {
-        let Some(UnsureMove { of, state, mut hold }) = changing.unsure_move.take() else {
+    pub(super) fn resolve_move(&self, changing: &mut Changing) {
+        let Some(MoveInDoubt { of, state, mut hold }) = changing.unsure_move.take() else {
             return;
         };
         let current = self.current.load_full();
@@ -387,11 +387,11 @@ impl Run<'_> {
         let source = of.partition.store();
         let is_clone = of.to != StoreId::MAIN
             && of.partition.store_id == StoreId::MAIN
-            && stores.clone_beside(of.to, &of.range).await.map_err(failed)?;
+            && stores.clone_side(of.to, &of.range).await.map_err(failed)?;
         let target = if of.to == StoreId::MAIN {
             self.catalog.main().clone()
         } else {
-            stores.open_beside(of.to, true).await.map_err(failed)?
+            stores.open_side(of.to, true).await.map_err(failed)?
         };
         if is_clone {
             for index in of.definition.indexes.values().filter(|index| index.storage_id != 0) {
@@ -448,7 +448,7 @@ impl Run<'_> {
         // Kept where the next one who may change the catalog finds it, until the list is published: the gate stays held so long.
         let (state, _) = steps::step(self.state, Event::Failed);
         let hold = self.hold.take();
-        changing.unsure_move = Some(UnsureMove { of, state, hold });
+        changing.unsure_move = Some(MoveInDoubt { of, state, hold });
         // The source, too: a batch that it holds another part of may have been copied.
         self.publication = Some(catalog.commit_change(&[source, target], batch).await?);
         Ok(())

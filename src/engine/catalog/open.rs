@@ -15,13 +15,13 @@ use super::lists::{give_budgets, partitions_at_open};
 use super::publication::Listener;
 use super::{Catalog, Changing, HOST_ID, NEXT_STORAGE_ID, PAGING_KEY, PARTITIONS, Snapshot, check_garbage, commit};
 use crate::clock::Clock;
-use crate::engine::growth::{Growth, needed};
 use crate::engine::index::change::Difference;
 use crate::engine::index::{self, Record};
 use crate::engine::logical::{self, Recorded};
 use crate::engine::offers::Offers;
 use crate::engine::pending::{self, Logged};
 use crate::engine::probe::PROBE;
+use crate::engine::size_change::{SizeChange, needed};
 use crate::engine::view;
 use crate::engine::write::clock::{LAST_BALLOT, WriteClock};
 use crate::engine::{Error, storage_read};
@@ -185,7 +185,7 @@ impl Catalog {
             commit(stores.main(), batch).await?;
         }
         give_budgets(&offers, None, &schema, &mut partitions);
-        let growth = Growth::new(offers.split_delay());
+        let growth = SizeChange::new(offers.split_delay());
         if !growth.is_at_once() {
             for (keyspace, table) in schema
                 .keyspaces
@@ -221,7 +221,7 @@ impl Catalog {
             views: Arc::default(),
             view_records: std::sync::Mutex::new(found.views),
             stripes: Arc::default(),
-            is_unsure: AtomicBool::new(false),
+            is_in_doubt: AtomicBool::new(false),
             listener: Listener::default(),
             timestamps,
             logical: found.logical,

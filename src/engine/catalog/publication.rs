@@ -36,8 +36,8 @@ pub(super) struct Publication<'a>(Option<&'a AtomicBool>);
 
 impl<'a> Publication<'a> {
     /// Before the commit.
-    pub(super) const fn begin(is_unsure: &'a AtomicBool) -> Self {
-        Self(Some(is_unsure))
+    pub(super) const fn begin(is_in_doubt: &'a AtomicBool) -> Self {
+        Self(Some(is_in_doubt))
     }
 
     /// What the store holds is published.
@@ -48,8 +48,8 @@ impl<'a> Publication<'a> {
 
 impl Drop for Publication<'_> {
     fn drop(&mut self) {
-        if let Some(is_unsure) = self.0 {
-            is_unsure.store(true, Ordering::Release);
+        if let Some(is_in_doubt) = self.0 {
+            is_in_doubt.store(true, Ordering::Release);
         }
     }
 }

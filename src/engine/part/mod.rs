@@ -12,8 +12,8 @@
 //!
 //! Deliberately absent: a codec for parts. It comes with the first part that runs on another machine.
 
-mod asked;
 mod logical;
+mod part_read;
 mod read;
 mod reader;
 mod receipt;
@@ -21,8 +21,8 @@ mod ring;
 mod rows;
 pub(crate) mod write;
 
-pub(crate) use asked::Asked;
 pub(crate) use logical::{Logical, bring_static, covering};
+pub(crate) use part_read::PartRead;
 pub(crate) use read::{Cut, ReadPart, run_part};
 pub(crate) use reader::{Reader, Scratch};
 pub(crate) use receipt::{Ended, Receipt, Walked};

@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 
-use super::asked::Asked;
 use super::logical::Logical;
+use super::part_read::PartRead;
 use super::reader::{Reader, Scratch};
 use super::receipt::Receipt;
 use super::ring::Ring;
@@ -47,23 +47,23 @@ pub(crate) struct ReadPart<'p, 'a> {
 
 /// Runs a part of a read where its partition lives, and gives its rows to a sink.
 pub(crate) async fn run_part<'a>(
-    asked: &Asked<'a>,
+    bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
     scratch: &mut Scratch<'_>,
     rows: &mut impl PartSink,
 ) -> Receipt<'a> {
-    let mut reader = Reader::new(asked, part.tombstones_before, scratch, rows);
+    let mut reader = Reader::new(bound, part.tombstones_before, scratch, rows);
     let mut index = None;
     let ended = match (&part.cut, part.probes) {
         // Here and not in a function, whose future every read would have to fill and take apart.
-        (Cut::Key(token, key), None) => match whole_key(asked, part, (*token, key), &mut reader) {
+        (Cut::Key(token, key), None) => match whole_key(bound, part, (*token, key), &mut reader) {
             Ok(logical) => logical.run(part.resume, &mut reader).await,
             Err(error) => Err(error),
         },
         // Boxed: most reads look at one logical partition by no index, and every read's future would be as large.
         (Cut::Key(token, key), Some(probes)) => {
             Box::pin(key_by_index(
-                asked,
+                bound,
                 part,
                 probes,
                 (*token, key),
@@ -72,13 +72,13 @@ pub(crate) async fn run_part<'a>(
             ))
             .await
         }
-        (Cut::Span(span), _) => Box::pin(span_of(asked, part, span, &mut reader, &mut index)).await,
+        (Cut::Span(span), _) => Box::pin(span_of(bound, part, span, &mut reader, &mut index)).await,
     };
     reader.receipt(ended, index)
 }
 
 async fn span_of<'a>(
-    asked: &Asked<'a>,
+    bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
     span: &KeySpan,
     reader: &mut Reader<'_, impl PartSink>,
@@ -100,7 +100,7 @@ async fn span_of<'a>(
         *index = Some(walk.index());
         return walk.run(part.resume, reader).await;
     }
-    match Ring::new(part.partition, part.at.clone(), asked.read, span) {
+    match Ring::new(part.partition, part.at.clone(), bound.read, span) {
         Some(ring) => ring.run(part.resume, reader).await,
         None => Ok(Step::Continue),
     }
@@ -108,7 +108,7 @@ async fn span_of<'a>(
 
 /// Reads one logical partition. Where the entries of one value lie beside each other within it, they are sought there.
 async fn key_by_index<'a>(
-    asked: &Asked<'a>,
+    bound: &PartRead<'a>,
     part: &ReadPart<'_, 'a>,
     probes: &Probes<'a>,
     (token, partition_key): (Token, &Bytes),
@@ -117,11 +117,11 @@ async fn key_by_index<'a>(
 ) -> Result<Step, Error> {
     let walk = in_token(probes, part.partition, part.at.clone(), token, part.rows_wanted);
     let Some(walk) = walk.await?.filter(Walk::seeks_rows) else {
-        let logical = whole_key(asked, part, (token, partition_key), reader)?;
+        let logical = whole_key(bound, part, (token, partition_key), reader)?;
         return logical.run(part.resume, reader).await;
     };
     reader.enter(part.partition, Some((token, partition_key)), part.is_first);
-    let table = asked.read.table.as_ref();
+    let table = bound.read.table.as_ref();
     let logical = part.partition.logical(table.storage_id, token, partition_key)?;
     *index = Some(walk.index());
     let places = PlaceRange::of_logical(logical.prefix());
@@ -130,16 +130,16 @@ async fn key_by_index<'a>(
 
 /// One logical partition, entered, to be read by the keys and ranges of the command.
 fn whole_key<'p>(
-    asked: &Asked<'p>,
+    bound: &PartRead<'p>,
     part: &ReadPart<'p, 'p>,
     (token, partition_key): (Token, &'p Bytes),
     reader: &mut Reader<'_, impl PartSink>,
 ) -> Result<Logical<'p>, Error> {
     reader.enter(part.partition, Some((token, partition_key)), part.is_first);
-    let table = asked.read.table.as_ref();
+    let table = bound.read.table.as_ref();
     Ok(Logical {
         at: part.at,
-        select: asked.read,
+        select: bound.read,
         table,
         partition: part.partition.logical(table.storage_id, token, partition_key)?,
         partition_key,

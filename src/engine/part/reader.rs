@@ -2,7 +2,7 @@
 
 use bytes::Bytes;
 
-use super::asked::Asked;
+use super::part_read::PartRead;
 use super::receipt::{Ended, Receipt, Walked};
 use super::rows::{PartSink, Reply, Step};
 use crate::command::{Clustering, Partitions};
@@ -45,7 +45,7 @@ impl<'c> Scratch<'c> {
 
 /// Reads the rows of one part.
 pub(crate) struct Reader<'a, S> {
-    asked: &'a Asked<'a>,
+    bound: &'a PartRead<'a>,
     rows: &'a mut S,
     buffer: &'a mut RowBuffer,
     charges: &'a mut Charges,
@@ -71,16 +71,16 @@ pub(crate) struct Reader<'a, S> {
 
 impl<'a, S: PartSink> Reader<'a, S> {
     pub(crate) fn new(
-        asked: &'a Asked<'a>,
+        bound: &'a PartRead<'a>,
         tombstones_before: u64,
         scratch: &'a mut Scratch<'_>,
         rows: &'a mut S,
     ) -> Self {
-        let (read, table) = (asked.read, asked.read.table.as_ref());
+        let (read, table) = (bound.read, bound.read.table.as_ref());
         let restricts_rows =
             read.rows != Clustering::All || read.filter.any_test(&mut |test| looks_at_rows(table, test));
         Self {
-            asked,
+            bound,
             rows,
             buffer: &mut scratch.buffer,
             charged_before_micros: scratch.charges.micros(),
@@ -118,7 +118,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     pub(super) fn enter(&mut self, partition: &Hosted, key: Option<(Token, &Bytes)>, is_first: bool) {
         self.charges.enter(
             PartitionRef {
-                table: self.asked.read.table.storage_id,
+                table: self.bound.read.table.storage_id,
                 partition: partition.id.0,
             },
             key.map(|(token, key)| (partition.spread(token, key), key)),
@@ -148,7 +148,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
 
     /// Whether each partition's static row must be brought.
     pub(crate) fn wants_static(&self) -> bool {
-        self.asked.layout.needs_static || self.shows_static_only || self.asked.read.counts_static
+        self.bound.layout.needs_static || self.shows_static_only || self.bound.read.counts_static
     }
 
     /// Starts a logical partition; `resumed` where a page before has taken some of it: how many rows that one's PER PARTITION LIMIT left.
@@ -160,7 +160,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         partition_key: &[u8],
         resumed: Option<Option<u32>>,
     ) -> Result<(), Damaged> {
-        let read = self.asked.read;
+        let read = self.bound.read;
         if matches!(read.partitions, Partitions::Keys(_)) {
             // Of the one before, which the statement reports on its own.
             self.rows.walked(std::mem::take(&mut self.walked));
@@ -173,7 +173,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
         self.is_resumed = resumed.is_some();
         self.static_is_live = false;
         self.buffer
-            .begin_partition(&read.table, self.asked.layout, partition_key)
+            .begin_partition(&read.table, self.bound.layout, partition_key)
     }
 
     /// Takes the partition's static row.
@@ -185,7 +185,7 @@ impl<'a, S: PartSink> Reader<'a, S> {
     ) -> Result<(), Error> {
         let live = self
             .buffer
-            .set_static(self.asked.layout, view, shadowed_to, self.asked.now_seconds)?;
+            .set_static(self.bound.layout, view, shadowed_to, self.bound.now_seconds)?;
         self.static_is_live = live;
         if live && !self.is_resumed && self.charges.is_on() {
             self.charges.scan(row_bytes);
@@ -206,8 +206,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
     fn walk(&mut self, is_there: bool, view: &RowView<'_>, shadowed_to: Option<i64>) -> Result<(), Error> {
         let dead_cells = self.buffer.take_dead_cells();
         self.walked
-            .row(is_there, dead_cells, view, shadowed_to, self.asked.now_seconds);
-        match self.asked.tombstones_max {
+            .row(is_there, dead_cells, view, shadowed_to, self.bound.now_seconds);
+        match self.bound.tombstones_max {
             Some(most) if self.walked.tombstones.saturating_add(self.tombstones_before) > most => {
                 Err(Error::TooManyTombstones {
                     consistency: Consistency::One,
@@ -225,9 +225,9 @@ impl<'a, S: PartSink> Reader<'a, S> {
         view: &RowView<'_>,
         shadowed_to: Option<i64>,
     ) -> Result<Step, Error> {
-        let (table, layout) = (self.asked.read.table.as_ref(), self.asked.layout);
+        let (table, layout) = (self.bound.read.table.as_ref(), self.bound.layout);
         self.buffer.begin_row(table, layout);
-        let is_there = self.buffer.set_row(layout, view, shadowed_to, self.asked.now_seconds)?;
+        let is_there = self.buffer.set_row(layout, view, shadowed_to, self.bound.now_seconds)?;
         self.walk(is_there, view, shadowed_to)?;
         self.charge_row(is_there, row_bytes);
         if !is_there {
@@ -239,8 +239,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
 
     /// Takes a row that is not stored: values by place in `table.columns`.
     pub(crate) fn virtual_row(&mut self, clustering: &[u8], values: &[Option<Bytes>]) -> Result<Step, Error> {
-        let table = self.asked.read.table.as_ref();
-        self.buffer.begin_row(table, self.asked.layout);
+        let table = self.bound.read.table.as_ref();
+        self.buffer.begin_row(table, self.bound.layout);
         for (place, value) in values.iter().enumerate().skip(table.partition_key_count) {
             self.buffer.put(place, value.as_deref());
         }
@@ -252,8 +252,8 @@ impl<'a, S: PartSink> Reader<'a, S> {
         if self.had_row || !self.static_is_live {
             return Ok(Step::Continue);
         }
-        let read = self.asked.read;
-        self.buffer.begin_row(&read.table, self.asked.layout);
+        let read = self.bound.read;
+        self.buffer.begin_row(&read.table, self.bound.layout);
         if self.shows_static_only {
             return self.accept(None);
         }
@@ -273,17 +273,17 @@ impl<'a, S: PartSink> Reader<'a, S> {
 
     fn scope(&self) -> Scope<'_> {
         Scope {
-            table: &self.asked.read.table,
+            table: &self.bound.read.table,
             row: self.buffer,
             aggregates: &[],
-            now_seconds: self.asked.now_seconds,
-            context: self.asked.context,
+            now_seconds: self.bound.now_seconds,
+            context: self.bound.context,
         }
     }
 
     /// Takes the row in the buffer; `clustering` is `None` for a static row that stands for its partition.
     fn accept(&mut self, clustering: Option<&[u8]>) -> Result<Step, Error> {
-        let read = self.asked.read;
+        let read = self.bound.read;
         self.had_row = true;
         if !self.takes_all && !self.scope().passes(&read.filter)? {
             return Ok(if read.distinct {

@@ -10,7 +10,7 @@ use crate::command::{Partitions, Position, Read};
 use crate::engine::index::Indexes;
 use crate::engine::index::choice::may_seek_in_keys;
 use crate::engine::index::walk::Probes;
-use crate::engine::part::{Asked, Cut, Ended, ReadPart, Receipt, Scratch, run_part};
+use crate::engine::part::{Cut, Ended, PartRead, ReadPart, Receipt, Scratch, run_part};
 use crate::engine::{Error, Request};
 use crate::partition::{Hosted, KeyBound, KeySpan, PhysicalPartitionId, ReadView, TablePartitions};
 use crate::token::Token;
@@ -95,7 +95,7 @@ impl<'a> Spread<'a> {
             || (matches!(self.read.partitions, Partitions::Keys(_)) && !may_seek_in_keys(self.read));
         let probes = (!scans).then(|| Probes::now(self.indexes, self.read));
         let mut probes = probes.as_ref().filter(|probes| !probes.is_empty());
-        let asked = Asked {
+        let bound = PartRead {
             read: self.read,
             layout: &self.shape.layout,
             context: &self.request.context,
@@ -120,7 +120,7 @@ impl<'a> Spread<'a> {
                         // They count by logical partition where these are named.
                         tombstones_before: 0,
                     };
-                    let receipt = run_part(&asked, &part, scratch, sink).await;
+                    let receipt = run_part(&bound, &part, scratch, sink).await;
                     if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
                         break;
                     }
@@ -144,7 +144,7 @@ impl<'a> Spread<'a> {
                         tombstones_before: sink.tombstones(),
                     };
                     // Boxed: a scan is rare, and would make every read's future larger.
-                    let receipt = Box::pin(run_part(&asked, &part, scratch, sink)).await;
+                    let receipt = Box::pin(run_part(&bound, &part, scratch, sink)).await;
                     if settle(receipt, &part, &mut way, sink)? == Ended::Stopped {
                         break;
                     }

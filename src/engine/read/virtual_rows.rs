@@ -3,7 +3,7 @@
 use bytes::Bytes;
 
 use crate::command::{Partitions, Position, Read};
-use crate::engine::part::{Asked, PartSink, Reader, Scratch, Step};
+use crate::engine::part::{PartRead, PartSink, Reader, Scratch, Step};
 use crate::engine::{Error, Request, value};
 use crate::schema::Table;
 use crate::token::Token;
@@ -64,14 +64,14 @@ pub(crate) fn run(
     if sink.is_exhausted() {
         return Ok(());
     }
-    let asked = Asked {
+    let bound = PartRead {
         read: select,
         layout: &shape.layout,
         context: &request.context,
         now_seconds: request.now_seconds,
         tombstones_max: None,
     };
-    let mut reader = Reader::new(&asked, 0, scratch, sink);
+    let mut reader = Reader::new(&bound, 0, scratch, sink);
     let reader = &mut reader;
     let table = select.table.as_ref();
     let made: Vec<Made> = rows

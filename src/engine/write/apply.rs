@@ -124,7 +124,7 @@ impl WriteRoom {
         }
         // Boxed, since it is rare: every write's future would be as large.
         let (lists, passes) = Box::pin(Passes::wait(|| {
-            self.catalog.refuse_unsure(consistency)?;
+            self.catalog.refuse_in_doubt(consistency)?;
             let snapshot = self.catalog.load();
             let (mut lists, mut gates) = (Vec::with_capacity(modifications.len()), Vec::new());
             for routed in modifications {

@@ -11,7 +11,7 @@ use crate::consistency::WriteKind;
 use crate::engine::batch_log;
 use crate::engine::catalog::Catalog;
 use crate::engine::logical::Admitted;
-use crate::engine::part::write::changes::{Changes, Marked, StagedStore, charge};
+use crate::engine::part::write::changes::{Changes, PendingCharge, StagedStore, charge};
 use crate::engine::{Error, gates, storage_read, storage_write};
 use crate::mutant::{self, Mutant};
 use crate::partition::store::{Batch, Committed, Error as StoreError, Opening, Row, Space, judge_row};
@@ -197,7 +197,7 @@ impl Staged {
         catalog: &Arc<Catalog>,
         key: Vec<u8>,
         admitted: &mut Admitted,
-        each: impl FnMut(Committed, Vec<Marked>),
+        each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let failed = |error: StoreError| storage_write(&error);
         // A part that no store would ever take must not leave the others written.
@@ -250,7 +250,7 @@ impl Staged {
         nodes: &Nodes,
         logged: Option<&Catalog>,
         admitted: &mut Admitted,
-        mut each: impl FnMut(Committed, Vec<Marked>),
+        mut each: impl FnMut(Committed, Vec<PendingCharge>),
     ) -> Result<bool, Error> {
         let mut is_begun = false;
         let mut others = Vec::new();

@@ -36,7 +36,7 @@ impl WriteRoom {
     /// # Errors
     /// When a store fails, or it is in doubt which catalog holds.
     pub(super) async fn stage_views(&self, request: &WriteRequest, staged: &mut Staged) -> Result<Views, Error> {
-        self.catalog.refuse_unsure(request.consistency)?;
+        self.catalog.refuse_in_doubt(request.consistency)?;
         let snapshot = self.catalog.load_full();
         let mut touched = Touched::default();
         for store in &staged.changes.stores {

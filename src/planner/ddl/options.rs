@@ -48,7 +48,7 @@ const TIME_TO_LIVE_SECONDS_MAX: i32 = 20 * 365 * 24 * 60 * 60;
 const FALSE_POSITIVES_MIN: f64 = 6.71e-5;
 
 /// What stands after WITH, not yet judged.
-pub(super) struct Given {
+pub(super) struct GivenOption {
     /// The options as they will be.
     pub(super) options: TableOptions,
     /// `id`, as written.
@@ -60,7 +60,7 @@ pub(super) struct Given {
 
 /// Reads the options over those there are, `None` for a new table: everything that is wrong in itself is refused here, before
 /// anything is looked up.
-pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -> Result<Given, DdlError> {
+pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -> Result<GivenOption, DdlError> {
     let properties = Properties::new(&written.properties)?;
     let mut o = before.cloned().unwrap_or_default();
     // In Cassandra's order.
@@ -117,7 +117,7 @@ pub(super) fn read(written: &ast::TableOptions, before: Option<&TableOptions>) -
         o.read_repair = upper;
     }
     cosmos::table(&properties, before, &mut o)?;
-    Ok(Given {
+    Ok(GivenOption {
         options: o,
         id: properties.text("id")?,
         compaction_given,
@@ -182,7 +182,7 @@ fn set<T>(slot: &mut T, value: Option<T>) {
     }
 }
 
-impl Given {
+impl GivenOption {
     /// Refuses properties of names that there are not, which Cassandra does only once it has found what the statement is about.
     pub(super) fn check_names(&self) -> Result<(), DdlError> {
         self.unknown.clone().map_or(Ok(()), |refusal| Err(refusal.into()))

@@ -21,7 +21,7 @@ use super::function;
 use super::rank::{Faults, Rank, Stage};
 use super::refusal::SelectionRefusal;
 use super::restriction::column;
-use super::term::{Binding, Receiver, Typed, Typer};
+use super::term::{Binding, ColumnSpec, TypeChecker, Typed};
 use super::text::{TermText, owned};
 use crate::command::{Aggregate, Expression, Part, ResultColumn, Selection, Value};
 use crate::schema::{ColumnKind, Table};
@@ -202,7 +202,7 @@ struct Selected {
 
 /// Reads selectors.
 struct Selecting<'a, 'b> {
-    typer: &'a mut Typer<'b>,
+    typer: &'a mut TypeChecker<'b>,
     table: Arc<Table>,
     aggregates: Vec<Aggregate>,
     late: Vec<Late>,
@@ -217,7 +217,7 @@ struct Selecting<'a, 'b> {
 /// # Errors
 /// The faults that may be the first that Cassandra finds, at least one; places are those of selectors.
 pub(crate) fn plan(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     select: &ast::Select,
 ) -> Result<SelectionPlan, Box<Faults>> {
@@ -294,7 +294,7 @@ pub(crate) fn plan(
 
 /// Plans a function in GROUP BY as the last thing of a plan; the place of the clustering column that it is called on.
 pub(crate) fn group_function(
-    typer: &mut Typer<'_>,
+    typer: &mut TypeChecker<'_>,
     table: &Arc<Table>,
     selector: &Selector,
     plan: &mut GroupPlan,
@@ -343,7 +343,7 @@ pub(crate) fn group_function(
 }
 
 impl<'a, 'b> Selecting<'a, 'b> {
-    fn new(typer: &'a mut Typer<'b>, table: &Arc<Table>) -> Self {
+    fn new(typer: &'a mut TypeChecker<'b>, table: &Arc<Table>) -> Self {
         Self {
             typer,
             table: Arc::clone(table),
@@ -372,7 +372,7 @@ impl<'a, 'b> Selecting<'a, 'b> {
                 let Some(ty) = expected else {
                     return cannot_infer(&term_text(term));
                 };
-                let typed = self.typer.term(term, &Receiver::new("[selection]", ty.clone()))?;
+                let typed = self.typer.term(term, &ColumnSpec::new("[selection]", ty.clone()))?;
                 let expression = self.late(typed);
                 Ok(Selected::new(expression, ty.clone(), &term_text(term)))
             }

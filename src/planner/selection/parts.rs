@@ -9,7 +9,7 @@ use crate::planner::error::Error;
 use crate::planner::function::{self, Callee, Resolved};
 use crate::planner::operation;
 use crate::planner::refusal::SelectionRefusal;
-use crate::planner::term::Receiver;
+use crate::planner::term::ColumnSpec;
 use crate::schema::ColumnKind;
 use crate::types::CqlType;
 
@@ -193,15 +193,15 @@ impl Selecting<'_, '_> {
 }
 
 /// What the key of an element, or the ends of a slice, are given to; and the type of an element.
-fn element_receiver(selected: &Selected, what: &'static str) -> Result<(Receiver, CqlType), Error> {
+fn element_receiver(selected: &Selected, what: &'static str) -> Result<(ColumnSpec, CqlType), Error> {
     let name = &selected.name;
     match selected.ty.unfrozen() {
         CqlType::Map(key, value) => Ok((
-            Receiver::new(format!("key({name})"), (**key).clone()),
+            ColumnSpec::new(format!("key({name})"), (**key).clone()),
             (**value).clone(),
         )),
         CqlType::Set(element) => Ok((
-            Receiver::new(format!("value({name})"), (**element).clone()),
+            ColumnSpec::new(format!("value({name})"), (**element).clone()),
             (**element).clone(),
         )),
         CqlType::List(_) => Err(SelectionRefusal::PartOfList {

@@ -409,7 +409,7 @@ async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response 
         );
     }
     let admitted = logins::admit(shared, &mut request).await;
-    let asked = Asked::of(shared, &request);
+    let asked = AuditedRequest::of(shared, &request);
     let response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refused) => *refused,
@@ -421,14 +421,14 @@ async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response 
 }
 
 /// A request, for the audit log.
-struct Asked {
+struct AuditedRequest {
     from: IpAddr,
     user: String,
     operation: String,
     is_change: bool,
 }
 
-impl Asked {
+impl AuditedRequest {
     /// `None`: there is no audit log.
     fn of(shared: &Shared, request: &Request) -> Option<Self> {
         shared.source.audit.as_ref()?;

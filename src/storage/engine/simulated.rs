@@ -253,12 +253,12 @@ impl Medium {
 
     /// The numbers of the stores beside this one that are there.
     #[must_use]
-    pub fn numbers_beside(&self) -> BTreeSet<u32> {
+    pub fn side_numbers(&self) -> BTreeSet<u32> {
         self.inner().beside.keys().copied().collect()
     }
 
     /// Brings to light what was done late in the stores beside this one, as their next commits would.
-    pub fn show_late_beside(&self) {
+    pub fn show_late_sides(&self) {
         for medium in self.beside() {
             let mut inner = medium.inner();
             if let Some(late) = inner.late.take() {
@@ -407,7 +407,7 @@ fn refused() -> Error {
 }
 
 impl Store {
-    pub(in crate::storage) fn open_beside(&self, number: u32, is_new: bool, options: &Options) -> Result<Self> {
+    pub(in crate::storage) fn open_side(&self, number: u32, is_new: bool, options: &Options) -> Result<Self> {
         let medium = {
             let mut inner = self.medium.inner();
             if inner.life != self.life {
@@ -428,7 +428,7 @@ impl Store {
         Ok(medium.open(options))
     }
 
-    pub(in crate::storage) fn remove_beside(&self, number: u32) {
+    pub(in crate::storage) fn remove_side(&self, number: u32) {
         let mut inner = self.medium.inner();
         if inner.life == self.life {
             inner.beside.remove(&number);

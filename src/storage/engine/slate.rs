@@ -171,7 +171,7 @@ impl Store {
     }
 
     /// Opens the database of this path in the bucket of this one; makes it if it is not there.
-    pub(in crate::storage) async fn open_beside(&self, path: String, options: &Options) -> Result<Self> {
+    pub(in crate::storage) async fn open_side(&self, path: String, options: &Options) -> Result<Self> {
         let home = self.home()?.beside(path);
         Self::open_at(home, options).await
     }
@@ -196,7 +196,7 @@ impl Store {
     }
 
     /// Makes a database of this path that shows a range of rows as they are now.
-    pub(in crate::storage) async fn clone_beside(&self, path: String, rows: &KeyRange) -> Result<()> {
+    pub(in crate::storage) async fn clone_side(&self, path: String, rows: &KeyRange) -> Result<()> {
         // What is in memory is put now and again in the committer's turn, so that commits wait for little.
         self.flush().await?;
         let (answer, answered) = oneshot::channel();

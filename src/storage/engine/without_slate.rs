@@ -42,7 +42,7 @@ impl Store {
         })
     }
 
-    pub(in crate::storage) async fn open_beside(&self, _: String, _: &Options) -> Result<Self> {
+    pub(in crate::storage) async fn open_side(&self, _: String, _: &Options) -> Result<Self> {
         match self.0 {}
     }
 
@@ -54,7 +54,7 @@ impl Store {
         match self.0 {}
     }
 
-    pub(in crate::storage) async fn clone_beside(&self, _: String, _: &KeyRange) -> Result<()> {
+    pub(in crate::storage) async fn clone_side(&self, _: String, _: &KeyRange) -> Result<()> {
         match self.0 {}
     }
 

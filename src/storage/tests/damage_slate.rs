@@ -247,7 +247,7 @@ async fn stores_beside_are_judged_before_the_main_one_is_opened() {
     let place = Place::new("slate+file");
     let main = place.open().await;
     fill(&main, 0..20).await;
-    let open = |is_new| main.open_beside(&place.url, 1, is_new, &place.options, Clock::system());
+    let open = |is_new| main.open_side(&place.url, 1, is_new, &place.options, Clock::system());
     let beside = open(true).await.unwrap();
     fill(&beside, 20..40).await;
     let expected: Rows = rows(&main).await.unwrap();
@@ -271,7 +271,7 @@ async fn stores_beside_are_judged_before_the_main_one_is_opened() {
     put_back(&directory, &whole);
     let main = place.open().await;
     assert_eq!(rows(&main).await.unwrap(), expected);
-    main.remove_beside(&place.url, 1).await.unwrap();
+    main.remove_side(&place.url, 1).await.unwrap();
     main.close().await.unwrap();
     drop(main);
     assert!(judge(&place, &files(&directory), &expected, "removed").await.is_none());

@@ -32,7 +32,7 @@ async fn a_clock_set_back_keeps_no_store_from_writing() {
             let store = opened.await.expect("no wait for the clock").unwrap();
             let is_new = hours == 0;
             let beside = store
-                .open_beside(&place.url, 1, is_new, &place.options, clock.clone())
+                .open_side(&place.url, 1, is_new, &place.options, clock.clone())
                 .await
                 .unwrap();
             for _ in 0..2 {

@@ -19,7 +19,7 @@ async fn check(world: &Rc<World>, server: &Server) {
         .upkeep()
         .probe(&mut helenus::engine::Probe::default())
         .await;
-    world.medium.show_late_beside();
+    world.medium.show_late_sides();
     world.check_maps(&server.database);
     let is_settled = !world.medium.is_dead();
     let certain = floors(world);

@@ -16,7 +16,7 @@ use crate::throughput::{Charges, PartitionRef, RowWrite};
 use crate::token::Token;
 
 /// What a change of a batch is charged as.
-pub(in crate::engine) struct Marked {
+pub(in crate::engine) struct PendingCharge {
     pub(super) partition: PartitionRef,
     pub(super) spread: i64,
     pub(super) partition_key: Bytes,
@@ -35,7 +35,7 @@ pub(in crate::engine) struct StagedStore {
     pub(in crate::engine) store: Store,
     pub(in crate::engine) batch: Batch,
     /// One for each change of the batch.
-    pub(in crate::engine) marked: Vec<Marked>,
+    pub(in crate::engine) marked: Vec<PendingCharge>,
 }
 
 /// What the parts of a request have added.
@@ -56,7 +56,7 @@ pub(crate) struct Changes {
 
 impl Changes {
     /// The batch to which one change is to be added, which is charged as marked.
-    pub(super) fn batch(&mut self, partition: &Hosted, marked: Marked) -> &mut Batch {
+    pub(super) fn batch(&mut self, partition: &Hosted, marked: PendingCharge) -> &mut Batch {
         let mut stores = self.stores.iter();
         let found = stores.position(|staged| staged.id == partition.store_id && !mutant::is_on(Mutant::BatchInParts));
         let place = found.unwrap_or_else(|| {
@@ -88,7 +88,7 @@ impl Changes {
         let spread = partition.spread(token, partition_key);
         let key_bytes = key.as_bytes().to_vec();
         let row_bytes = key.len() + row.encode().len();
-        let marked = Marked {
+        let marked = PendingCharge {
             partition: PartitionRef {
                 table: table.storage_id,
                 partition: partition.id.0,
@@ -144,7 +144,7 @@ impl Changes {
 
 /// Charges a commit: by what the committer found where it looked, which it must to merge; elsewhere, as in SlateDB, where fragments are
 /// written unseen, INSERT counts as new, and what the write says as the row.
-pub(in crate::engine) fn charge(committed: &Committed, mut marked: Vec<Marked>, charges: &mut Charges) {
+pub(in crate::engine) fn charge(committed: &Committed, mut marked: Vec<PendingCharge>, charges: &mut Charges) {
     for written in committed.rows() {
         let Some(marked) = marked.get_mut(written.change) else {
             continue;
@@ -160,7 +160,7 @@ pub(in crate::engine) fn charge(committed: &Committed, mut marked: Vec<Marked>, 
     }
 }
 
-impl Marked {
+impl PendingCharge {
     /// The logical partition that is changed.
     pub(in crate::engine) fn place(&self) -> Place {
         Place {

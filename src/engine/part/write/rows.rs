@@ -1,6 +1,6 @@
 //! The rows that a part of a write stages: what it adds to the batch of its store.
 
-use super::changes::{Changes, Marked};
+use super::changes::{Changes, PendingCharge};
 use super::fragment::{FragmentWriter, Stamp, reads_before};
 use super::prices::{all_indexes, how, indexed};
 use super::{WritePart, Writing, whole_row};
@@ -116,8 +116,8 @@ impl WritePart<'_> {
     }
 
     /// How a change of this modification is charged.
-    fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> Marked {
-        Marked {
+    fn marked(&self, how: RowWrite, fragment_bytes: usize, indexed: usize) -> PendingCharge {
+        PendingCharge {
             partition: PartitionRef {
                 table: self.table().storage_id,
                 partition: self.partition.id.0,
@@ -132,7 +132,7 @@ impl WritePart<'_> {
     }
 
     /// How the write of one row is charged.
-    fn marked_row(&self, key: &RowKey, of_static: bool, row: &Row) -> Marked {
+    fn marked_row(&self, key: &RowKey, of_static: bool, row: &Row) -> PendingCharge {
         let how = how(self.write);
         let indexed = indexed(self.table(), how, of_static, |column| {
             self.operations(of_static).any(|(written, _)| written.id == column.id)

@@ -23,7 +23,7 @@ use crate::schema::{Keyspace, Schema, Table, Throughput};
 
 /// The tables that wait for their partitions.
 #[derive(Debug)]
-pub(super) struct Growth {
+pub(super) struct SizeChange {
     delay: Duration,
     /// When each gets them, monotonic, by the table's id: that of its rows changes with TRUNCATE.
     due: Mutex<HashMap<Uuid, Duration>>,
@@ -35,7 +35,7 @@ pub(super) fn needed(keyspace: &Keyspace, table: &Table) -> usize {
     throughput.map_or(1, Throughput::partitions_needed)
 }
 
-impl Growth {
+impl SizeChange {
     pub(super) fn new(delay: Duration) -> Self {
         Self {
             delay,

@@ -4,8 +4,8 @@ use crate::command::Read;
 use crate::engine::read::layout::Layout;
 use crate::functions::Context;
 
-/// What all parts of a read have in common.
-pub(crate) struct Asked<'a> {
+/// What all parts of a read share: a read bound to its values, before it is cut to physical partitions.
+pub(crate) struct PartRead<'a> {
     /// The command.
     pub(crate) read: &'a Read,
     /// What is read of each row.

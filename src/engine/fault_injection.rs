@@ -122,15 +122,15 @@ fn timeout(kind: Kind, consistency: Consistency, replicas: u32, counts: &Counts)
 
 /// Carries out the fault plan on statements.
 #[derive(Clone, Copy)]
-pub(super) struct Disturbance<'a> {
+pub(super) struct FaultInjector<'a> {
     pub(super) nodes: &'a Nodes,
     pub(super) catalog: &'a Arc<Catalog>,
     pub(super) rules: &'a Rules,
 }
 
-impl Disturbance<'_> {
+impl FaultInjector<'_> {
     /// A read before it begins, while not all is quiet: the moments at which it sees its stores.
-    pub(super) async fn disturb_read(
+    pub(super) async fn inject_read_fault(
         self,
         request: &Request<'_>,
         select: &Read,
@@ -202,7 +202,7 @@ impl Disturbance<'_> {
     }
 
     /// A write before it begins, while not all is quiet: the error that is to be told when it is done, if any.
-    pub(super) async fn disturb_write(
+    pub(super) async fn inject_write_fault(
         self,
         request: &Request<'_>,
         modifications: &[Routed<'_>],

@@ -20,13 +20,13 @@ type Counter = Arc<AtomicU64>;
 
 /// What was charged since the server started.
 #[derive(Debug, Default)]
-pub(super) struct Spent {
+pub(super) struct ConsumedUnits {
     counters: ArcSwap<HashMap<PartitionRef, Counter>>,
     /// What was charged at all, metadata included.
     total: AtomicU64,
 }
 
-impl Spent {
+impl ConsumedUnits {
     /// Counts what was charged: `total` in all, and of it these millionths of a unit to physical partitions.
     pub(super) fn add(&self, total: u64, charges: impl Iterator<Item = (PartitionRef, u64)> + Clone) {
         self.total.fetch_add(total, Ordering::Relaxed);
@@ -131,7 +131,7 @@ mod tests {
     use super::*;
 
     /// A visit of each, 2.3 units.
-    fn visit(spent: &Spent, table: u32, partitions: impl IntoIterator<Item = u64>) {
+    fn visit(spent: &ConsumedUnits, table: u32, partitions: impl IntoIterator<Item = u64>) {
         let charges: Vec<_> = partitions
             .into_iter()
             .map(|partition| (PartitionRef { table, partition }, 2_300_000))
@@ -141,7 +141,7 @@ mod tests {
 
     #[test]
     fn units_are_counted_by_partition_and_table() {
-        let spent = Spent::default();
+        let spent = ConsumedUnits::default();
         visit(&spent, 1, [0, 1, 0]);
         visit(&spent, 1, [1, 2]);
         visit(&spent, 2, [0]);
@@ -158,7 +158,7 @@ mod tests {
 
     #[test]
     fn too_many_counters_become_one_for_each_table() {
-        let spent = Spent::default();
+        let spent = ConsumedUnits::default();
         let partitions = COUNTERS_MAX as u64 + 10;
         visit(&spent, 1, 0..partitions);
         assert!(spent.counters.load().len() <= COUNTERS_MAX);
