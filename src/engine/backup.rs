@@ -218,7 +218,7 @@ fn tables(snapshot: &Snapshot, scope: &Scope) -> Result<Vec<Arc<Table>>, BackupE
         if list.placement() == Placement::Key {
             return Err(BackupError::NotByItself {
                 name: format!("{}.{}", table.keyspace, table.name),
-                why: "it lies in the order of its partition keys, which a backup does not record; leave it out",
+                why: "its rows are ordered by partition key, which a backup does not record; leave it out",
             });
         }
     }

@@ -23,10 +23,11 @@ use helenus::command::{
 };
 use helenus::engine::{
     Decision, Ended, Engine, Error, Executed, NotChanged, Options, Origin, Paging, PartitionLimits, PartitionSizes,
-    Shape, SizeLimits, Terms,
+    Shape, SizeLimits, Terms, salvage,
 };
 use helenus::metrics::StatementKind;
 use helenus::partition::HeatLimits;
+use helenus::profile::Profile;
 use helenus::schema::{Column, ColumnKind, Keyspace, Schema, Table, TableOptions};
 use helenus::throughput::RequestUnits;
 use helenus::types::{CqlType, Native};
@@ -595,4 +596,26 @@ async fn keys_of_one_token_are_counted_apart() {
     let front = Front::open_with(&url, limits).await;
     assert_eq!(sizes(&front).keys().collect::<Vec<_>>(), ["'full'", "'other'"]);
     assert_eq!(fill(&front, "third").await, one);
+}
+
+#[tokio::test]
+async fn salvage_names_an_ordered_table_and_leaves_its_rows_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let url = format!("file:{}", folder.path().join("data").display());
+    let front = Front::new(&url).await;
+    front.put("a", 1, "one").await;
+    front.split("m").await.unwrap();
+    front.put("z", 2, "two").await;
+    front.engine.close().await.unwrap();
+    drop(front);
+    let to = folder.path().join("salvaged");
+    let clock = Clock::manual(1_700_000_000_000_000);
+    let salvaged = salvage(&url, &clock, Profile::default(), &to).await.unwrap();
+    assert_eq!(salvaged.incomplete.iter().collect::<Vec<_>>(), ["ks.t"]);
+    let lost = salvaged.manifest.lost.iter().find(|loss| loss.place == "ks.t").unwrap();
+    assert!(lost.what.contains("ordered by partition key"), "{}", lost.what);
+    assert_eq!(salvaged.manifest.tables[0].rows, 0);
+    // The directory is only read.
+    let front = Front::open(&url).await;
+    assert_eq!(front.scan().await.len(), 2);
 }

@@ -20,10 +20,13 @@ use crate::engine::catalog::PARTITIONS;
 use crate::engine::pending;
 use crate::partition::backups::{self, Merge, Rest};
 use crate::partition::salvage::{Gaps, Stores, map_of, meaning};
-use crate::partition::{KeySpan, PartitionMap, StoreId};
+use crate::partition::{KeySpan, PartitionMap, Placement, StoreId};
 use crate::profile::Profile;
 use crate::schema::record::{self, rename};
 use crate::schema::{StorageId, Table, system};
+
+/// Why a table of ordered partition keys comes without rows.
+const ORDERED: &str = "its rows are ordered by partition key, which a backup does not record: they are left out, and still lie in the directory";
 
 /// Tables that are named where a file is lost; of more, their number.
 const NAMED_MAX: usize = 20;
@@ -239,6 +242,11 @@ impl Work {
         mut writer: Writer,
     ) -> Result<(TableEntry, Writer), BackupError> {
         writer.begin_table();
+        if list.placement() == Placement::Key {
+            // Its stored keys carry no token of their partition key: a restore would put the rows where no read looks for them.
+            self.lose(table, ORDERED.to_owned());
+            return without_rows(table, writer).await;
+        }
         let (rows, writer) = self.entries(table, list, Kind::Row, writer).await?;
         let (deletions, writer) = self.entries(table, list, Kind::Deletion, writer).await?;
         let (late, writer) = self.late(table, writer).await?;
@@ -382,6 +390,21 @@ impl Work {
             }));
         }
     }
+}
+
+/// The entry of a table of which only the definition is salvaged.
+async fn without_rows(table: &Table, mut writer: Writer) -> Result<(TableEntry, Writer), BackupError> {
+    let (files, writer) = blocking(move || writer.end_table().map(|files| (files, writer))).await?;
+    let entry = TableEntry {
+        keyspace: table.keyspace.clone(),
+        table: table.name.clone(),
+        splits: Vec::new(),
+        rows: 0,
+        deletions: 0,
+        late: 0,
+        files,
+    };
+    Ok((entry, writer))
 }
 
 fn some_of(names: &[String]) -> String {
