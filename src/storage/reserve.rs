@@ -1,21 +1,21 @@
-//! The room on the disk that is kept free, so that what frees a disk is not refused when it is full.
+//! Disk space kept free, so that the statements that free space still succeed when the disk is nearly full.
 //!
 //! ```text
 //! free bytes   ≥ 2 × reserve      < 2 × reserve       < reserve                    ≥ 5/4 × reserve
 //!              nothing            a warning, once     writes of rows are refused   writes are taken again
 //! ```
-//! Deletions, TRUNCATE and changes of the schema are taken until the disk is full: they need room before they free any. The reserve is
-//! at most a twentieth of the disk, so that a small disk is not kept empty.
+//! Deletions, TRUNCATE and schema changes are accepted until the disk is full: they need space before they free any.
+//! The reserve is at most a twentieth of the disk, so that a small disk is not kept empty.
 
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use super::options::{FaultPoint, Options};
 
-/// The part of a disk that may be reserved: one in so many.
+/// Largest share of a disk that may be reserved: one part in this many.
 const PART_OF_DISK: u64 = 20;
 
-/// A reserve of a disk, and what was last seen of it.
+/// A reserve of a disk, and the state found by the last check.
 #[derive(Debug, Default)]
 pub struct Reserve {
     bytes: u64,
@@ -23,7 +23,7 @@ pub struct Reserve {
     is_short: AtomicBool,
 }
 
-/// What a look at the disk changed.
+/// A change found by a check of the disk.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Change {
     /// Less than twice the reserve is free.
@@ -35,7 +35,7 @@ enum Change {
 }
 
 impl Reserve {
-    /// A reserve of so many bytes; 0: none.
+    /// A reserve of this many bytes; 0 means no reserve.
     #[must_use]
     pub fn of(bytes: u64) -> Self {
         Self {
@@ -44,13 +44,13 @@ impl Reserve {
         }
     }
 
-    /// Whether the disk had less room than the reserve when it was last looked at.
+    /// Whether the last check found less free space than the reserve.
     #[must_use]
     pub fn is_short(&self) -> bool {
         self.is_short.load(Ordering::Relaxed)
     }
 
-    /// Looks at the disk of a directory, and logs what has changed. What cannot be told changes nothing.
+    /// Checks the disk of a directory, and logs what changed. A failed check changes nothing.
     pub fn look(&self, directory: &Path, options: &Options) {
         let fault = options.faults.as_ref().and_then(|faults| faults(FaultPoint::Room));
         let free = if fault.is_some() {
@@ -79,7 +79,7 @@ impl Reserve {
         }
     }
 
-    /// What so many free bytes of a disk change, and the bytes of it that are reserved.
+    /// The change that this many free bytes make, and the bytes that are reserved.
     fn judge(&self, free: u64, total: u64) -> (Option<Change>, u64) {
         let reserve = self.bytes.min(total / PART_OF_DISK);
         let was_short = self.is_short();
@@ -110,7 +110,7 @@ mod tests {
             (100, None, false),
             (99, Some(Change::Short), true),
             (0, None, true),
-            // Room that comes by a little does not let writes in and out again.
+            // Hysteresis: a little free space does not switch writes on and off.
             (124, None, true),
             (125, Some(Change::Well), false),
             (500, None, false),

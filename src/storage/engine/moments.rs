@@ -1,26 +1,29 @@
-//! What stores that belong together know of each other's moments: so that files which were copied at different moments are noticed.
+//! Records, in each store of a server, of how far the other stores had got, so that files copied at different times are
+//! detected.
 //!
 //! ```text
 //! DIR/moments   slot 0 at byte 0, slot 1 at byte 16384; written in turn, so that a write cut short spoils only one
 //! slot          "HLMO" · version 01 · number u64, the newer slot has the higher one · count u16
 //!               · count × (store u32, 0 is the main one · last group u64) · CRC-32 of all before       all big-endian
 //! ```
-//! Each store's directory has the file, all with the same entries: of every store, the last group that was durable then. A start holds the
-//! stores against all these files before it changes anything ([`check`]). A store that ends before a group that another one has noted is of an
-//! earlier moment, and is refused.
+//! Each store's directory has the file, all with the same entries: for every store, its last durable group at that
+//! time. A start compares the stores with all these files before it changes anything ([`check`]). A store that ends
+//! before a group that another store's file records is from an earlier time, and is refused.
 //!
-//! In `slate+file:` the file lies in each database's folder, and a group is an object of its log: all that a start needs is read before any
-//! of them is opened (slate/opening.rs).
+//! In `slate+file:` the file lies in each database's folder, and a group is an object of its log. All that a start
+//! needs is read before any of the databases is opened (slate/opening.rs).
 //!
-//! **No false alarm.** A group is noted only after its store was synced ([`Durable`]), whatever the durability. So neither a kill nor a loss
-//! of power leaves a note of a group that is not there, and notes that are lost are missing, never wrong. Numbers of groups only grow, and a
-//! number of a store is given once, so an old note stays true; one of a store that is no more concerns none.
+//! **No false alarm.** A group is recorded only after its store was synced ([`Durable`]), whatever the durability. So
+//! neither a kill nor a loss of power leaves a record of a group that does not exist; records may be lost, but are
+//! never wrong. Numbers of groups only grow, and a store's number is never reused, so an old record stays true. The
+//! record of a removed store has no effect.
 //!
-//! **How late.** A thread notes the first group after a pause at once and more every [`TICK`], in the page cache, which a kill does not
-//! take; it syncs within a second. No commit waits for it. With one store there is neither thread nor file: `acknowledged` says it all.
+//! **How late.** A thread records the first group after a pause at once and later ones every [`TICK`], in the page
+//! cache, which survives a kill; it syncs within a second. No commit waits for it. A single store has neither thread
+//! nor file: `acknowledged` is enough.
 //!
-//! **A file that is missing** was not written yet: by an older program, or before a loss of power. One of which both slots are damaged is
-//! refused, like `acknowledged`.
+//! **A missing file** was not written yet: by an older program, or before a loss of power. A file with both slots
+//! damaged is refused, like `acknowledged`.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -44,26 +47,26 @@ const HEAD_BYTES: usize = MAGIC.len() + 8 + 2;
 const ENTRY_BYTES: usize = 4 + 8;
 const CRC_BYTES: usize = 4;
 
-/// Most stores that are noted; of more, those with the highest numbers are not.
+/// Most stores that are recorded; beyond it, those with the highest numbers are left out.
 const ENTRIES_MAX: usize = 1024;
 const _: () = assert!(HEAD_BYTES + ENTRIES_MAX * ENTRY_BYTES + CRC_BYTES <= SLOT_STRIDE_BYTES);
 
-/// Time between two notes.
+/// Time between two records.
 const TICK: Duration = Duration::from_millis(50);
 
-/// Ticks until what was noted is synced: one second.
+/// Ticks until records are synced: one second.
 const SYNC_TICKS: u32 = 20;
 
 /// The last group of a store that is durable.
 #[derive(Debug, Default)]
 pub(super) struct Durable {
     seq: AtomicU64,
-    /// `None`: nothing notes it.
+    /// `None` means no thread records it.
     noter: OnceLock<Arc<Wake>>,
 }
 
 impl Durable {
-    /// Everything up to this group is durable.
+    /// Reports that everything up to this group is durable.
     pub(super) fn raise(&self, seq: u64) {
         self.seq.store(seq, Ordering::Release);
         if let Some(noter) = self.noter.get() {
@@ -72,7 +75,7 @@ impl Durable {
     }
 }
 
-/// Wakes the thread that notes, once for all that is raised until it does.
+/// Wakes the recording thread, once for all that is raised until it runs.
 #[derive(Debug)]
 struct Wake {
     is_due: AtomicBool,
@@ -82,13 +85,14 @@ struct Wake {
 impl Wake {
     fn wake(&self) {
         if !self.is_due.swap(true, Ordering::AcqRel) {
-            // Full: it is awake already. Without a receiver it has ended, and the store is about to.
+            // A full channel means it is awake already. Without a receiver the thread has ended, and the store is about
+            // to.
             self.wake.try_send(()).ok();
         }
     }
 }
 
-/// A store among those that belong together.
+/// A store among those of one server.
 #[derive(Clone, Debug)]
 pub(in crate::storage) struct Moment {
     pub(super) directory: PathBuf,
@@ -101,7 +105,7 @@ impl Moment {
     }
 }
 
-/// Notes the moments of stores in each other's directories, until it goes: then once more, durably.
+/// Records the progress of stores in each other's directories, until it is dropped: then once more, durably.
 #[derive(Debug)]
 pub struct Moments {
     stores: Arc<Mutex<Stores>>,
@@ -118,8 +122,8 @@ struct Stores {
     number: u64,
 }
 
-/// Holds stores that were just opened against what they have noted of each other. `is_forced`: what does not go together is told and let
-/// pass.
+/// Compares stores that were just opened with the records that they hold of each other. With `is_forced`, a mismatch is
+/// logged and accepted.
 ///
 /// # Errors
 /// [`Error::EarlierMoment`]; a file that is damaged or cannot be read.
@@ -163,7 +167,7 @@ pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Re
 }
 
 impl Moments {
-    /// Begins to note the moments of these stores.
+    /// Starts to record the progress of these stores.
     ///
     /// # Errors
     /// When the thread cannot be started.
@@ -196,12 +200,12 @@ impl Moments {
         locked(&self.stores)
     }
 
-    /// A store belongs to them from now on.
+    /// Adds a store.
     pub(in crate::storage) fn add(&self, number: u32, store: Moment) {
-        // A store is of one server's stores all its life.
+        // A store belongs to one server's stores for its whole life.
         drop(store.durable.noter.set(Arc::clone(&self.wake)));
         let mut stores = self.stores();
-        // Above what a server before this one wrote.
+        // Number the slots above those that an earlier server wrote.
         if let Ok(Some(noted)) = read(&store.directory.join(NAME)) {
             stores.number = stores.number.max(noted.number);
         }
@@ -210,7 +214,7 @@ impl Moments {
         self.wake.wake();
     }
 
-    /// A store is going to be removed.
+    /// Removes a store that is about to be deleted.
     pub fn remove(&self, number: u32) {
         self.stores().all.remove(&number);
         self.wake.wake();
@@ -219,7 +223,7 @@ impl Moments {
 
 impl Drop for Moments {
     fn drop(&mut self) {
-        // In this order: the thread notes what is due after it has seen that it is to end.
+        // In this order: the thread writes the pending record after it sees that it must end.
         self.wake.wake();
         self.going = None;
         self.wake.wake.try_send(()).ok();
@@ -239,7 +243,7 @@ fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gon
     let mut is_failing = false;
     let mut told = |noted: Result<()>| {
         match &noted {
-            // Once, not for each tick of a full disk.
+            // Log once, not at each tick of a full disk.
             Err(error) if !is_failing => tracing::warn!(%error, "moments of stores cannot be noted"),
             _ => {}
         }
@@ -270,7 +274,7 @@ fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gon
 }
 
 impl Stores {
-    /// Writes what all have now into each one's file; the files.
+    /// Writes the current entries into each store's file; returns the files.
     fn note(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
         if self.all.len() < 2 {
             return Ok(Vec::new());
@@ -315,14 +319,14 @@ fn write_at(mut file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)
 }
 
-/// What a file says.
+/// The content of a file.
 #[derive(Debug, PartialEq, Eq)]
 struct Noted {
     number: u64,
     entries: Vec<(u32, u64)>,
 }
 
-/// Reads a file; `None`: it is missing or empty.
+/// Reads a file. `None` means it is missing or empty.
 fn read(path: &Path) -> Result<Option<Noted>> {
     let bytes = match read_file(path) {
         Ok(bytes) => bytes,
@@ -408,7 +412,7 @@ mod tests {
             );
             check(&earlier, true).unwrap();
         }
-        // Notes of a store that is no more concern none, and one that is alone is held against its own.
+        // Records of a removed store have no effect, and a single store is checked against its own.
         check(&stores(4, 9)[1..], false).unwrap();
         assert!(check(&stores(4, 9)[..1], false).is_err());
     }
@@ -423,7 +427,7 @@ mod tests {
                 stores[1].1.durable.raise(round * 100 + seq);
             }
             drop(moments);
-            // A store notes in one server's life only; here it goes on as a new one.
+            // A store records in one server's life only; here it continues as a new one.
             for (_, store) in &stores {
                 let noted = read(&store.directory.join(NAME)).unwrap().unwrap();
                 assert_eq!(noted.entries, [(1, 1), (2, round * 100 + 99)]);

@@ -1,11 +1,11 @@
-//! What two fragments of a row say together: Cassandra's rules, in one place.
+//! Merging of two partial rows: Cassandra's rules, in one place.
 //!
 //! The higher timestamp wins. On a tie, in this order (`db.rows.Cells#resolveRegular` of Cassandra 5.0.9):
 //!
-//! 1. what is a tombstone or expires wins over what stays;
-//! 2. a tombstone wins over what expires;
+//! 1. a tombstone or an expiring cell wins over one that does not expire;
+//! 2. a tombstone wins over an expiring cell;
 //! 3. the later local time (of deletion, of expiry) wins;
-//! 4. of two that expire at the same second the shorter time to live wins, for it was written later;
+//! 4. of two that expire in the same second the shorter time to live wins, because it was written later;
 //! 5. the greater value wins, by unsigned bytes.
 
 use std::cmp::Ordering;
@@ -16,7 +16,7 @@ use super::codec::{CellRef, CellStateRef, RowView, encode_parts};
 use super::{Cell, ColumnId, Deletion, Expiry, Marker, Row};
 use crate::storage::Result;
 
-/// Sorts, keeps one cell a place, removes what the row's own deletions shadow.
+/// Sorts, keeps one cell per position, and removes what the row's own deletions shadow.
 pub(super) fn canonical(mut row: Row) -> Row {
     if !is_strictly_sorted(&row.complex, |(column, _)| *column) {
         row.complex.sort_by(|a, b| a.0.cmp(&b.0).then_with(|| b.1.cmp(&a.1)));
@@ -77,7 +77,8 @@ pub(super) fn merge(a: Row, b: Row) -> Row {
     row
 }
 
-/// Merges two encoded rows that delete nothing, which most are, without copying their values in between. `None`: they do.
+/// Merges two encoded rows without copying their values in between. `None` means that one of them contains a deletion;
+/// most have none.
 pub(super) fn merge_without_deletions(a: &RowView<'_>, b: &RowView<'_>) -> Result<Option<Bytes>> {
     let deletes = |row: &RowView<'_>| row.deletion().is_some() || row.complex().next().is_some();
     if deletes(a) || deletes(b) {
@@ -142,12 +143,12 @@ fn newer_of<T>(a: Option<T>, b: Option<T>, newer: impl FnOnce(T, T) -> T) -> Opt
     }
 }
 
-/// Where a cell belongs; `None` sorts before every path.
+/// The position of a cell; `None` as path sorts before every path.
 fn place(cell: &Cell) -> (ColumnId, Option<&[u8]>) {
     (cell.column, cell.path.as_deref())
 }
 
-/// Of two cells at one place the greater is kept.
+/// Of two cells at one position the greater is kept.
 fn compare_cells(a: &Cell, b: &Cell) -> Ordering {
     compare_refs(&CellRef::of(a), &CellRef::of(b))
 }
@@ -185,7 +186,7 @@ fn compare_states(a: CellStateRef<'_>, b: CellStateRef<'_>) -> Ordering {
 fn hide_shadowed(row: &mut Row) {
     if let Some(deletion) = row.deletion {
         row.marker = row.marker.filter(|marker| marker.timestamp > deletion.timestamp);
-        // A collection's deletion that does not supersede the row's says nothing more.
+        // A collection's deletion that does not supersede the row's has no effect.
         row.complex.retain(|(_, complex)| *complex > deletion);
         row.cells.retain(|cell| cell.timestamp > deletion.timestamp);
     }

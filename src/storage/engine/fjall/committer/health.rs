@@ -1,4 +1,4 @@
-//! What the committer does when a write failed, and when it ends; see the header of committer.rs.
+//! How the committer handles a failed write, and how it ends; see the header of committer.rs.
 
 use std::sync::atomic::Ordering;
 use std::sync::{Arc, Weak};
@@ -12,15 +12,16 @@ use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
 
-/// How long readers of the old engine may take to leave before the store closes.
+/// Most polls for readers of the old engine to finish before the store closes.
 const LEAVING_POLLS_MAX: u32 = 10_000;
 
-/// The same before it is opened again. Short: who waits for a commit may hold a snapshot until it is answered, and would wait for itself. It
-/// is refused then, and the next commit tries again.
+/// The same before a reopening. Short, because a task that waits for a commit may hold a snapshot until it is answered,
+/// and would wait for itself. The commit is refused then, and the next commit tries again.
 const REOPENING_POLLS_MAX: u32 = 250;
 
 impl Committer {
-    /// An engine that failed in the background does not say why; whether the disk is full can be tried, and that it was may have been seen.
+    /// An engine that failed in the background does not report why. A full disk is recognised by a probe, or by the
+    /// free space seen while the engine worked.
     pub(super) fn cause_of(&self, error: Error) -> Error {
         match error {
             Error::Engine { .. } if self.room.was_short() || self.is_short_now() => was_full(self.directory.path()),
@@ -40,7 +41,7 @@ impl Committer {
             Health::Full
         } else {
             let cause = Arc::new(error.clone());
-            // A store whose own rules are broken is not to be read either: the server ends.
+            // A store that broke one of its own invariants must not be read either: the server ends.
             if self.engine.is_none() || matches!(error, Error::Broken(_)) {
                 self.shared.lost.store(Some(Arc::clone(&cause)));
             }
@@ -48,7 +49,7 @@ impl Committer {
         };
     }
 
-    /// Makes sure that the engine takes writes: after a full disk, opens it again once the disk takes some.
+    /// Makes sure that the engine takes writes: after a full disk, reopens it once the disk accepts some.
     pub(super) fn recover(&mut self) -> Result<()> {
         if self.provisional.is_some() {
             return Err(Error::NotAccepted {
@@ -87,7 +88,8 @@ impl Committer {
             let leaving = Arc::downgrade(&engine);
             drop((engine, kept));
             if let Some(engine) = wait_until_gone(&leaving, REOPENING_POLLS_MAX) {
-                // A reader stays too long: it, and others, go on reading the old engine; the next commit tries again.
+                // A reader has not finished: it and others go on reading the old engine, and the next commit tries
+                // again.
                 self.engine = Some(engine);
                 self.publish();
                 return Err(Error::DiskFull {
@@ -106,7 +108,7 @@ impl Committer {
         Ok(())
     }
 
-    /// Closes the engine; puts back what was found if that was not accepted.
+    /// Closes the engine; restores the original files if they were not accepted.
     pub(super) fn close(&mut self) -> Result<()> {
         let found = self.provisional.take();
         let mut is_clean = false;
@@ -136,7 +138,7 @@ impl Committer {
             found.provisional.restore();
             is_clean = false;
         }
-        // The last word, after all that the engine wrote while it closed.
+        // Written last, after all that the engine wrote while it closed.
         if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)
             && let Err(error) = acknowledged.close(self.end)
         {
@@ -146,7 +148,7 @@ impl Committer {
     }
 }
 
-/// Waits until no other task holds the engine; returns it when one still does.
+/// Waits until no other task holds the engine; returns it if one still does.
 fn wait_until_gone(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
     for _ in 0..polls_max {
         if engine.strong_count() == 0 {
