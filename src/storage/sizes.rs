@@ -1,21 +1,22 @@
-//! How much is in a store, by table: kept by the committer as it writes, so that asking costs nothing.
+//! Sizes of a store by table: the committer updates them as it writes, so that reading them costs nothing.
 
 use std::ops::Bound;
 
 use super::key::{KeyRange, TableId};
 
-/// What a range holds.
+/// The size of a range.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Estimate {
     /// Bytes of keys and values, before the engine's compression and its log.
     pub bytes: u64,
     /// Rows, static rows included; deleted and expired ones too until they are cleaned up.
     pub rows: u64,
-    /// Whether the figures are exact. Part of a table is judged by its part of the ring, which hashed keys fill evenly.
+    /// Whether the figures are exact. A part of a table is estimated by its share of the ring, because hashed keys fill
+    /// the ring evenly.
     pub is_exact: bool,
 }
 
-/// What a table holds.
+/// The size of a table.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(super) struct TableSize {
     pub(super) bytes: u64,
@@ -23,7 +24,7 @@ pub(super) struct TableSize {
 }
 
 impl TableSize {
-    /// Counts the change of one key's value; lengths in bytes, `None` where there is no value.
+    /// Counts the change of one key's value; lengths in bytes, `None` means no value.
     pub(super) fn count(&mut self, key_len: usize, before: Option<usize>, after: Option<usize>) {
         let cost = |value_len: usize| (key_len + value_len) as u64;
         if let Some(before) = before {
@@ -68,7 +69,7 @@ impl Sizes {
         Some(table)
     }
 
-    /// What lies in a range of row keys.
+    /// The size of a range of row keys.
     pub(super) fn estimate(&self, range: &KeyRange) -> Estimate {
         let mut estimate = Estimate {
             is_exact: true,
@@ -96,7 +97,7 @@ impl Sizes {
     }
 }
 
-/// A key's first sixteen bytes as a number: where it lies among all keys.
+/// A key's first sixteen bytes as a number: its position among all keys.
 fn place(bound: &Bound<Vec<u8>>, unbounded: u128) -> u128 {
     match bound {
         Bound::Unbounded => unbounded,

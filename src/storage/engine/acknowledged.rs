@@ -1,4 +1,5 @@
-//! What was last answered as durable, beside the engine: so that a log which lost its end is noticed when the store opens.
+//! The last group answered as durable, recorded outside the engine, so that a log which lost its end is detected when
+//! the store opens.
 //!
 //! ```text
 //! slot 0 at byte 0, slot 1 at byte 512; groups alternate, so that a write cut short spoils only one
@@ -6,14 +7,15 @@
 //! closed at byte 1024: a slot whose CRC-32 is taken over "closed" first: the end of the log when the store was closed; zeros while it
 //!        is open, and nothing where an older program wrote the file
 //! ```
-//! Written after the log is synced; a thread syncs it within [`SYNC_WITHIN`], so that no commit waits for it. After a kill it is as new as the
-//! last answer; after a loss of power it may be a second older, never newer than the log. So it never raises a false alarm, and what it
-//! fails to notice was acknowledged within the last second.
+//! Written after the log is synced; a thread syncs it within [`SYNC_WITHIN`], so that no commit waits for it. After a
+//! kill it is as new as the last answer. After a loss of power it may be a second older, but never newer than the log.
+//! So it never raises a false alarm, and it misses only groups acknowledged within the last second.
 //!
-//! **A file that is gone, empty or short.** The file is durable, with a slot that may say group 0, before the store's mark of use
-//! ([`super::directory`]), and is written in place ever after. So beside a store with the mark no kill and no power cut leaves such a
-//! file: the store is refused, until the file is put back or `--create` has it made from the end of the log. A store without the mark was
-//! made by an older program, which never synced the file: a power cut may have taken it. It is opened with a warning when the log is whole.
+//! **A missing, empty or short file.** The file is made durable, with a slot that may name group 0, before the store's
+//! mark of use ([`super::directory`]), and is then only written in place. So if the mark exists, no kill and no power
+//! cut leaves such a file. The store is refused until the file is restored, or `--create` remakes it from the end of
+//! the log. A store without the mark was made by an older program, which never synced the file: a power cut may have
+//! removed it. It is opened with a warning if the log is intact.
 
 use std::fs::{File, OpenOptions};
 use std::io::{self, Seek, SeekFrom, Write};
@@ -32,7 +34,7 @@ const SLOT_STRIDE_BYTES: u64 = 512;
 const SLOT_BYTES: usize = 16;
 const CLOSED_AT: u64 = 1024;
 
-/// How long after a group was noted the file is synced.
+/// Longest time between a record and the sync of the file.
 pub(super) const SYNC_WITHIN: Duration = Duration::from_secs(1);
 
 /// The end of the chain of groups: how many there were, and the running checksum of all of them.
@@ -56,12 +58,12 @@ impl ChainEnd {
     }
 }
 
-/// What the file says.
+/// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Noted {
-    /// Nothing: it is missing, empty, short, or zeros.
+    /// No record: the file is missing, empty, short, or zeros.
     Nothing,
-    /// This was acknowledged; `closed`: and the store was closed then, with nothing after it.
+    /// The last acknowledged group. `closed` means the store was closed then, with nothing after it.
     End { end: ChainEnd, closed: bool },
 }
 
@@ -88,7 +90,7 @@ impl Noted {
         Ok(Self::End { end, closed })
     }
 
-    /// The end that was acknowledged; `None`: nothing says of any.
+    /// The last acknowledged group. `None` means no record.
     pub(super) fn end(self) -> Option<ChainEnd> {
         match self {
             Self::Nothing => None,
@@ -115,7 +117,7 @@ pub(super) struct Syncer {
 }
 
 impl Acknowledged {
-    /// Opens the file for an engine that was found whole, up to `end`; makes it where there is none.
+    /// Opens the file for an engine that was found intact up to `end`; creates it if there is none.
     pub(super) fn open(directory: &Path, end: ChainEnd) -> Result<Self> {
         let path = directory.join(NAME);
         let failed = |operation| move |error| full_or(error, directory, operation, &directory.join(NAME));
@@ -128,7 +130,7 @@ impl Acknowledged {
         let syncer = Syncer::start(file.try_clone().map_err(failed("opening"))?, path.clone())?;
         let mut this = Self { file, path, syncer };
         this.put(CLOSED_AT, [0; SLOT_BYTES]).map_err(failed("writing"))?;
-        // Also where it says so already: what a sync that failed has left may not be on the disk.
+        // Written even if it holds this already: after a failed sync the content may be in the page cache only.
         this.put(slot_of(end), slot(end, b"")).map_err(failed("writing"))?;
         let synced = this.file.sync_all().and_then(|()| sync_directory(directory));
         synced.map_err(failed("syncing"))?;
@@ -140,7 +142,7 @@ impl Acknowledged {
         self.file.write_all(&slot)
     }
 
-    /// Notes that everything up to here was made durable.
+    /// Records that everything up to here was made durable.
     pub(super) fn write(&mut self, end: ChainEnd) -> Result<()> {
         let written = self.put(slot_of(end), slot(end, b""));
         written.map_err(io_error("writing", &self.path))?;
@@ -148,7 +150,7 @@ impl Acknowledged {
         Ok(())
     }
 
-    /// Notes that the store is closed, with everything up to here durable and nothing after it.
+    /// Records that the store is closed, with everything up to here durable and nothing after it.
     pub(super) fn close(&mut self, end: ChainEnd) -> Result<()> {
         let noted = self
             .put(slot_of(end), slot(end, b""))
@@ -187,7 +189,7 @@ impl Syncer {
 
 fn sync_while_open(file: &File, path: &Path, woken: &Receiver<()>, is_due: &AtomicBool) {
     while woken.recv().is_ok() {
-        // What is written meanwhile goes with it. The store's end needs no sync here: closing does its own.
+        // Later writes are synced with this one. The store's end needs no sync here: closing does its own.
         if woken.recv_timeout(SYNC_WITHIN) == Err(RecvTimeoutError::Disconnected) {
             return;
         }
@@ -294,7 +296,7 @@ mod tests {
         assert_eq!(Noted::read(directory).unwrap(), open(first.then(8)));
     }
 
-    /// The thread lets go of the file within the time, without any store.
+    /// The thread releases the file in time, without any store.
     #[test]
     fn what_is_noted_is_synced_behind() {
         let directory = tempfile::tempdir().unwrap();
