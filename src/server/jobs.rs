@@ -1,6 +1,6 @@
 //! The periodic jobs of a server: one line in [`spawn`] each. The database's [`Tasks`](crate::tasks::Tasks) owns them.
 //!
-//! A round that fails is logged; the next round tries again. The stop cancels a round wherever it is.
+//! A failed round is logged; the next round tries again. The stop cancels a round at any point.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,17 +13,18 @@ use crate::cql::Database;
 use crate::engine::{Error, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
 use crate::partition::HeatLimits;
 
-/// Time between looks for tables that are due to get more physical partitions.
+/// Interval of the check for tables that are due to get more physical partitions.
 const GROWTH_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 
-/// Time between looks at the bytes written to physical partitions, where their sizes are looked at: at 1 GB/s one grows by a thirtieth of its
-/// limit meanwhile.
+/// Interval of the check of bytes written to physical partitions, if their sizes are checked: at 1 GB/s one grows by a
+/// thirtieth of its limit meanwhile.
 const WRITTEN_CHECK_INTERVAL: Duration = Duration::from_secs(1);
 
-/// Time between looks at the room of the disk: a disk that takes 500 MB/s takes as much as the usual reserve meanwhile.
+/// Interval of the check of the disk's free space: a disk that takes 500 MB/s fills as much as the usual reserve
+/// meanwhile.
 const DISK_CHECK_INTERVAL: Duration = Duration::from_millis(500);
 
-/// Starts the jobs that the settings ask for; an interval of zero switches a job off.
+/// Starts the jobs that the settings enable; an interval of zero switches a job off.
 pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Option<&Certificates>) {
     let tasks = database.tasks();
     let every = |interval: Duration| (!interval.is_zero()).then_some(interval);
@@ -90,7 +91,7 @@ async fn sweep(database: Arc<Database>) {
     }
 }
 
-/// Splits physical partitions that have grown too large.
+/// Splits physical partitions that are too large.
 async fn check_sizes(database: Arc<Database>, limits: PartitionLimits, sizes: Arc<Mutex<PartitionSizes>>) {
     let checked = database.upkeep().repartition(limits, &mut *sizes.lock().await).await;
     log_check(checked);
@@ -117,7 +118,7 @@ fn log_check(checked: Result<Repartitioned, Error>) {
     }
 }
 
-/// Makes the physical partitions that throughput asked for, when their time has come.
+/// Makes the physical partitions that a higher throughput needs, when they are due.
 async fn grow(database: Arc<Database>) {
     match database.upkeep().grow_due().await {
         Ok(0) => {}
@@ -133,7 +134,7 @@ async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
     }
 }
 
-/// Loads the certificate if its files have changed; `in_any_case`: even if they have not.
+/// Loads the certificate if its files have changed, or always with `in_any_case`.
 pub(super) fn look_at(certificates: &Certificates, in_any_case: bool) {
     match certificates.look(in_any_case) {
         Looked::Unchanged => {}

@@ -1,4 +1,5 @@
-//! What is stored, for advice on a data model: the data is opened without serving it, and read as a whole.
+//! Inventory of the stored data, for advice on a data model: the data is opened without being served, and read as a
+//! whole.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +10,10 @@ use crate::config::Config;
 use crate::engine::{self, LogicalSurvey, TableSurvey};
 use crate::partition::store;
 
-/// Why there are no figures.
+/// There is no data to read.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// There is no data to look at.
+    /// Its expected location.
     #[error("there is no data at {url}")]
     Absent {
         /// Where it should be.
@@ -23,7 +24,7 @@ pub enum SurveyError {
     Run(#[from] RunError),
 }
 
-/// Tells what the partitions of all tables of users hold.
+/// Returns the figures of the partitions of all user tables.
 ///
 /// # Errors
 /// There is no such data, or it cannot be opened or read.
@@ -47,7 +48,7 @@ pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<Tabl
     Ok(surveys.into_iter().map(figures).collect())
 }
 
-/// What was found, as advice takes it.
+/// The figures in the form that the advice takes.
 fn figures(survey: TableSurvey) -> TableFigures {
     let partitions = survey.partitions.iter();
     let last_day = partitions

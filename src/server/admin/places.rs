@@ -1,11 +1,11 @@
-//! Places of connections: how many there may be, and which of them gives way to a probe.
+//! Slots of connections: how many there may be, and which of them is closed for a new one.
 //!
 //! ```text
 //! Silent ─► Asking ─► Answered ─► gone
 //! ```
-//! When all places are taken, a new connection takes that of the oldest silent one, else that of the oldest whose answer is made and
-//! whose client does not read it. A request that is being answered keeps its place. So connections that say nothing, however many,
-//! never keep a probe out: a probe speaks as soon as it is connected.
+//! When all slots are taken, a new connection takes that of the oldest silent one, else that of the oldest whose answer
+//! is ready and whose client does not read it. A request that is being answered keeps its slot. So silent connections,
+//! however many, never keep a probe out: a probe sends its request as soon as it is connected.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -17,17 +17,17 @@ const SILENT: u8 = 0;
 const ASKING: u8 = 1;
 const ANSWERED: u8 = 2;
 
-/// How far a connection has come; shared with its requests.
+/// The stage of a connection; shared with its requests.
 #[derive(Debug, Default)]
 pub(super) struct Stage(AtomicU8);
 
 impl Stage {
-    /// A whole request head has come.
+    /// A complete request head has arrived.
     pub(super) fn asks(&self) {
         self.0.store(ASKING, Ordering::Relaxed);
     }
 
-    /// The answer is made.
+    /// The answer is ready.
     pub(super) fn is_answered(&self) {
         self.0.store(ANSWERED, Ordering::Relaxed);
     }
@@ -42,7 +42,8 @@ impl Stage {
 pub(super) struct Places(VecDeque<(Arc<Stage>, AbortHandle)>);
 
 impl Places {
-    /// Makes room for one connection more than there are, up to `places_max`. `false`: each place belongs to a request in work.
+    /// Frees a slot for one more connection, if `places_max` are in use. `false` means each slot belongs to a request
+    /// in progress.
     pub(super) fn make_room(&mut self, places_max: usize) -> bool {
         self.0.retain(|(_, connection)| !connection.is_finished());
         if self.0.len() < places_max {
@@ -58,7 +59,7 @@ impl Places {
         true
     }
 
-    /// Notes a new connection.
+    /// Adds a new connection.
     pub(super) fn take(&mut self, stage: Arc<Stage>, connection: AbortHandle) {
         self.0.push_back((stage, connection));
     }

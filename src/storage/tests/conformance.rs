@@ -1,4 +1,4 @@
-//! What every engine does.
+//! Behaviour common to every engine.
 
 use std::ops::Bound;
 
@@ -223,7 +223,7 @@ async fn snapshots_do_not_change(store: &Store) {
         seqs.push(seq);
     }
     assert!(seqs.is_sorted_by(|a, b| a < b));
-    // Through the cache and around it: the newest is read first, so that it is there to be served wrongly.
+    // With and without the cache: the newest value is read first, so that a stale cache could return it.
     assert!(store.get(Space::Rows, &key, &store.snapshot()).await.unwrap().is_some());
     assert_eq!(store.get(Space::Rows, &key, &before).await.unwrap(), None);
     assert!(
@@ -408,7 +408,8 @@ async fn ranges_are_deleted(store: &Store) {
 
 async fn sizes_are_kept(store: &Store) {
     if !store.bytes_in(&KeyRange::all()).is_exact {
-        // An engine that does not read what it overwrites cannot count; it knows how much there is when it is written as tables.
+        // An engine that does not read what it overwrites cannot count exactly; it knows the sizes once tables are
+        // written.
         let mut batch = Batch::new();
         batch.put(Space::Rows, key_of(4, "k", ""), vec![7; 100_000]);
         store.commit(batch).await.unwrap();
@@ -582,7 +583,7 @@ async fn refused_batches_change_nothing(store: &Store) {
     );
 }
 
-/// What is longer than any key is found nowhere, and is a bound like another.
+/// A key longer than any stored one is never found, and is valid as a bound.
 async fn longer_keys_are_found_nowhere(store: &Store) {
     let long = vec![7; KEY_BYTES_MAX];
     for key in [&[6][..], &long, &[8]] {
@@ -640,7 +641,7 @@ async fn many_writers_lose_nothing(store: &Store) {
     assert_eq!(feed.len(), 16 * 20);
 }
 
-/// Each writer reads its own row after each write, while others evict, read and replace: the cache may never be behind.
+/// Each writer reads its own row after each write, while others evict, read and replace: the cache must never be stale.
 async fn reads_follow_writes(store: &Store) {
     let tasks: Vec<_> = (0..8)
         .map(|n| {

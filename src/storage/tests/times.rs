@@ -1,4 +1,4 @@
-//! What a wall clock that is set back over a restart does to a store.
+//! The effect on a store of a wall clock that is set back over a restart.
 
 use std::time::Duration;
 
@@ -15,8 +15,8 @@ fn row(n: u32) -> Batch {
     batch
 }
 
-/// Opens the store at each of these times, an hour each before the one before, and writes: into the log, as tables, and into a store
-/// beside.
+/// Opens the store at each of these times, each an hour before the last, and writes: into the log, as tables, and into
+/// a side store.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_clock_set_back_keeps_no_store_from_writing() {
     for (scheme, is_flushed) in [("file", true), ("slate+file", true), ("slate+file", false)] {
