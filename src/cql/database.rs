@@ -1,4 +1,4 @@
-//! CQL statements executed: planned, checked, bound to commands, handed to the engine, answered.
+//! Executes CQL statements: plan, check, bind to commands, pass to the engine, answer.
 
 use super::error::{Error, RequestRefusal};
 use std::ops::Deref;
@@ -33,14 +33,14 @@ pub enum Member {
     Prepared(Arc<Statement>),
 }
 
-/// A database that speaks CQL: the engine, with what its statements need besides. Everything that is no statement, such as upkeep
-/// and figures, is the [`Engine`]'s, to which this derefs.
+/// A database that speaks CQL: the engine, with the state that its statements need in addition. Everything else, such
+/// as upkeep and figures, belongs to the [`Engine`], to which this derefs.
 #[derive(Debug)]
 pub struct Database {
     engine: Engine,
     plans: PlanCache,
     watch: Watch,
-    /// Empty: clients need no role.
+    /// Empty means clients need no role.
     pub(super) roles: OnceLock<Arc<RoleService>>,
 }
 
@@ -62,10 +62,10 @@ struct RequestScope<'a> {
 }
 
 impl Database {
-    /// Opens the database at a URL; makes one where there is none.
+    /// Opens the database at a URL; creates it if it does not exist.
     ///
     /// # Errors
-    /// When the store cannot be opened or its catalog cannot be read.
+    /// The store cannot be opened or its catalog cannot be read.
     pub async fn open(options: Options) -> Result<Self, engine::Error> {
         let engine = Engine::open(options).await?;
         Ok(Self {
@@ -76,7 +76,7 @@ impl Database {
         })
     }
 
-    /// The engine alone, for a front end beside this one.
+    /// The engine alone, for another front end.
     #[must_use]
     pub const fn engine(&self) -> &Engine {
         &self.engine
@@ -87,11 +87,11 @@ impl Database {
         &mut self.engine
     }
 
-    /// Refuses the keyspace that a request names for its unqualified tables if there is none. That of a session may be gone meanwhile:
-    /// then only statements with unqualified tables fail.
+    /// Refuses a keyspace that a request names for its unqualified tables but that does not exist. A session's keyspace
+    /// may have been dropped meanwhile: then only statements with unqualified tables fail.
     ///
     /// # Errors
-    /// [`RequestRefusal::NoKeyspace`] in Cassandra's words.
+    /// [`RequestRefusal::NoKeyspace`] with Cassandra's text.
     pub fn check_keyspace(&self, keyspace: &str) -> Result<(), Error> {
         gates::expect_keyspace(&self.catalog.load().schema, keyspace)
     }
@@ -99,7 +99,7 @@ impl Database {
     /// Plans a text in a keyspace.
     ///
     /// # Errors
-    /// When the text is no CQL or makes no sense.
+    /// The text is no CQL, or its meaning is invalid.
     pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let began = self.watch.begin();
         let prepared = self.plan_to_keep(keyspace, text);
@@ -113,7 +113,7 @@ impl Database {
         Ok(Statement::new(keyspace.map(Arc::from), planned))
     }
 
-    /// A refusal that advises what is switched off says that instead.
+    /// A refusal whose advice a guardrail forbids states that instead.
     fn reworded(&self, error: Error) -> Error {
         match (&error, self.guardrails.filtering_is_off()) {
             (Error::Plan(of), Some(instead)) if **of == planner::Error::NeedsFiltering => {
@@ -123,10 +123,10 @@ impl Database {
         }
     }
 
-    /// Runs a text.
+    /// Executes a text.
     ///
     /// # Errors
-    /// Whatever keeps it from being carried out.
+    /// Any refusal or failure of the statement.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
         let mut asked = self.request(session, params)?;
@@ -138,10 +138,10 @@ impl Database {
         self.run(&mut asked, &planned?).await
     }
 
-    /// Runs a prepared statement.
+    /// Executes a prepared statement.
     ///
     /// # Errors
-    /// Whatever keeps it from being carried out.
+    /// Any refusal or failure of the statement.
     pub async fn execute(
         &self,
         session: &SessionState,
@@ -158,10 +158,10 @@ impl Database {
         self.run(&mut asked, &planned).await
     }
 
-    /// Runs a batch of statements, each with its values.
+    /// Executes a batch of statements, each with its values.
     ///
     /// # Errors
-    /// Whatever keeps it from being carried out; then none of it was.
+    /// Any refusal or failure; then none of it was executed.
     pub async fn batch(
         &self,
         session: &SessionState,
@@ -203,7 +203,8 @@ impl Database {
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Batch, Error> {
         self.engine.rules.batch(kind)?;
-        // As in Cassandra all are parsed and counted before one is looked at further, and all is judged before a value is.
+        // As in Cassandra, all members are parsed and their markers counted before any is processed further, and all
+        // are checked before any value is.
         let mut planned = Vec::with_capacity(members.len());
         for (member, values) in members {
             let member = match member {
@@ -271,7 +272,7 @@ impl Database {
         outcome
     }
 
-    /// Settles a request, and puts its charge into its answer.
+    /// Settles a request's charge, and puts it into its answer.
     #[inline]
     fn end(
         &self,
@@ -296,14 +297,14 @@ impl Database {
         }
     }
 
-    /// Whether a client's statement may have changed the rows that roles are read from.
+    /// Whether a client's statement may have changed the rows from which roles are read.
     fn writes_roles(&self, session: &SessionState, tables: &[Arc<Table>]) -> bool {
         self.roles.get().is_some()
             && session.user.is_some()
             && tables.iter().any(|table| table.keyspace == "system_auth")
     }
 
-    /// Checks what the session's role may do.
+    /// Checks the permissions of the session's role.
     fn permitted(
         &self,
         asked: &RequestScope<'_>,
@@ -313,7 +314,7 @@ impl Database {
             return check(None);
         };
         let Some(role) = &asked.session.user else {
-            // The server's own requests come from no address.
+            // The server's own requests have no client address.
             return match asked.session.client {
                 None => check(None),
                 Some(_) => Err(RoleRefusal::Anonymous.into()),
@@ -370,7 +371,7 @@ impl Database {
                 Ok(answer_of(&batch, written))
             }
             Plan::Truncate(table) => {
-                // Boxed, as what follows: rare, and every request's future would be as large.
+                // Boxed, like the following: rare, and every request's future would be as large.
                 Box::pin(engine.truncate(request, table, charges)).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
@@ -455,7 +456,7 @@ impl Database {
         let (keyspace, schema) = (asked.keyspace.as_deref(), asked.request.schema());
         let passed = gates::change(&self.engine.guardrails, statement, schema, keyspace, &mut warnings);
         if let Err(refused) = passed {
-            // The engine charges a change that it is asked for; one that is refused here costs the same.
+            // The engine charges a change when it is requested; a refusal here costs the same.
             charges.metadata();
             return Err(refused);
         }
@@ -502,7 +503,7 @@ impl Database {
     }
 }
 
-/// What a batch answers.
+/// The answer to a batch.
 fn answer_of(batch: &Batch, written: Written) -> Answer {
     match batch.modifications.first() {
         Some(first) => answer_to(&first.table, written),
@@ -510,7 +511,7 @@ fn answer_of(batch: &Batch, written: Written) -> Answer {
     }
 }
 
-/// What a write of this table answers: nothing, or what its conditions came to.
+/// The answer to a write of this table: none, or the result of its conditions.
 fn answer_to(table: &Table, written: Written) -> Answer {
     let kind = written.decision.map_or(AnswerKind::Void, |decision| {
         AnswerKind::Rows(decision_rows(table, decision))
@@ -520,7 +521,7 @@ fn answer_to(table: &Table, written: Written) -> Answer {
     answer
 }
 
-/// What conditions came to: `[applied]`, and the rows that say why they did not hold.
+/// The result of conditions: `[applied]`, and the rows that show why they did not hold.
 fn decision_rows(table: &Table, decision: Decision) -> Rows {
     let mut columns = vec![ResultColumn {
         name: "[applied]".to_owned(),
@@ -554,7 +555,7 @@ fn decision_rows(table: &Table, decision: Decision) -> Rows {
     }
 }
 
-/// Whether a read goes on where its paging state says. As in Cassandra one that is not cut into pages begins anew: one without a page
+/// Whether a read resumes at its paging state. As in Cassandra a read that is not paged starts over: one without a page
 /// size, one whose LIMIT fits into a page, and one that sorts by a vector.
 fn may_resume(read: &Read, page_rows: Option<u32>) -> bool {
     let is_grouped = read.group_by.is_some() || !read.selection.aggregates.is_empty();

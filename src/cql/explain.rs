@@ -1,9 +1,9 @@
-//! EXPLAIN, carried out: the planner's stages, what the command would be charged, and what would be cheaper.
+//! Executes EXPLAIN: the planner's stages, what the command would be charged, and what would be cheaper.
 //!
 //! ```text
 //! charge    one for each stage that costs something, and the sum       cheaper   another way to the same rows
 //! ```
-//! The way and the price are the engine's ([`Engine::estimate_read`]); this room puts them in words.
+//! The engine provides the path and the price ([`Engine::estimate_read`]); this module puts them into words.
 
 use super::error::Error;
 use std::collections::BTreeSet;
@@ -20,7 +20,7 @@ use crate::schema::{ColumnKind, Schema, system};
 use crate::throughput::{Charges, Stage as Charged};
 use crate::types::quoted;
 
-/// The views that writes keep: what that costs depends on the rows that are there.
+/// The views that writes update: the cost depends on the stored rows.
 fn views(schema: &Schema, writes: &[Write]) -> Option<Stage> {
     let of = |write: &Write| {
         let keyspace = schema.keyspaces.get(&write.table.keyspace)?;
@@ -122,7 +122,7 @@ fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
     told
 }
 
-/// Another way to the same rows, if there is one.
+/// Cheaper reads of the same rows, if there are any.
 fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     let charges = &estimate.charges;
     let table = select.table.as_ref();
@@ -171,7 +171,7 @@ fn cheaper_reads(select: &Read, estimate: &ReadEstimate) -> Vec<String> {
     cheaper
 }
 
-/// Another way to write the same, if there is one.
+/// A cheaper way to write the same, if there is one.
 fn cheaper_write(modification: &Write) -> Option<String> {
     if modification.condition != Condition::Always {
         return Some("without IF: no row would be read first".to_owned());

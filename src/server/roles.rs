@@ -1,4 +1,4 @@
-//! Roles of a server that starts, and of one that does not run: what its settings and its randomness make of them.
+//! Roles of a server that starts, and of a stopped one, as its settings and its randomness define them.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use crate::clock::Clock;
 use crate::config::Config;
 use crate::cql::{Database, FirstRole, Hashing, RoleOptions, RoleService};
 
-/// Asks clients for roles; `superuser` is what the settings give.
+/// Switches logins on; `superuser` comes from the settings.
 pub(super) async fn enable(
     config: &Config,
     database: &Database,
@@ -65,7 +65,7 @@ fn failed(config: &Config) -> impl FnOnce(crate::cql::Error) -> RunError {
     }
 }
 
-/// How passwords are hashed: salts and the key are secrets, so they are drawn from the system's randomness.
+/// How passwords are hashed: salts and the key are secrets, so they come from the system's randomness.
 fn hashing(cost: u32) -> Result<Hashing, IdentityError> {
     let mut key = [0; 16];
     getrandom::fill(&mut key).map_err(IdentityError::Randomness)?;

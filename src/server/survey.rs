@@ -10,13 +10,13 @@ use crate::config::Config;
 use crate::engine::{self, LogicalSurvey, TableSurvey};
 use crate::partition::store;
 
-/// There is no data to read.
+/// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
 pub enum SurveyError {
-    /// Its expected location.
+    /// There is no data to read.
     #[error("there is no data at {url}")]
     Absent {
-        /// Where it should be.
+        /// Its expected location.
         url: String,
     },
     /// It cannot be opened or read.
@@ -29,7 +29,7 @@ pub enum SurveyError {
 /// # Errors
 /// There is no such data, or it cannot be opened or read.
 pub async fn survey(config: &Config, clock: Clock, seed: u64) -> Result<Vec<TableFigures>, SurveyError> {
-    // Opening would make an empty database of a mistyped name.
+    // Opening would create an empty database under a mistyped name.
     if let Ok(store::Url::File(folder) | store::Url::SlateFile(folder)) = config.data.parse()
         && !folder.is_dir()
     {

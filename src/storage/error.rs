@@ -170,10 +170,10 @@ pub enum Error {
         /// The first failure.
         cause: Arc<Error>,
     },
-    /// The operation.
+    /// The medium failed.
     #[error("{operation} {}: {source}", path.display())]
     Io {
-        /// What was being done.
+        /// The operation.
         operation: &'static str,
         /// The file.
         path: PathBuf,

@@ -93,11 +93,11 @@ pub struct BadRow {
 /// The result of an import.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Imported {
-    /// Bad rows.
+    /// Rows that were written.
     pub rows: u64,
-    /// The first bad rows.
+    /// Bad rows.
     pub bad: u64,
-    /// The first of these.
+    /// The first bad rows.
     pub named: Vec<BadRow>,
     /// There were more bad rows than the limit: the rest of the file was not read.
     pub is_cut: bool,

@@ -53,9 +53,9 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 pub enum Ask {
     /// A backup.
     Backup {
-        /// The scope.
+        /// The directory, absolute.
         to: PathBuf,
-        /// Of what.
+        /// The scope.
         scope: Scope,
     },
     /// Export of a table to a text file.

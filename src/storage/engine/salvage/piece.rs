@@ -87,14 +87,14 @@ pub(in crate::storage::engine) struct Stretch {
     pub(in crate::storage::engine) gap: Option<Gap>,
 }
 
-/// The last group that was acknowledged; 0 means no record names one.
+/// A log whose groups are numbered, and record the number of the last one.
 #[derive(Debug)]
 pub(in crate::storage::engine) struct LogOfGroups {
-    /// Its path.
+    /// The last group that was acknowledged; 0 means no record names one.
     pub(in crate::storage::engine) acknowledged: u64,
-    /// Files of the log that cannot be read to their end. A kill leaves such files, too.
+    /// Its path.
     pub(in crate::storage::engine) place: PathBuf,
-    /// Where a file of it cannot be read to its end. A kill leaves that, too.
+    /// Files of the log that cannot be read to their end. A kill leaves such files, too.
     pub(in crate::storage::engine) torn: Vec<Damage>,
 }
 
