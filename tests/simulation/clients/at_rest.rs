@@ -1,8 +1,8 @@
-//! What must hold when nothing is in work.
+//! Checks while no operation is in progress.
 
 use super::*;
 
-/// Judges everything while nothing is in work; what was unknown is known afterwards, unless the medium is dead.
+/// Checks everything while no operation is in progress; afterwards open outcomes are known, unless the medium is dead.
 pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>) {
     let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
     world.log.borrow_mut().note("at rest".to_owned());
@@ -13,7 +13,7 @@ pub(crate) async fn check_at_rest(world: &Rc<World>, runner: &mut Runner, server
 }
 
 async fn check(world: &Rc<World>, server: &Server) {
-    // A commit brings to light what was done late.
+    // A commit makes late effects visible.
     server
         .database
         .upkeep()

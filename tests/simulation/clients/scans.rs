@@ -51,7 +51,7 @@ fn new_scan(world: &World) -> Scan {
     }
 }
 
-/// A scan whose page is being asked for; free again whatever happens.
+/// A scan whose page is being requested; free again whatever happens.
 struct Busy<'a>(&'a World, u64);
 
 impl Drop for Busy<'_> {
@@ -138,7 +138,7 @@ async fn page(world: &Rc<World>, server: &Server, place: usize) {
     }
 }
 
-/// Takes what is left of all scans.
+/// Reads all scans to their ends.
 pub(crate) async fn finish_scans(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>) {
     let (of_world, of_server) = (Rc::clone(world), Rc::clone(server));
     runner.spawn("scans".to_owned(), async move {
