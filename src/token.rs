@@ -22,8 +22,8 @@ impl Token {
         Self(value)
     }
 
-    /// The token of a serialised partition key: its one component's bytes, or the composite form `{u16 length, bytes,
-    /// 0x00}…` of several.
+    /// The token of a serialised partition key: its one component's bytes, or the composite form
+    /// `{u16 length, bytes, 0x00}…` of several.
     ///
     /// Murmur3 x64-128 with seed 0, first half. Cassandra sign-extends the tail bytes, so for a tail byte ≥ 0x80 this
     /// is not the published hash. An empty key, which no partition has but `token('')` needs, has −2^63.

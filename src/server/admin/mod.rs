@@ -21,8 +21,8 @@
 //! Changes need the token (changes.rs). No user value or text is shown, and partition keys only with `admin-show-keys`.
 //!
 //! The socket `DIR/helenus.admin` always exists if the data lies in a directory. A client that connects to it may read
-//! and change everything, because the file system admitted it (socket.rs): `curl --unix-socket DIR/helenus.admin
-//! http://localhost/api/status`.
+//! and change everything, because the file system admitted it (socket.rs):
+//! `curl --unix-socket DIR/helenus.admin http://localhost/api/status`.
 //!
 //! The life of a connection: accepted, in the slot of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed
 //! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
