@@ -89,7 +89,7 @@ fn panicked() -> Handled {
     static PANICS: AtomicU64 = AtomicU64::new(0);
     let id = PANICS.fetch_add(1, Ordering::Relaxed) + 1;
     metrics::REQUEST_PANICS.increment();
-    tracing::error!(panic_id = id, "a request panicked; the panic itself stands above");
+    tracing::error!(panic_id = id, "a request panicked; the panic itself is logged above");
     Handled::Answer(ErrorBody::server(format!("Internal error {id}; the server's log has more")).into())
 }
 

@@ -122,15 +122,15 @@ fn log_check(checked: Result<Repartitioned, Error>) {
 async fn grow(database: Arc<Database>) {
     match database.upkeep().grow_due().await {
         Ok(0) => {}
-        Ok(tables) => tracing::info!(tables, "physical partitions made for more throughput"),
-        Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be made"),
+        Ok(tables) => tracing::info!(tables, "physical partitions were created for more throughput"),
+        Err(error) => tracing::warn!(%error, "physical partitions for more throughput could not be created"),
     }
 }
 
 /// Splits physical partitions that use too many request units.
 async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
     if let Err(error) = database.upkeep().look_at_heat(&limits).await {
-        tracing::warn!(%error, "a check of the heat of physical partitions failed");
+        tracing::warn!(%error, "a check of the load of physical partitions failed");
     }
 }
 
@@ -138,7 +138,7 @@ async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
 pub(super) fn look_at(certificates: &Certificates, in_any_case: bool) {
     match certificates.look(in_any_case) {
         Looked::Unchanged => {}
-        Looked::Replaced => tracing::info!("new connections get the certificate that is in the file now"),
-        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays"),
+        Looked::Replaced => tracing::info!("new connections get the new certificate"),
+        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays in use"),
     }
 }

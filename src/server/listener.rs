@@ -450,7 +450,7 @@ impl Server {
         if timeout(self.drain_limit, finished).await.is_err() {
             tracing::warn!(
                 connections = self.admission.connections(),
-                "connections cut off: draining took too long"
+                "connections closed: draining took too long"
             );
         }
     }

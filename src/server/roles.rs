@@ -29,11 +29,11 @@ pub(super) async fn enable(
         ),
         FirstRole::OtherPassword if !is_default => tracing::warn!(
             %user,
-            "the password of password-file is not the one of this role: the one that is stored holds; `helenus passwd` changes it"
+            "password-file differs from the stored password of this role, which stays valid; `helenus passwd` changes it"
         ),
         FirstRole::Missing if !is_default => tracing::warn!(
             %user,
-            "the setting user names no role: only the first start makes it; `helenus passwd` makes it now"
+            "the setting user names no role: only the first start creates it; `helenus passwd` creates it now"
         ),
         FirstRole::Right | FirstRole::OtherPassword | FirstRole::Missing => {}
     }

@@ -149,7 +149,7 @@ impl Running {
         if let Some(plan) = config.fault_plan.clone() {
             tracing::warn!(
                 faults = plan.faults.len(),
-                "a fault plan is in force (fault-plan): requests fail as it says"
+                "a fault plan is active (fault-plan): requests fail according to it"
             );
             nodes.set_plan(plan)?;
         }
@@ -276,13 +276,13 @@ fn tighten(directory: &Path) {
         tracing::info!(
             directory = %directory.display(),
             changed = done.changed,
-            "others could use files of the data: now only their owner can"
+            "other users could access files of the data: now only their owner can"
         );
     }
     if let Some((path, error)) = done.first_failure {
         tracing::warn!(
             path = %path.display(), %error, failed = done.failed,
-            "others can use files of the data, and their modes cannot be changed"
+            "other users can access files of the data, and their modes cannot be changed"
         );
     }
 }

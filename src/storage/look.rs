@@ -72,7 +72,7 @@ impl Drop for Look {
         if let Some(folder) = &self.folder
             && let Err(error) = remove(folder)
         {
-            tracing::warn!(%error, "links to the store's files are left; the next look removes them");
+            tracing::warn!(%error, "links to the store's files remain; the next diagnosis removes them");
         }
     }
 }

@@ -67,14 +67,14 @@ impl Reserve {
             None => {}
             Some(Change::Low) => tracing::warn!(
                 free_bytes = free, reserve_bytes = reserve, %directory,
-                "the disk is nearly full: below the reserve writes are refused, but for deletions, TRUNCATE and changes of the schema"
+                "the disk is nearly full: below the reserve only deletions, TRUNCATE and schema changes are accepted"
             ),
             Some(Change::Short) => tracing::error!(
                 free_bytes = free, reserve_bytes = reserve, %directory,
-                "the disk has less room than the reserve: only deletions, TRUNCATE and changes of the schema are taken"
+                "the free disk space is below the reserve: only deletions, TRUNCATE and schema changes are accepted"
             ),
             Some(Change::Well) => tracing::info!(
-                free_bytes = free, reserve_bytes = reserve, %directory, "the disk has room again: all writes are taken"
+                free_bytes = free, reserve_bytes = reserve, %directory, "the disk has free space again: all writes are accepted"
             ),
         }
     }

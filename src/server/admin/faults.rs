@@ -46,7 +46,7 @@ pub(super) async fn set(State(shared): Shape, request: Request) -> Response {
     let nodes = shared.source.database.nodes();
     match read(&text).and_then(|plan| nodes.set_plan(plan)) {
         Ok(()) => {
-            tracing::info!("a fault plan was put in force through the admin port");
+            tracing::info!("a fault plan was activated through the admin port");
             json(&nodes.report())
         }
         Err(error) => refuse(StatusCode::BAD_REQUEST, &error.to_string()),

@@ -151,7 +151,7 @@ pub(super) fn listen(directory: &Path) -> Option<OwnSocket> {
         Err(error) => {
             tracing::warn!(
                 directory = %directory.display(), %error,
-                "no admin socket: status of this directory can be asked at admin-listen only"
+                "no admin socket: the status of this directory is available at admin-listen only"
             );
             None
         }

@@ -139,7 +139,7 @@ pub(super) fn serve(directory: &Path, database: &Arc<Database>) {
         Err(error) => {
             tracing::warn!(
                 directory = %directory.display(), %error,
-                "no socket for operators: backups of this directory can be made while the server is stopped only"
+                "no socket for operators: backups of this directory need a stopped server"
             );
         }
     }
@@ -177,7 +177,7 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
             came = carry_out(ask, &database) => came,
             // Clients send nothing after the request: a read that returns means the operator disconnected.
             _ = read.read_u8() => {
-                tracing::info!("an operator went away, so what was asked for is not done");
+                tracing::info!("an operator disconnected, so the operation was cancelled");
                 return;
             }
         },
@@ -187,7 +187,7 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
     };
     line.push(b'\n');
     if let Err(error) = write.write_all(&line).await {
-        tracing::debug!(%error, "an operator did not wait for the answer");
+        tracing::debug!(%error, "an operator disconnected before the answer");
     }
 }
 
@@ -201,7 +201,7 @@ async fn asked(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask,
 
 /// Carries out a request.
 pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
-    tracing::info!(?ask, "an operator asks");
+    tracing::info!(?ask, "an operator requested an operation");
     let came = match ask {
         Ask::Backup { to, scope } => database
             .backups()
@@ -225,11 +225,11 @@ pub(super) async fn carry_out(ask: Ask, database: &Database) -> Came {
     };
     match came {
         Ok(came) => {
-            tracing::info!("what the operator asked for is done");
+            tracing::info!("the operator's request succeeded");
             came
         }
         Err(why) => {
-            tracing::warn!(why, "what the operator asked for is not done");
+            tracing::warn!(why, "the operator's request failed");
             Came::Refused(why)
         }
     }

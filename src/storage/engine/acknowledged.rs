@@ -182,7 +182,7 @@ impl Syncer {
             && let Some(wake) = &self.wake
             && let Err(TrySendError::Disconnected(())) = wake.try_send(())
         {
-            tracing::error!("the thread that syncs what was acknowledged is gone");
+            tracing::error!("the thread that syncs the last acknowledged group has ended");
         }
     }
 }
@@ -195,7 +195,7 @@ fn sync_while_open(file: &File, path: &Path, woken: &Receiver<()>, is_due: &Atom
         }
         is_due.store(false, Ordering::Release);
         if let Err(error) = file.sync_data() {
-            tracing::error!(%error, path = %path.display(), "what was acknowledged could not be noted durably");
+            tracing::error!(%error, path = %path.display(), "the last acknowledged group could not be recorded durably");
         }
     }
 }
@@ -206,7 +206,7 @@ impl Drop for Syncer {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that syncs what was acknowledged panicked");
+            tracing::error!("the thread that syncs the last acknowledged group panicked");
         }
     }
 }

@@ -133,7 +133,7 @@ pub(super) fn settle(engine: &Path) -> Result<()> {
     let (next, kept, gone) = (beside(engine, "next"), beside(engine, "kept"), beside(engine, "gone"));
     remove(&gone)?;
     if kept.is_dir() {
-        tracing::warn!(directory = %engine.display(), "the last opening was interrupted; the engine's files are put back as they were");
+        tracing::warn!(directory = %engine.display(), "the last opening was interrupted; the engine's original files are restored");
         restore(engine)?;
     }
     remove(&next)
@@ -178,7 +178,7 @@ impl Kept {
         // Otherwise a power cut would bring back the original files, without the later writes.
         sync_parent(&self.engine)?;
         if let Err(error) = remove(&gone) {
-            tracing::warn!(%error, "links to the engine's former files are left; the next start removes them");
+            tracing::warn!(%error, "links to the engine's original files remain; the next start removes them");
         }
         Ok(())
     }

@@ -96,7 +96,7 @@ impl Directory {
             .and_then(|()| lock.write_all(pid.as_bytes()));
         // It only serves a message; a full disk must not keep a store from being read.
         if let Err(error) = written {
-            tracing::debug!(%error, "could not note the process id in the lock file");
+            tracing::debug!(%error, "could not write the process id to the lock file");
         }
     }
 

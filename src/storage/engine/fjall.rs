@@ -429,7 +429,7 @@ impl Engine {
                 let is_lost = operation == READING && is_of_medium(&error);
                 let error = full_or(error, &self.directory, operation, &self.directory);
                 if is_lost {
-                    tracing::error!(%error, "the medium does not give back what was written");
+                    tracing::error!(%error, "the medium does not return what was written");
                     self.lost.store(Some(Arc::new(error.clone())));
                 }
                 error

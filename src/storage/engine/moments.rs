@@ -132,14 +132,14 @@ pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Re
         let noted = match read(&store.directory.join(NAME)) {
             Ok(noted) => noted,
             Err(error @ Error::Corrupt { .. }) if is_forced => {
-                tracing::warn!(%error, "what was noted of other stores is not known; it is noted anew");
+                tracing::warn!(%error, "a record of other stores' progress is damaged; it is written again");
                 continue;
             }
             Err(error) => return Err(error),
         };
         let Some(noted) = noted else {
             if stores.len() > 1 {
-                tracing::info!(store = number, "nothing is noted of other stores");
+                tracing::info!(store = number, "no record of other stores' progress");
             }
             continue;
         };
@@ -160,7 +160,7 @@ pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Re
             if !is_forced {
                 return Err(error);
             }
-            tracing::warn!(%error, "the stores are taken as they are, as --create says");
+            tracing::warn!(%error, "the stores are from different times and are accepted because of --create");
         }
     }
     Ok(())
@@ -230,7 +230,7 @@ impl Drop for Moments {
         if let Some(thread) = self.thread.take()
             && thread.join().is_err()
         {
-            tracing::error!("the thread that notes moments of stores panicked");
+            tracing::error!("the thread that records the stores' progress panicked");
         }
     }
 }
@@ -244,7 +244,7 @@ fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gon
     let mut told = |noted: Result<()>| {
         match &noted {
             // Log once, not at each tick of a full disk.
-            Err(error) if !is_failing => tracing::warn!(%error, "moments of stores cannot be noted"),
+            Err(error) if !is_failing => tracing::warn!(%error, "the stores' progress cannot be recorded"),
             _ => {}
         }
         is_failing = noted.is_err();

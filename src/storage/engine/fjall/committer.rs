@@ -337,7 +337,7 @@ impl Committer {
             }
             // A reader of that range gets the error; the filter leaves the table uncovered.
             Err(error) => {
-                tracing::warn!(%error, "could not note which rows a table has");
+                tracing::warn!(%error, "could not add a table's rows to the absence filter");
                 self.absence.drop_fill();
             }
         }
@@ -602,7 +602,7 @@ impl Committer {
         if let Some(acknowledged) = &mut self.acknowledged
             && let Err(error) = acknowledged.write(self.end)
         {
-            tracing::warn!(%error, "could not note what was acknowledged");
+            tracing::warn!(%error, "could not record the last acknowledged group");
         }
         self.shared.durable.raise(self.end.seq);
     }

@@ -74,7 +74,7 @@ impl Provisional {
     pub(super) fn restore(self) {
         // A failure here has the effect of a kill: the next opening restores the files.
         if let Some(Err(error)) = self.kept.map(Kept::restore) {
-            tracing::error!(%error, "the engine's files could not be put back; the next start tries again");
+            tracing::error!(%error, "the engine's files could not be restored; the next start tries again");
         }
     }
 }
@@ -121,7 +121,7 @@ impl Engine {
             Found::HalfMade | Found::Engine { .. } => {
                 noted = may_begin(directory, options, noted)?;
                 let renamed = aside::rename_aside(&path, "unfinished")?;
-                tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is begun again");
+                tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is created again");
                 directory.make_durable()?;
                 None
             }
@@ -219,7 +219,7 @@ fn read_noted(directory: &Directory, options: &Options) -> Result<Noted> {
     match Noted::read(directory.path()) {
         Err(Error::Corrupt { path, what }) if options.create => {
             let renamed = aside::rename_aside(&path, "damaged")?;
-            tracing::warn!(renamed = %renamed.display(), what, "what was acknowledged is not known; it is begun anew");
+            tracing::warn!(renamed = %renamed.display(), what, "the record of the last acknowledged group is unreadable; it is made again");
             Ok(Noted::Nothing)
         }
         noted => noted,
@@ -240,7 +240,7 @@ fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<N
             creates: "begins it anew, empty",
         });
     }
-    tracing::warn!(directory = %directory.path().display(), "the store's data is gone; it is begun anew, as --create says");
+    tracing::warn!(directory = %directory.path().display(), "the store's data is missing; the store starts afresh because of --create");
     if noted != Noted::Nothing {
         aside::rename_aside(&directory.path().join("acknowledged"), "before")?;
     }
@@ -261,7 +261,7 @@ fn may_go_without_note(directory: &Directory, options: &Options, noted: Noted, l
     }
     tracing::warn!(
         directory = %directory.path().display(),
-        "the store's file \"acknowledged\" is gone or empty; whether the log has lost its end cannot be told"
+        "the store's file \"acknowledged\" is missing or empty; a loss of the log's end cannot be detected"
     );
     Ok(())
 }
@@ -302,7 +302,7 @@ fn write_anew(engine: &Path, log: &Log, manifests: &[PathBuf]) -> Result<()> {
 /// Keeps the original files; the engine opens links to them.
 fn keep(engine: &Path, log: &Log) -> Result<Kept> {
     if let Some(torn) = &log.torn {
-        tracing::warn!(%torn, "the end of the log was being written when the store stopped; it was not acknowledged and is left out");
+        tracing::warn!(%torn, "the store stopped during a write to the log; the incomplete group was not acknowledged and is dropped");
     }
     let cuts = log
         .files

@@ -142,7 +142,7 @@ impl Committer {
         if let Some(mut acknowledged) = self.acknowledged.take().filter(|_| is_clean)
             && let Err(error) = acknowledged.close(self.end)
         {
-            tracing::warn!(%error, "could not note that the store is closed");
+            tracing::warn!(%error, "could not record that the store is closed");
         }
         synced
     }
