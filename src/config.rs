@@ -550,10 +550,10 @@ mod tests {
     fn a_credential_in_a_bucket_url_is_refused_and_not_shown() {
         for url in ["s3://KEY:SECRET@bucket/p", "az://account/container/p?sig=SECRET"] {
             let values = gather(&[("data", url)], &[]);
-            let told = Config::new(&values).unwrap_err().to_string();
+            let text = Config::new(&values).unwrap_err().to_string();
             assert!(
-                told.contains("credentials do not belong") && !told.contains("SECRET"),
-                "{told}"
+                text.contains("credentials do not belong") && !text.contains("SECRET"),
+                "{text}"
             );
             let (setting, shown, _) = values.iter().find(|(setting, ..)| setting.name == "data").unwrap();
             assert!(is_hidden(setting, shown));

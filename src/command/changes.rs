@@ -228,7 +228,7 @@ mod tests {
         keyspace.types.insert(name.to_owned(), Arc::new(user_type));
     }
 
-    fn told(before: &Schema, after: &Schema) -> Vec<String> {
+    fn events(before: &Schema, after: &Schema) -> Vec<String> {
         let changes = changes_between(before, after);
         let line = |change: &SchemaChange| format!("{:?} {:?} {}", change.kind, change.target, change.name);
         changes.iter().map(line).collect()
@@ -248,15 +248,15 @@ mod tests {
             "Dropped Type ty",
             "Dropped Keyspace ",
         ];
-        assert_eq!(told(&full, &empty), dropped);
+        assert_eq!(events(&full, &empty), dropped);
         let created = [
             "Created Keyspace ",
             "Created Type ty",
             "Created Table a",
             "Created Table b",
         ];
-        assert_eq!(told(&empty, &full), created);
-        assert!(told(&full, &full.clone()).is_empty());
+        assert_eq!(events(&empty, &full), created);
+        assert!(events(&full, &full.clone()).is_empty());
     }
 
     #[test]
@@ -274,6 +274,6 @@ mod tests {
             Schema::default().with_keyspace(is),
         );
         let altered = ["Updated Keyspace ", "Updated Type ty", "Updated Table b"];
-        assert_eq!(told(&before, &after), altered);
+        assert_eq!(events(&before, &after), altered);
     }
 }

@@ -103,7 +103,7 @@ impl Database {
     pub fn prepare(&self, keyspace: Option<&str>, text: &str) -> Result<Statement, Error> {
         let began = self.watch.begin();
         let prepared = self.plan_to_keep(keyspace, text);
-        self.watch.note_prepare(began, &prepared);
+        self.watch.count_prepare(began, &prepared);
         prepared
     }
 
@@ -129,13 +129,13 @@ impl Database {
     /// Any refusal or failure of the statement.
     pub async fn query(&self, session: &SessionState, text: &str, params: &QueryParams) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let mut asked = self.request(session, params)?;
-        let planned = self.plans.plan(asked.keyspace.as_ref(), text, &asked.request.snapshot);
+        let mut scope = self.request(session, params)?;
+        let planned = self.plans.plan(scope.keyspace.as_ref(), text, &scope.request.snapshot);
         let planned = planned.map_err(|error| self.reworded(error));
         if planned.is_err() {
-            self.watch.note_unplanned(asked.request.began, &planned);
+            self.watch.count_unplanned(scope.request.began, &planned);
         }
-        self.run(&mut asked, &planned?).await
+        self.run(&mut scope, &planned?).await
     }
 
     /// Executes a prepared statement.
@@ -149,13 +149,13 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let mut asked = self.request(session, params)?;
-        let planned = statement.at(&asked.request.snapshot)?;
+        let mut scope = self.request(session, params)?;
+        let planned = statement.at(&scope.request.snapshot)?;
         if let Values::Positional(values) = &params.values {
             gates::prepared_values(&planned.planned, values.len())?;
         }
-        self.watch.note_prepared();
-        self.run(&mut asked, &planned).await
+        self.watch.count_prepared();
+        self.run(&mut scope, &planned).await
     }
 
     /// Executes a batch of statements, each with its values.
@@ -170,14 +170,14 @@ impl Database {
         params: &QueryParams,
     ) -> Result<Answer, Error> {
         self.engine.resolve_in_doubt().await;
-        let asked = self.request(session, params)?;
-        let batch = self.bind_batch(&asked, kind, members);
+        let scope = self.request(session, params)?;
+        let batch = self.bind_batch(&scope, kind, members);
         if batch.is_err() {
-            self.watch.note_unplanned(asked.request.began, &batch);
+            self.watch.count_unplanned(scope.request.began, &batch);
         }
         let batch = batch?;
         let subject = self.watch.batch_subject(&batch);
-        let request = &asked.request;
+        let request = &scope.request;
         let mut charges = self.engine.charges(request);
         let outcome = self.engine.batch(request, &batch, &mut charges).await;
         let mut outcome = outcome.map(|written| answer_of(&batch, written)).map_err(Error::from);
@@ -187,18 +187,18 @@ impl Database {
                 .iter()
                 .map(|member| Arc::clone(&member.table))
                 .collect();
-            if self.writes_roles(asked.session, &tables) {
+            if self.writes_roles(scope.session, &tables) {
                 Box::pin(self.reload_roles()).await?;
             }
         }
-        self.watch.note(&subject, request.began, &outcome);
+        self.watch.record(&subject, request.began, &outcome);
         self.end(request, Executed::Batch(&batch), &mut charges, &mut outcome);
         outcome
     }
 
     fn bind_batch(
         &self,
-        asked: &RequestScope<'_>,
+        scope: &RequestScope<'_>,
         kind: BatchKind,
         members: Vec<(Member, Vec<Value>)>,
     ) -> Result<Batch, Error> {
@@ -210,8 +210,8 @@ impl Database {
             let member = match member {
                 Member::Text(text) => self
                     .plans
-                    .plan(asked.keyspace.as_ref(), &text, &asked.request.snapshot)?,
-                Member::Prepared(statement) => statement.at(&asked.request.snapshot)?,
+                    .plan(scope.keyspace.as_ref(), &text, &scope.request.snapshot)?,
+                Member::Prepared(statement) => statement.at(&scope.request.snapshot)?,
             };
             gates::member_values(&member.planned, values.len())?;
             planned.push((member, values));
@@ -224,10 +224,10 @@ impl Database {
             plans.push(Arc::clone(plan));
         }
         planner::batch::check(kind, &plans, false)?;
-        self.permitted(asked, |permitted| gates::batch_permissions(permitted, &plans))?;
+        self.permitted(scope, |permitted| gates::batch_permissions(permitted, &plans))?;
         let mut bound = Vec::with_capacity(plans.len());
         for (plan, (_, values)) in plans.iter().zip(&planned) {
-            bound.push(plan.bind(values, asked.request.context())?);
+            bound.push(plan.bind(values, scope.request.context())?);
         }
         Ok(planner::batch::finish(kind, &plans, bound, None)?)
     }
@@ -254,19 +254,19 @@ impl Database {
         })
     }
 
-    async fn run(&self, asked: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
-        let mut charges = self.engine.charges(&asked.request);
-        let mut outcome = self.carry_out(asked, planned, &mut charges).await;
+    async fn run(&self, scope: &mut RequestScope<'_>, planned: &Arc<PlannedAt>) -> Result<Answer, Error> {
+        let mut charges = self.engine.charges(&scope.request);
+        let mut outcome = self.carry_out(scope, planned, &mut charges).await;
         if matches!(outcome, Err(Error::Engine(engine::Error::NoRoom { .. }))) {
             // It begins again, so it is neither counted nor charged yet.
             return outcome;
         }
-        if self.writes_roles(asked.session, &planned.planned.tables) {
+        if self.writes_roles(scope.session, &planned.planned.tables) {
             Box::pin(self.reload_roles()).await?;
         }
         let subject = planned.subject(|| self.watch.subject(planned));
-        let request = &asked.request;
-        self.watch.note(subject, request.began, &outcome);
+        let request = &scope.request;
+        self.watch.record(subject, request.began, &outcome);
         let executed = Executed::Statement(&planned.origin);
         self.end(request, executed, &mut charges, &mut outcome);
         outcome
@@ -307,15 +307,15 @@ impl Database {
     /// Checks the permissions of the session's role.
     fn permitted(
         &self,
-        asked: &RequestScope<'_>,
+        scope: &RequestScope<'_>,
         check: impl FnOnce(Option<Permitted<'_>>) -> Result<(), Error>,
     ) -> Result<(), Error> {
         let Some(service) = self.roles.get() else {
             return check(None);
         };
-        let Some(role) = &asked.session.user else {
+        let Some(role) = &scope.session.user else {
             // The server's own requests have no client address.
-            return match asked.session.client {
+            return match scope.session.client {
                 None => check(None),
                 Some(_) => Err(RoleRefusal::Anonymous.into()),
             };
@@ -324,19 +324,19 @@ impl Database {
         check(Some(Permitted {
             roles: &roles,
             role,
-            keyspace: asked.keyspace.as_deref(),
-            schema: asked.request.schema(),
+            keyspace: scope.keyspace.as_deref(),
+            schema: scope.request.schema(),
             data_center: &self.engine.node().data_center,
         }))
     }
 
     async fn carry_out(
         &self,
-        asked: &mut RequestScope<'_>,
+        scope: &mut RequestScope<'_>,
         planned: &Arc<PlannedAt>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
-        let params = asked.params;
+        let params = scope.params;
         let arranged;
         let values: &[Value] = match &params.values {
             Values::Positional(values) => values,
@@ -348,15 +348,15 @@ impl Database {
             }
         };
         gates::values(&planned.planned, values.len())?;
-        self.permitted(asked, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
+        self.permitted(scope, |permitted| gates::permissions(permitted, &planned.planned.plan))?;
         let engine = &self.engine;
-        let request = &asked.request;
+        let request = &scope.request;
         match &planned.planned.plan {
             Plan::Select(plan) => {
                 gates::read_plan(&engine.guardrails, params.consistency, plan)?;
                 let read = plan.bind(values, request.context())?;
                 gates::sorted_whole(params, plan, &read)?;
-                let mut answer = self.select(asked, planned, &read, values, charges).await?;
+                let mut answer = self.select(scope, planned, &read, values, charges).await?;
                 answer.warnings.extend(plan.warning().map(str::to_owned));
                 Ok(answer)
             }
@@ -379,36 +379,36 @@ impl Database {
                 charges.metadata();
                 Ok(Answer::new(AnswerKind::SetKeyspace(keyspace.clone())))
             }
-            Plan::Ddl(statement) => Box::pin(self.change_schema(asked, statement, charges)).await,
+            Plan::Ddl(statement) => Box::pin(self.change_schema(scope, statement, charges)).await,
             Plan::Describe(statement) => {
                 charges.metadata();
-                self.describe(asked, statement)
+                self.describe(scope, statement)
             }
             Plan::Explain(explained) => {
                 charges.metadata();
                 let page_rows = params.page_size_rows;
-                let told = explain::explain(engine, request, page_rows, planned, explained, values);
-                Box::pin(told)
+                let explaining = explain::explain(engine, request, page_rows, planned, explained, values);
+                Box::pin(explaining)
                     .await
                     .map_err(|error| error.at_edge(params.consistency, WriteKind::Simple))
             }
             Plan::Auth(statement) => {
                 charges.metadata();
-                Box::pin(self.change_roles(asked.session, asked.keyspace.as_deref(), statement)).await
+                Box::pin(self.change_roles(scope.session, scope.keyspace.as_deref(), statement)).await
             }
         }
     }
 
     async fn select(
         &self,
-        asked: &RequestScope<'_>,
+        scope: &RequestScope<'_>,
         planned: &PlannedAt,
         read: &Read,
         values: &[Value],
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
-        let params = asked.params;
-        let checked = self.engine.check_read(&asked.request, read, params.page_size_rows)?;
+        let params = scope.params;
+        let checked = self.engine.check_read(&scope.request, read, params.page_size_rows)?;
         let key = PagingKey(self.engine.catalog.paging_key);
         let resume = match &params.paging_state {
             None => None,
@@ -426,9 +426,9 @@ impl Database {
         let mut rows = FrameRows::default();
         let page = self
             .engine
-            .read(&asked.request, shape, checked, &paging, &mut rows, charges)
+            .read(&scope.request, shape, checked, &paging, &mut rows, charges)
             .await?;
-        planned.note_content_bytes(page.bytes);
+        planned.record_content_bytes(page.bytes);
         let metadata = planned.result.clone().unwrap_or_else(|| {
             let columns = Arc::clone(&read.selection.columns);
             Arc::new(ResultMetadata::new(&read.table.keyspace, &read.table.name, columns))
@@ -448,26 +448,26 @@ impl Database {
 
     async fn change_schema(
         &self,
-        asked: &mut RequestScope<'_>,
+        scope: &mut RequestScope<'_>,
         statement: &Arc<ast::Statement>,
         charges: &mut Charges,
     ) -> Result<Answer, Error> {
         let mut warnings = Vec::new();
-        let (keyspace, schema) = (asked.keyspace.as_deref(), asked.request.schema());
+        let (keyspace, schema) = (scope.keyspace.as_deref(), scope.request.schema());
         let passed = gates::change(&self.engine.guardrails, statement, schema, keyspace, &mut warnings);
         if let Err(refused) = passed {
             // The engine charges a change when it is requested; a refusal here costs the same.
             charges.metadata();
             return Err(refused);
         }
-        let given = ddl::with_payload(statement, |name| Some(asked.params.payload_value(name)?.as_ref()));
+        let given = ddl::with_payload(statement, |name| Some(scope.params.payload_value(name)?.as_ref()));
         let intent = DdlIntent {
             statement: given.map_or_else(|| Arc::clone(statement), Arc::new),
-            session_keyspace: asked.keyspace.clone(),
+            session_keyspace: scope.keyspace.clone(),
         };
-        let outcome = self.engine.change_schema(&mut asked.request, intent, charges).await?;
+        let outcome = self.engine.change_schema(&mut scope.request, intent, charges).await?;
         if let Some(change) = outcome.change.as_ref().filter(|_| self.roles.get().is_some()) {
-            Box::pin(self.follow_schema(asked.session, change)).await?;
+            Box::pin(self.follow_schema(scope.session, change)).await?;
         }
         let kind = outcome.change.map_or(AnswerKind::Void, AnswerKind::SchemaChange);
         let mut answer = Answer::new(kind);
@@ -476,13 +476,13 @@ impl Database {
         Ok(answer)
     }
 
-    fn describe(&self, asked: &RequestScope<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
-        let keyspace = asked.keyspace.as_deref();
+    fn describe(&self, scope: &RequestScope<'_>, statement: &ast::Describe) -> Result<Answer, Error> {
+        let keyspace = scope.keyspace.as_deref();
         let description = describe::describe(
             statement,
             keyspace,
-            asked.request.schema(),
-            self.engine.seen_by(asked.session.node),
+            scope.request.schema(),
+            self.engine.seen_by(scope.session.node),
         )
         .map_err(|error| RequestRefusal::Describe(Box::new(error)))?;
         let columns = description.columns.into_iter().map(|(name, ty)| ResultColumn {

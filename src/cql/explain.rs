@@ -62,7 +62,7 @@ pub(super) async fn explain(
             let write = plan.bind(values, context)?;
             let mut stages = explain::modification(&write);
             let charges = engine.estimate_writes(request, std::slice::from_ref(&write))?;
-            stages.extend(told(&charges, false));
+            stages.extend(charge_stages(&charges, false));
             stages.extend(views(request.schema(), std::slice::from_ref(&write)));
             stages.extend(cheaper_write(&write).map(|text| ("cheaper", text)));
             stages
@@ -70,7 +70,10 @@ pub(super) async fn explain(
         Plan::Batch(plan) => {
             let batch = plan.bind(values, context)?;
             let mut stages = explain::batch(&batch);
-            stages.extend(told(&engine.estimate_writes(request, &batch.modifications)?, false));
+            stages.extend(charge_stages(
+                &engine.estimate_writes(request, &batch.modifications)?,
+                false,
+            ));
             stages.extend(views(request.schema(), &batch.modifications));
             stages
         }
@@ -102,7 +105,7 @@ pub(super) async fn explain(
 
 fn read_stages(read: &Read, estimate: &ReadEstimate) -> Vec<Stage> {
     let mut stages = explain::select(read, &estimate.index);
-    stages.extend(told(&estimate.charges, estimate.at_least));
+    stages.extend(charge_stages(&estimate.charges, estimate.at_least));
     if !system::is_local(&read.table.keyspace) && !estimate.looks_up {
         let cheaper = cheaper_reads(read, estimate);
         stages.extend(cheaper.into_iter().map(|text| ("cheaper", text)));
@@ -111,15 +114,15 @@ fn read_stages(read: &Read, estimate: &ReadEstimate) -> Vec<Stage> {
 }
 
 /// Charges as stages.
-fn told(charges: &Charges, at_least: bool) -> Vec<Stage> {
+fn charge_stages(charges: &Charges, at_least: bool) -> Vec<Stage> {
     let stages = Charged::ALL.into_iter().map(|stage| (stage.name(), charges.of(stage)));
-    let mut told: Vec<Stage> = stages
+    let mut listed: Vec<Stage> = stages
         .filter(|(_, units)| units.in_hundredths() > 0)
         .map(|(name, units)| ("charge", format!("{name}: {units}")))
         .collect();
     let about = if at_least { "at least" } else { "about" };
-    told.push(("charge", format!("{about} {} request units in all", charges.total())));
-    told
+    listed.push(("charge", format!("{about} {} request units in all", charges.total())));
+    listed
 }
 
 /// Cheaper reads of the same rows, if there are any.

@@ -127,6 +127,7 @@ impl PagingKey {
 
     fn read(&self, table: StateDigest, statement: impl FnOnce() -> StateDigest, state: &Bytes) -> Option<Position> {
         let (sealed, checksum) = state.split_last_chunk::<8>()?;
+        // Nothing in the state is used before this check: it comes from the client.
         if self.checksum(sealed) != *checksum {
             return None;
         }

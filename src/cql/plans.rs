@@ -86,7 +86,7 @@ impl PlannedAt {
     }
 
     /// Records the bytes that an answer's rows took.
-    pub(crate) fn note_content_bytes(&self, bytes: usize) {
+    pub(crate) fn record_content_bytes(&self, bytes: usize) {
         let noted = bytes.saturating_add(bytes / 8).clamp(128, CONTENT_BYTES_AHEAD_MAX);
         // Written only if it differs much, so that a statement in wide use stays in every core's cache.
         let before = self.content_bytes.load(Ordering::Relaxed);

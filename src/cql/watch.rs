@@ -40,7 +40,7 @@ impl Watch {
     }
 
     /// Counts a request that has been answered.
-    pub(super) fn note<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
+    pub(super) fn record<T, E>(&self, subject: &Arc<Subject>, began: Duration, outcome: &Result<T, E>) {
         if outcome.is_err() {
             subject.failed();
         }
@@ -48,13 +48,13 @@ impl Watch {
     }
 
     /// Counts a PREPARE.
-    pub(super) fn note_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
-        self.note(&self.prepare, began, outcome);
+    pub(super) fn count_prepare<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.record(&self.prepare, began, outcome);
     }
 
     /// Counts a request whose statement could not be read or planned.
-    pub(super) fn note_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
-        self.note(&self.unplanned, began, outcome);
+    pub(super) fn count_unplanned<T, E>(&self, began: Duration, outcome: &Result<T, E>) {
+        self.record(&self.unplanned, began, outcome);
     }
 
     /// The subject under which a plan is counted.
@@ -78,7 +78,7 @@ impl Watch {
     }
 
     /// Counts the execution of a prepared statement.
-    pub(super) fn note_prepared(&self) {
+    pub(super) fn count_prepared(&self) {
         self.statements.prepared.fetch_add(1, Ordering::Relaxed);
     }
 }

@@ -37,12 +37,12 @@ impl Connections {
     fn evict(&mut self, from: Option<IpAddr>) -> bool {
         self.fresh
             .retain(|session| session.upgrade().is_some_and(|session| !session.is_ready()));
-        let place = self.fresh.iter().position(|session| match from {
+        let oldest = self.fresh.iter().position(|session| match from {
             None => true,
             Some(from) => session.upgrade().is_some_and(|session| session.client().ip() == from),
         });
-        let evicted = place
-            .and_then(|place| self.fresh.remove(place))
+        let evicted = oldest
+            .and_then(|oldest| self.fresh.remove(oldest))
             .and_then(|session| session.upgrade());
         if let Some(session) = &evicted {
             session.evict();
@@ -73,6 +73,8 @@ impl Admission {
         let from = session.client();
         let mut connections = self.locked();
         let here = connections.by_address.get(&from.ip()).copied().unwrap_or(0);
+        // An evicted connection counts until its task has ended, so a few more than the limits are allowed for a
+        // moment.
         if here >= per_address_max + LEAVING_MAX || connections.sessions.len() >= total_max + LEAVING_MAX {
             return None;
         }

@@ -19,7 +19,7 @@ use futures::future::BoxFuture;
 
 use super::audit::Audit;
 use super::client_certificates::ClientCertificate;
-use super::guesses::{Guesses, Judged, WAIT_MAX};
+use super::guesses::{Checked, Guesses, WAIT_MAX};
 use crate::clock::Clock;
 use crate::cql::{NoLogin, RoleService};
 
@@ -105,7 +105,7 @@ impl Login {
 }
 
 /// The outcome of a login, now or later.
-pub(super) enum Judging {
+pub(super) enum Decision {
     /// It is decided.
     Done(Login),
     /// A password must be hashed first.
@@ -176,31 +176,31 @@ impl Authenticator {
         from: IpAddr,
         certificate: Option<&ClientCertificate>,
         token: &[u8],
-    ) -> Judging {
+    ) -> Decision {
         if let (Door::Roles(roles), Some(certificate)) = (&self.door, certificate) {
             let identity = certificate.identity.as_deref();
             let login = Login::at_once(by_identity(roles, identity));
             let user = login.outcome.as_deref().ok().or(identity).unwrap_or_default();
             self.record(from, user, &login);
-            return Judging::Done(login);
+            return Decision::Done(login);
         }
         let (user, password) = match plain(token) {
             Ok(parts) => parts,
             Err(error) => {
                 let refused = Login::at_once(Err(error));
                 self.record(from, "", &refused);
-                return Judging::Done(refused);
+                return Decision::Done(refused);
             }
         };
-        let judging = self.judge_password(from, user, password);
-        match judging {
-            Judging::Done(login) => {
+        let decision = self.check_password(from, user, password);
+        match decision {
+            Decision::Done(login) => {
                 self.record(from, user, &login);
-                Judging::Done(login)
+                Decision::Done(login)
             }
-            Judging::Later(judged) => {
+            Decision::Later(judged) => {
                 let (authenticator, user) = (Arc::clone(self), user.to_owned());
-                Judging::Later(Box::pin(async move {
+                Decision::Later(Box::pin(async move {
                     let login = judged.await;
                     authenticator.record(from, &user, &login);
                     login
@@ -217,8 +217,8 @@ impl Authenticator {
         }
     }
 
-    fn judge_password(self: &Arc<Self>, from: IpAddr, user: &str, password: &[u8]) -> Judging {
-        Judging::Done(match &self.door {
+    fn check_password(self: &Arc<Self>, from: IpAddr, user: &str, password: &[u8]) -> Decision {
+        Decision::Done(match &self.door {
             Door::Open => Login::at_once(Ok(user.to_owned())),
             Door::Account(account) => {
                 // Both are compared, whichever is wrong.
@@ -226,18 +226,18 @@ impl Authenticator {
                     same_bytes(user.as_bytes(), account.user.as_bytes())
                         & same_bytes(password, account.password.as_bytes())
                 };
-                self.judge(from, user, is_right, || Ok(()))
+                self.check_guess(from, user, is_right, || Ok(()))
             }
             Door::Roles(_) if is_default(user, password) && !from.to_canonical().is_loopback() => {
                 Login::at_once(Err(LoginError::Default))
             }
             Door::Roles(roles) if roles.is_known(user, password) => {
-                self.judge(from, user, || true, || Ok(roles.admit(user)?))
+                self.check_guess(from, user, || true, || Ok(roles.admit(user)?))
             }
             Door::Roles(roles) => {
                 let (authenticator, roles) = (Arc::clone(self), Arc::clone(roles));
                 let (user, password) = (user.to_owned(), password.to_vec());
-                return Judging::Later(Box::pin(async move {
+                return Decision::Later(Box::pin(async move {
                     authenticator.login_hashed(&roles, from, &user, password).await
                 }));
             }
@@ -248,13 +248,13 @@ impl Authenticator {
     async fn login_hashed(&self, roles: &Arc<RoleService>, from: IpAddr, user: &str, password: Vec<u8>) -> Login {
         let admit = || Ok(roles.admit(user)?);
         let Some(turn) = roles.turn().await else {
-            return self.judge(from, user, || false, admit);
+            return self.check_guess(from, user, || false, admit);
         };
         if roles.is_known(user, &password) {
-            return self.judge(from, user, || true, admit);
+            return self.check_guess(from, user, || true, admit);
         }
         // The turn is taken before the password is hashed, so that concurrent guesses are bounded like others.
-        let wrong = self.judge(from, user, || false, admit);
+        let wrong = self.check_guess(from, user, || false, admit);
         if wrong.outcome == Err(LoginError::NotCompared) || !roles.is_right(user, password, turn).await {
             return wrong;
         }
@@ -265,24 +265,24 @@ impl Authenticator {
         }
     }
 
-    fn judge(
+    fn check_guess(
         &self,
         from: IpAddr,
         user: &str,
         is_right: impl FnOnce() -> bool,
         admit: impl FnOnce() -> Result<(), LoginError>,
     ) -> Login {
-        match self.guesses.judge(from, user, self.clock.monotonic(), is_right) {
-            Judged::Right(after) => Login {
+        match self.guesses.check(from, user, self.clock.monotonic(), is_right) {
+            Checked::Right(after) => Login {
                 outcome: admit().map(|()| user.to_owned()),
                 after,
             },
-            Judged::Wrong(after) => Login {
+            Checked::Wrong(after) => Login {
                 outcome: Err(LoginError::Incorrect { user: cut(user) }),
                 after,
             },
             // Delayed by the longest wait, so that an immediate retry gains nothing.
-            Judged::NotCompared => Login {
+            Checked::NotCompared => Login {
                 outcome: Err(LoginError::NotCompared),
                 after: WAIT_MAX,
             },
@@ -363,8 +363,8 @@ mod tests {
 
     fn answer(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
         match authenticator.login(from, None, token) {
-            Judging::Done(login) => login,
-            Judging::Later(_) => panic!("an account's key is not hashed"),
+            Decision::Done(login) => login,
+            Decision::Later(_) => panic!("an account's key is not hashed"),
         }
     }
 
@@ -442,8 +442,8 @@ mod tests {
 
     async fn login_of_role(authenticator: &Arc<Authenticator>, from: IpAddr, token: &[u8]) -> Login {
         match authenticator.login(from, None, token) {
-            Judging::Done(login) => login,
-            Judging::Later(login) => login.await,
+            Decision::Done(login) => login,
+            Decision::Later(login) => login.await,
         }
     }
 

@@ -85,12 +85,12 @@ type Verifier = Arc<dyn ClientCertVerifier>;
 
 /// Verifies the certificates of handshakes against the current authorities.
 #[derive(Debug)]
-pub(super) struct Judge {
+pub(super) struct ClientVerifier {
     current: ArcSwap<Verifier>,
     is_required: bool,
 }
 
-impl Judge {
+impl ClientVerifier {
     /// With the authorities of a file.
     pub(super) fn new(trust: &ClientTrust) -> Result<Self, AuthoritiesError> {
         Ok(Self {
@@ -127,7 +127,7 @@ pub(super) fn read(path: &Path) -> Result<Verifier, AuthoritiesError> {
     Ok(WebPkiClientVerifier::builder_with_provider(Arc::new(roots), provider).build()?)
 }
 
-impl ClientCertVerifier for Judge {
+impl ClientCertVerifier for ClientVerifier {
     fn client_auth_mandatory(&self) -> bool {
         self.is_required
     }

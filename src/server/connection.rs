@@ -162,7 +162,7 @@ where
         ..
     } = connection;
     drop((encoder, decoder));
-    held.settle(in_flight.holds());
+    held.record_exactly(in_flight.holds());
     closing::close(socket, end, sends_still, shared.limits.drain).await;
     closing::finish(in_flight, &shared).await;
     drop(held);
@@ -274,7 +274,7 @@ where
                 Ok(read) => moved |= read,
                 Err(_) => return Poll::Ready(End::Broken),
             }
-            self.note_held();
+            self.record_held();
             if !moved {
                 return Poll::Pending;
             }
@@ -305,7 +305,7 @@ where
                 self.decoder.shrink();
                 self.in_flight.shrink();
                 self.read_bytes = READ_BYTES_MIN;
-                self.held.settle(0);
+                self.held.record_exactly(0);
             }
             let stuck = watch.sent == watch.seen.1 && self.encoder.queued() > 0;
             watch.still_writing = if stuck {
@@ -408,7 +408,7 @@ where
         }
         self.encoder.write(self.version, stream, response);
         // Reported before the response is sent, and its reservation with it.
-        self.note_held();
+        self.record_held();
     }
 
     /// Begins requests that have arrived, within the limits; returns how many were taken.
@@ -424,6 +424,7 @@ where
                 continue;
             }
             if self.waiting_bytes >= self.shared.limits.waiting_bytes_max
+                // After a half-close, whole requests in the decoder are still answered.
                 || matches!(self.reading, Reading::Ending(end) if end != End::Closed)
             {
                 break;
@@ -445,6 +446,7 @@ where
     /// Whether another request may be begun.
     fn may_begin(&self) -> bool {
         let limits = &self.shared.limits;
+        // An idle connection may always begin one request, whatever the others use: otherwise it could starve.
         self.in_flight.is_empty()
             || (self.in_flight.len() < limits.in_flight_max
                 && self.in_flight.bytes() < limits.in_flight_bytes_max

@@ -89,7 +89,7 @@ impl Line {
 
 /// The outcome of a login.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Judged {
+pub(super) enum Checked {
     /// The password is right; answer after this time.
     Right(Duration),
     /// It is wrong; answer after this time.
@@ -129,7 +129,7 @@ impl Guesses {
     }
 
     /// Compares if it is this login's turn, or will be soon. `is_right` does the comparison.
-    pub(super) fn judge(&self, from: IpAddr, user: &str, now: Duration, is_right: impl FnOnce() -> bool) -> Judged {
+    pub(super) fn check(&self, from: IpAddr, user: &str, now: Duration, is_right: impl FnOnce() -> bool) -> Checked {
         let (block, range) = places(from);
         let mut lines = self.lines.lock().unwrap_or_else(PoisonError::into_inner);
         let Lines {
@@ -144,25 +144,26 @@ impl Guesses {
             users.get_mut(self.slot(user, USER_LINES)),
             known.get_mut(self.slot((block, user), BLOCK_LINES)),
         ) else {
-            return Judged::NotCompared;
+            return Checked::NotCompared;
         };
         let mut wait = block_line.wait(BLOCK, now).max(range_line.wait(RANGE, now));
         if !*known {
             wait = wait.max(user_line.wait(USER, now));
         }
         if wait > WAIT_MAX {
-            return Judged::NotCompared;
+            return Checked::NotCompared;
         }
         if is_right() {
             *known = true;
-            return Judged::Right(wait);
+            return Checked::Right(wait);
         }
+        // Only wrong passwords use turns.
         block_line.take(BLOCK, now);
         range_line.take(RANGE, now);
         if !*known {
             user_line.take(USER, now);
         }
-        Judged::Wrong(wait)
+        Checked::Wrong(wait)
     }
 
     /// Returns the turn of a login that counted as wrong before its comparison, and was right.
@@ -221,7 +222,7 @@ mod tests {
     /// Comparisons granted to 10,000 guesses, one each millisecond or all at once.
     fn compared(guesses: &Guesses, step: Duration, from: impl Fn(u32) -> IpAddr) -> usize {
         (0..10_000)
-            .filter(|number| guesses.judge(from(*number), "u", step * *number, || false) != Judged::NotCompared)
+            .filter(|number| guesses.check(from(*number), "u", step * *number, || false) != Checked::NotCompared)
             .count()
     }
 
@@ -263,45 +264,45 @@ mod tests {
         for now in (0..60_000).map(millis) {
             for free_at in &mut free_at {
                 if *free_at <= now {
-                    *free_at = match guesses.judge(HOME, "u", now, || false) {
-                        Judged::Wrong(wait) => now + wait,
+                    *free_at = match guesses.check(HOME, "u", now, || false) {
+                        Checked::Wrong(wait) => now + wait,
                         other => panic!("there are places enough: {other:?}"),
                     };
                 }
             }
             if now.subsec_millis() == 777 {
-                let Judged::Right(wait) = guesses.judge(HOME, "u", now, || true) else {
+                let Checked::Right(wait) = guesses.check(HOME, "u", now, || true) else {
                     panic!("refused at {now:?}");
                 };
                 assert!(wait <= WAIT_MAX, "{wait:?}");
             }
         }
         let later = Duration::from_secs(70);
-        assert_eq!(guesses.judge(HOME, "u", later, || true), Judged::Right(Duration::ZERO));
+        assert_eq!(guesses.check(HOME, "u", later, || true), Checked::Right(Duration::ZERO));
     }
 
     #[test]
     fn guesses_from_everywhere_stop_no_client_that_was_here_before() {
         let guesses = Guesses::new(1);
         assert_eq!(
-            guesses.judge(HOME, "u", Duration::ZERO, || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(HOME, "u", Duration::ZERO, || true),
+            Checked::Right(Duration::ZERO)
         );
         let attackers = |number: u32| IpAddr::V4(Ipv4Addr::from_bits(0x0A00_0000 | number << 8));
         compared(&guesses, Duration::ZERO, attackers);
         assert_eq!(
-            guesses.judge(HOME, "u", millis(1), || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(HOME, "u", millis(1), || true),
+            Checked::Right(Duration::ZERO)
         );
         // The first login from elsewhere has to wait, or to retry.
         let elsewhere = "203.0.113.1".parse().unwrap();
         assert_ne!(
-            guesses.judge(elsewhere, "u", millis(1), || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(elsewhere, "u", millis(1), || true),
+            Checked::Right(Duration::ZERO)
         );
         assert_eq!(
-            guesses.judge(elsewhere, "other", millis(1), || true),
-            Judged::Right(Duration::ZERO)
+            guesses.check(elsewhere, "other", millis(1), || true),
+            Checked::Right(Duration::ZERO)
         );
     }
 
@@ -310,8 +311,8 @@ mod tests {
         let guesses = Guesses::new(1);
         for _ in 0..10_000 {
             assert_eq!(
-                guesses.judge(HOME, "u", Duration::ZERO, || true),
-                Judged::Right(Duration::ZERO)
+                guesses.check(HOME, "u", Duration::ZERO, || true),
+                Checked::Right(Duration::ZERO)
             );
         }
     }

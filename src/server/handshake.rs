@@ -13,7 +13,7 @@ use std::time::Duration;
 use bytes::Bytes;
 use futures::future::BoxFuture;
 
-use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Judging, Login, LoginError};
+use super::auth::{AUTHENTICATOR_CLASS, Authenticator, Decision, Login, LoginError};
 use super::client_certificates::ClientCertificate;
 use crate::metrics;
 use crate::profile::Profile;
@@ -149,8 +149,8 @@ pub(super) fn step(
         Ok(Request::AuthResponse(response)) => {
             let token = response.token.as_deref().unwrap_or_default();
             match authenticator.login(from, certificate, token) {
-                Judging::Done(login) => answer_login(from, login),
-                Judging::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
+                Decision::Done(login) => answer_login(from, login),
+                Decision::Later(judged) => Step::Pending(Box::pin(async move { answer_login(from, judged.await) })),
             }
         }
         Ok(Request::Register(register)) => Step::Register(register.kinds),

@@ -42,9 +42,9 @@ impl Held {
 
     /// Reports the present amount if it is more than the reported one, or much less; otherwise it costs two
     /// comparisons.
-    pub(super) fn note(&mut self, bytes: usize, unread: usize) {
+    pub(super) fn record(&mut self, bytes: usize, unread: usize) {
         if bytes > self.bytes || self.bytes - bytes >= NOTED_STEP_BYTES {
-            self.settle(bytes.next_multiple_of(ROUND_BYTES));
+            self.record_exactly(bytes.next_multiple_of(ROUND_BYTES));
         }
         if unread.abs_diff(self.unread) >= NOTED_STEP_BYTES {
             self.share.set_unread(unread);
@@ -53,7 +53,7 @@ impl Held {
     }
 
     /// Reports exactly the present amount.
-    pub(super) fn settle(&mut self, bytes: usize) {
+    pub(super) fn record_exactly(&mut self, bytes: usize) {
         match bytes.checked_sub(self.bytes) {
             Some(0) => {}
             Some(more) => self.share.hold(more),

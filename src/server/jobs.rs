@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::Mutex;
 
-use super::{Certificates, Looked, memory};
+use super::{Certificates, Reload, memory};
 use crate::config::Config;
 use crate::cql::Database;
 use crate::engine::{Error, MeasuredPartitions, PartitionLimits, PartitionSizes, Repartitioned};
@@ -66,13 +66,13 @@ pub(super) fn spawn(config: &Config, database: &Arc<Database>, certificates: Opt
     if let Some(interval) = every(config.heat_check_interval) {
         let (database, limits) = (Arc::clone(database), config.heat);
         tasks.every("heat check", interval, move || {
-            check_heat(Arc::clone(&database), limits)
+            check_load(Arc::clone(&database), limits)
         });
     }
     if let (Some(interval), Some(certificates)) = (every(config.tls_reload_interval), certificates) {
         let certificates = certificates.clone();
         tasks.every("certificate check", interval, move || {
-            look_at(&certificates, false);
+            check_certificate(&certificates, false);
             std::future::ready(())
         });
     }
@@ -128,17 +128,17 @@ async fn grow(database: Arc<Database>) {
 }
 
 /// Splits physical partitions that use too many request units.
-async fn check_heat(database: Arc<Database>, limits: HeatLimits) {
+async fn check_load(database: Arc<Database>, limits: HeatLimits) {
     if let Err(error) = database.upkeep().look_at_heat(&limits).await {
         tracing::warn!(%error, "a check of the load of physical partitions failed");
     }
 }
 
 /// Loads the certificate if its files have changed, or always with `in_any_case`.
-pub(super) fn look_at(certificates: &Certificates, in_any_case: bool) {
-    match certificates.look(in_any_case) {
-        Looked::Unchanged => {}
-        Looked::Replaced => tracing::info!("new connections get the new certificate"),
-        Looked::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays in use"),
+pub(super) fn check_certificate(certificates: &Certificates, in_any_case: bool) {
+    match certificates.check(in_any_case) {
+        Reload::Unchanged => {}
+        Reload::Replaced => tracing::info!("new connections get the new certificate"),
+        Reload::Kept(error) => tracing::error!(%error, "the new certificate cannot be used; the old one stays in use"),
     }
 }

@@ -252,7 +252,7 @@ impl Bound {
     }
 
     /// Checks logins against these roles, instead of the credentials of the options.
-    pub fn judge_by(&mut self, roles: Arc<RoleService>) {
+    pub fn check_against(&mut self, roles: Arc<RoleService>) {
         self.roles = Some(roles);
     }
 
@@ -517,7 +517,7 @@ impl<H: Handler> Acceptor<H> {
                     listener = None;
                     self.went_down();
                 }
-                None if is_up => listener = self.come_up().await,
+                None if is_up => listener = self.listen_again().await,
                 _ => {}
             }
             let accept = async {
@@ -562,7 +562,7 @@ impl<H: Handler> Acceptor<H> {
     }
 
     /// The node came up: listens again and notifies the other nodes' clients.
-    async fn come_up(&self) -> Option<TcpListener> {
+    async fn listen_again(&self) -> Option<TcpListener> {
         match TcpListener::bind(self.address).await {
             Ok(listener) => {
                 if self.is_first {
@@ -586,7 +586,7 @@ impl<H: Handler> Acceptor<H> {
             Arc::clone(&self.events),
         );
         let share = Share::new(&self.shared.budget);
-        let session = Arc::new(session.come_to(self.address, self.node).with_share(&share));
+        let session = Arc::new(session.accepted_at(self.address, self.node).with_share(&share));
         let admitted =
             self.shared
                 .admission

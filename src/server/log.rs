@@ -2,7 +2,8 @@
 //!
 //! Every field and every message passes [`HumanFields`], so that no call site can omit the escaping. Control characters
 //! are escaped as in Rust (`\n`, `\u{1b}`): a client with the name `x⏎2026-01-01 INFO login accepted` cannot forge a
-//! line, and no terminal executes an escape sequence. Long fields are cut. The JSON format needs neither: it escapes, and programs read it.
+//! line, and no terminal executes an escape sequence. Long fields are cut. The JSON format needs neither: it escapes,
+//! and programs read it.
 
 use std::fmt::{self, Write};
 

@@ -55,7 +55,7 @@ pub use limits::Limits;
 pub use listener::{Bound, Options, Server, StartError, TlsIdentity, TlsOptions};
 pub use requests::{ChargePayload, Requests};
 pub use session::{Session, Startup};
-pub use tls::{Certificates, Looked, TlsError};
+pub use tls::{Certificates, Reload, TlsError};
 
 use crate::wire::frame::Header;
 use crate::wire::response::Response;

@@ -103,7 +103,7 @@ struct Forgotten {
 }
 
 impl Forgotten {
-    fn note(&mut self, entry: &Entry, entries_max: usize) {
+    fn remember(&mut self, entry: &Entry, entries_max: usize) {
         let id = entry.prepared.id;
         let known = (entry.prepared.result_metadata_id(), entry.result_changed);
         if self.columns.insert(id, known).is_none() {
@@ -162,6 +162,7 @@ impl Statements {
         });
         let before = before.or_else(|| self.forgotten().columns.get(&id).copied());
         if let Some((columns, changed)) = before {
+            // Once changed, always changed: some client may still know any of the earlier columns.
             entry.result_changed = changed || columns != entry.prepared.result_metadata_id();
         }
         let entry = Arc::new(entry);
@@ -170,7 +171,7 @@ impl Statements {
             Some(before) => {
                 self.bytes.fetch_sub(before.memory_bytes(), Ordering::Relaxed);
             }
-            None => self.make_room(id),
+            None => self.evict(id),
         }
         entry
     }
@@ -183,7 +184,7 @@ impl Statements {
     pub(super) fn remove(&self, id: &Id) {
         if let Some((_, before)) = self.entries.remove(id) {
             if before.prepared.result.is_some() {
-                self.forgotten().note(&before, self.entries_max);
+                self.forgotten().remember(&before, self.entries_max);
             }
             self.bytes.fetch_sub(before.memory_bytes(), Ordering::Relaxed);
         }
@@ -199,7 +200,7 @@ impl Statements {
         self.bytes.load(Ordering::Relaxed)
     }
 
-    fn make_room(&self, new: Id) {
+    fn evict(&self, new: Id) {
         let mut order = self.order.lock().unwrap_or_else(PoisonError::into_inner);
         order.push_back(new);
         let mut turns = 2 * order.len();

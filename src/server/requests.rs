@@ -207,26 +207,26 @@ impl Requests {
         if header.flags & flags::TRACING != 0 {
             return self.traced(session, header.version, request, around).await;
         }
-        let asks = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
+        let is_requested = around.payload.iter().any(|(name, _)| name == REQUEST_CHARGE);
         let outcome = self.untraced(session, header.version, &mut request, &mut around).await;
-        outcome.or_else(|error| self.with_refused_charge(asks, error))
+        outcome.or_else(|error| self.with_refused_charge(is_requested, error))
     }
 
     /// A refusal because of request units carries a charge, as in Cosmos, which no budget pays. Other errors carry
     /// none.
-    fn with_refused_charge(&self, asks: bool, error: Refused) -> Result<Response, Refused> {
-        if !error.is_throttle || !self.tells_charge(asks) {
+    fn with_refused_charge(&self, is_requested: bool, error: Refused) -> Result<Response, Refused> {
+        if !error.is_throttle || !self.returns_charge(is_requested) {
             return Err(error);
         }
         let charge = vec![payload_of(REFUSED_CHARGE)];
         Ok(Response::from(Body::Error(error.body)).with_extras(Vec::new(), charge))
     }
 
-    /// Whether a response holds the charge; `asks` means the client requested it.
-    const fn tells_charge(&self, asks: bool) -> bool {
+    /// Whether a response holds the charge; `is_requested` means the client requested it.
+    const fn returns_charge(&self, is_requested: bool) -> bool {
         match self.charge_payload {
             ChargePayload::Always => true,
-            ChargePayload::Asked => asks,
+            ChargePayload::Asked => is_requested,
             ChargePayload::Never => false,
         }
     }
@@ -324,9 +324,9 @@ impl Requests {
     }
 
     /// Keeps the trace's notes; returns the charge's entry of the custom payload.
-    fn around_answer(&self, asks: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
+    fn around_answer(&self, is_requested: bool, answer: &mut Answer, around: &mut Around) -> Vec<(String, Bytes)> {
         around.notes.append(&mut answer.notes);
-        if self.tells_charge(asks) {
+        if self.returns_charge(is_requested) {
             vec![payload_of(answer.charge)]
         } else {
             Vec::new()
@@ -347,7 +347,7 @@ impl Requests {
             audit.statement(asker(session, &state, keyspace), query.text, outcome.as_ref().err());
         }
         let mut answer = outcome.map_err(|error| refused(&error))?;
-        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), mode)
         }))
@@ -454,7 +454,7 @@ impl Requests {
             audit.statement(asker, &entry.text, outcome.as_ref().err());
         }
         let mut answer = outcome.map_err(|error| refused(&error))?;
-        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             let known = entry.prepared.result.as_ref().zip(entry.result.as_ref());
             let Some((metadata, result)) = known else {
@@ -513,7 +513,7 @@ impl Requests {
             audit.batch(asker(session, &state, keyspace), &texts, outcome.as_ref().err());
         }
         let mut answer = outcome.map_err(|error| refused(&error))?;
-        let charge = self.around_answer(asks_charge(&params), &mut answer, around);
+        let charge = self.around_answer(requests_charge(&params), &mut answer, around);
         Ok(respond(session, answer, charge, |rows| {
             (Arc::new(wire_metadata(&rows.metadata)), MetadataMode::Full)
         }))
@@ -605,7 +605,7 @@ fn payload_of(charge: RequestUnits) -> (String, Bytes) {
 }
 
 /// Whether the request's own payload requests the charge.
-fn asks_charge(params: &QueryParams) -> bool {
+fn requests_charge(params: &QueryParams) -> bool {
     params.payload_value(REQUEST_CHARGE).is_some()
 }
 

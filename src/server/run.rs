@@ -136,7 +136,7 @@ impl Running {
         if let Some(superuser) = superuser
             && let Some(roles) = roles::enable(config, &database, superuser).await?
         {
-            bound.judge_by(roles);
+            bound.check_against(roles);
         }
         let audit = match config.audit.clone() {
             Some(options) => Some(Arc::new(Audit::open(options, clock.clone())?)),
@@ -234,7 +234,7 @@ impl Running {
     /// not. Unusable files are logged, and the old certificate stays.
     pub fn look_at_certificate(&self, in_any_case: bool) {
         if let Some(certificates) = &self.certificates {
-            jobs::look_at(certificates, in_any_case);
+            jobs::check_certificate(certificates, in_any_case);
         }
     }
 

@@ -66,7 +66,7 @@ impl Session {
 
     /// The same, accepted at an address of the server that belongs to a virtual node (from 0).
     #[must_use]
-    pub fn come_to(self, local: SocketAddr, node: usize) -> Self {
+    pub fn accepted_at(self, local: SocketAddr, node: usize) -> Self {
         self.state.rcu(|state| SessionState {
             node,
             ..SessionState::clone(state)

@@ -3,7 +3,7 @@
 //! ```text
 //! files ── acceptor(), at start: an error refuses the start
 //!   │                                 ┌──────────────┐
-//!   └── Certificates::look(), later ─►│ current pair │─► each handshake uses the current pair
+//!   └── Certificates::check(), later ─►│ current pair │─► each handshake uses the current pair
 //!       an error keeps the old pair   └──────────────┘
 //! ```
 //! A check is due on SIGHUP and every `tls-reload-seconds` (`server::run`); it reads the files only if their stamp has
@@ -20,7 +20,7 @@ use rustls::server::{ClientHello, ResolvesServerCert};
 use rustls::sign::CertifiedKey;
 use tokio_rustls::TlsAcceptor;
 
-use super::client_certificates::{self, AuthoritiesError, ClientTrust, Judge};
+use super::client_certificates::{self, AuthoritiesError, ClientTrust, ClientVerifier};
 use super::listener::TlsIdentity;
 use crate::permissions::{SecretError, check_secret};
 
@@ -73,7 +73,7 @@ impl ResolvesServerCert for Current {
 pub struct Certificates {
     current: Arc<Current>,
     /// Verifies clients' certificates. `None` means none is requested.
-    judge: Option<Arc<Judge>>,
+    client_verifier: Option<Arc<ClientVerifier>>,
     /// `None` means texts, which do not change.
     files: Option<Arc<Files>>,
 }
@@ -109,7 +109,7 @@ impl Files {
 
 /// The result of a check of the files.
 #[derive(Debug)]
-pub enum Looked {
+pub enum Reload {
     /// The files hold the current certificate, or there are only texts.
     Unchanged,
     /// The next handshake takes the new certificate.
@@ -121,20 +121,20 @@ pub enum Looked {
 impl Certificates {
     /// Checks the files, and loads them if they have changed since the last check, or in any case.
     #[must_use]
-    pub fn look(&self, in_any_case: bool) -> Looked {
+    pub fn check(&self, in_any_case: bool) -> Reload {
         let Some(files) = &self.files else {
-            return Looked::Unchanged;
+            return Reload::Unchanged;
         };
         // Taken before the files are read, so that the next check sees a concurrent change.
         let stamp = files.stamp();
         let mut seen = files.seen.lock().unwrap_or_else(PoisonError::into_inner);
         if *seen == stamp && !in_any_case {
-            return Looked::Unchanged;
+            return Reload::Unchanged;
         }
         *seen = stamp;
         match self.take(files) {
-            Ok(()) => Looked::Replaced,
-            Err(error) => Looked::Kept(error),
+            Ok(()) => Reload::Replaced,
+            Err(error) => Reload::Kept(error),
         }
     }
 
@@ -144,8 +144,8 @@ impl Certificates {
             Some([certificate, key]) => Some(from_files(certificate, key).and_then(usable)?),
             None => None,
         };
-        if let (Some(judge), Some(path)) = (&self.judge, &files.authorities) {
-            judge.replace(client_certificates::read(path)?);
+        if let (Some(client_verifier), Some(path)) = (&self.client_verifier, &files.authorities) {
+            client_verifier.replace(client_certificates::read(path)?);
         }
         if let Some(pair) = pair {
             self.current.0.store(Arc::new(pair));
@@ -185,19 +185,23 @@ pub(super) fn acceptor(
     };
     let current = Arc::new(Current(ArcSwap::from_pointee(usable(pair)?)));
     let provider = Arc::new(rustls::crypto::ring::default_provider());
-    let judge = clients.map(Judge::new).transpose()?.map(Arc::new);
+    let client_verifier = clients.map(ClientVerifier::new).transpose()?.map(Arc::new);
     let config = rustls::ServerConfig::builder_with_provider(provider).with_safe_default_protocol_versions()?;
-    let mut config = match &judge {
-        Some(judge) => config.with_client_cert_verifier(Arc::<Judge>::clone(judge)),
+    let mut config = match &client_verifier {
+        Some(client_verifier) => config.with_client_cert_verifier(Arc::<ClientVerifier>::clone(client_verifier)),
         None => config.with_no_client_auth(),
     }
     .with_cert_resolver(Arc::<Current>::clone(&current));
-    if judge.is_some() {
+    if client_verifier.is_some() {
         // A resumed session would not be verified again.
         config.session_storage = Arc::new(rustls::server::NoServerSessionStorage {});
         config.send_tls13_tickets = 0;
     }
-    let certificates = Certificates { current, judge, files };
+    let certificates = Certificates {
+        current,
+        client_verifier,
+        files,
+    };
     Ok((TlsAcceptor::from(Arc::new(config)), certificates))
 }
 
@@ -257,9 +261,9 @@ mod tests {
             certificates.current.0.load().cert == [of]
         };
         assert!(shows(&first));
-        assert!(matches!(certificates.look(false), Looked::Unchanged));
+        assert!(matches!(certificates.check(false), Reload::Unchanged));
         put(&second);
-        assert!(matches!(certificates.look(false), Looked::Replaced) && shows(&second));
+        assert!(matches!(certificates.check(false), Reload::Replaced) && shows(&second));
         for (broken, says) in [
             ((first.0.clone(), second.1.clone()), "match"),
             (
@@ -269,26 +273,26 @@ mod tests {
             ((second.0.clone(), "no key".into()), "key.pem"),
         ] {
             put(&broken);
-            let Looked::Kept(error) = certificates.look(false) else {
+            let Reload::Kept(error) = certificates.check(false) else {
                 panic!("{broken:?}");
             };
             assert!(error.to_string().to_lowercase().contains(says), "{error}");
             assert!(shows(&second), "the old one stays");
-            assert!(matches!(certificates.look(false), Looked::Unchanged), "told once");
+            assert!(matches!(certificates.check(false), Reload::Unchanged), "told once");
             assert!(
-                matches!(certificates.look(true), Looked::Kept(_)),
+                matches!(certificates.check(true), Reload::Kept(_)),
                 "asked for, told again"
             );
         }
         std::fs::remove_file(&key).unwrap();
-        assert!(matches!(certificates.look(false), Looked::Kept(_)) && shows(&second));
+        assert!(matches!(certificates.check(false), Reload::Kept(_)) && shows(&second));
         put(&first);
         #[cfg(unix)]
         {
             crate::permissions::set_mode(&key, 0o644).unwrap();
-            assert!(matches!(certificates.look(true), Looked::Kept(TlsError::Secret(_))));
+            assert!(matches!(certificates.check(true), Reload::Kept(TlsError::Secret(_))));
             put(&first);
         }
-        assert!(matches!(certificates.look(true), Looked::Replaced) && shows(&first));
+        assert!(matches!(certificates.check(true), Reload::Replaced) && shows(&first));
     }
 }

@@ -72,20 +72,20 @@ impl Layer {
     }
 
     /// The index of a hash's block: its upper half, scaled to the number of blocks.
-    fn place(&self, hash: u64) -> usize {
+    fn block_index(&self, hash: u64) -> usize {
         let scaled = (u128::from(hash >> 32) * self.blocks.len() as u128) >> 32;
         usize::try_from(scaled).unwrap_or(0)
     }
 
     fn contains(&self, hash: u64, mask: &Block) -> bool {
         self.blocks
-            .get(self.place(hash))
+            .get(self.block_index(hash))
             .is_some_and(|block| block.iter().zip(mask).all(|(word, bit)| word & bit != 0))
     }
 
     fn add(&mut self, hash: u64, mask: &Block) {
-        let place = self.place(hash);
-        if let Some(block) = self.blocks.get_mut(place) {
+        let block_index = self.block_index(hash);
+        if let Some(block) = self.blocks.get_mut(block_index) {
             for (word, bit) in block.iter_mut().zip(mask) {
                 *word |= bit;
             }
@@ -141,7 +141,7 @@ impl Absence {
     }
 
     /// Adds a row that is about to be written; returns whether it was certainly absent before.
-    pub(super) fn note(&mut self, key: &[u8]) -> bool {
+    pub(super) fn insert(&mut self, key: &[u8]) -> bool {
         let Some(table) = table_of(key).filter(|_| self.bytes_max > 0) else {
             return false;
         };
@@ -157,7 +157,7 @@ impl Absence {
     }
 
     /// Counts a search of the engine that found no row; `rows` is the number of rows in its table. May begin a fill.
-    pub(super) fn searched_in_vain(&mut self, key: &[u8], rows: impl FnOnce(TableId) -> u64) {
+    pub(super) fn count_miss(&mut self, key: &[u8], rows: impl FnOnce(TableId) -> u64) {
         let Some(table) = table_of(key).filter(|_| self.fill.is_none()) else {
             return;
         };
@@ -167,7 +167,7 @@ impl Absence {
         *searches += 1;
         if *searches >= self.fill_searches_min && searches.is_power_of_two() {
             let (rows, searches) = (rows(table), *searches);
-            if rows <= searches && self.has_room_for(rows) {
+            if rows <= searches && self.fits(rows) {
                 self.fill = Some(Fill {
                     table,
                     rest: table_range(table),
@@ -234,7 +234,7 @@ impl Absence {
         self.layers.iter().map(Layer::bytes).sum()
     }
 
-    fn has_room_for(&self, rows: u64) -> bool {
+    fn fits(&self, rows: u64) -> bool {
         let blocks = self.bytes_max.saturating_sub(self.bytes()) / BLOCK_BYTES;
         rows <= (blocks * BLOCK_KEYS) as u64
     }
@@ -263,7 +263,7 @@ mod tests {
     fn filled(bytes_max: usize, keys: u64) -> Absence {
         let mut absence = Absence::new(bytes_max, FILL_SEARCHES_MIN);
         for n in 0..keys {
-            absence.note(&key(1, n));
+            absence.insert(&key(1, n));
         }
         absence
     }
@@ -271,7 +271,7 @@ mod tests {
     #[test]
     fn new_keys_are_mostly_known_to_be_absent() {
         let mut absence = filled(8 << 20, 500_000);
-        let perhaps = (500_000..600_000).filter(|n| !absence.note(&key(1, *n))).count();
+        let perhaps = (500_000..600_000).filter(|n| !absence.insert(&key(1, *n))).count();
         assert!(perhaps < 3_000, "{perhaps} of 100,000");
     }
 
@@ -280,7 +280,7 @@ mod tests {
         for bytes_max in [0, 1, 100, 64 * 1024, 200 * 1024, 400 * 1024] {
             let mut absence = filled(bytes_max, 300_000);
             assert!(absence.bytes() <= bytes_max.max(BLOCK_BYTES), "{}", absence.bytes());
-            assert!((0..300_000).all(|n| !absence.note(&key(1, n))));
+            assert!((0..300_000).all(|n| !absence.insert(&key(1, n))));
         }
     }
 
@@ -288,18 +288,18 @@ mod tests {
     fn a_table_with_rows_is_covered_only_after_its_fill() {
         let mut absence = Absence::new(1 << 20, FILL_SEARCHES_MIN);
         absence.begin([1]);
-        assert!(absence.note(&key(2, 0)) && !absence.note(&key(1, 0)));
+        assert!(absence.insert(&key(2, 0)) && !absence.insert(&key(1, 0)));
         for n in 0..FILL_SEARCHES_MIN {
-            absence.searched_in_vain(&key(1, n), |_| FILL_SEARCHES_MIN);
+            absence.count_miss(&key(1, n), |_| FILL_SEARCHES_MIN);
         }
         assert_eq!(absence.fill().unwrap().rest, table_range(1));
-        assert!(!absence.note(&key(1, 5)));
+        assert!(!absence.insert(&key(1, 5)));
         absence.fill_step([key(1, 7)], Some(table_range(1)));
-        assert!(!absence.note(&key(1, 6)));
+        assert!(!absence.insert(&key(1, 6)));
         absence.fill_step([key(1, 8)], None);
         assert!(absence.fill().is_none());
-        assert!([5, 6, 7, 8].iter().all(|n| !absence.note(&key(1, *n))));
-        assert!(absence.note(&key(1, 9)) && !absence.note(&key(1, 9)));
+        assert!([5, 6, 7, 8].iter().all(|n| !absence.insert(&key(1, *n))));
+        assert!(absence.insert(&key(1, 9)) && !absence.insert(&key(1, 9)));
     }
 
     #[test]
@@ -307,11 +307,11 @@ mod tests {
         let mut absence = Absence::new(64 * 1024, FILL_SEARCHES_MIN);
         absence.begin([1, 2]);
         for n in 0..4 * FILL_SEARCHES_MIN {
-            absence.searched_in_vain(&key(1, n), |_| 1 << 40);
+            absence.count_miss(&key(1, n), |_| 1 << 40);
         }
         assert!(absence.fill().is_none());
         for n in 0..1 << 17 {
-            absence.searched_in_vain(&key(2, n), |_| 1 << 16);
+            absence.count_miss(&key(2, n), |_| 1 << 16);
         }
         assert!(absence.fill().is_none());
     }
@@ -343,11 +343,11 @@ mod tests {
                 match step {
                     Step::Write(table, n) => {
                         let key = key(table, n);
-                        let is_absent = absence.note(&key);
+                        let is_absent = absence.insert(&key);
                         prop_assert!(!(is_absent && there.contains(&key)));
                         if !there.contains(&key) && !is_absent {
                             for _ in 0..FILL_SEARCHES_MIN {
-                                absence.searched_in_vain(&key, |_| 1);
+                                absence.count_miss(&key, |_| 1);
                             }
                         }
                         there.insert(key);

@@ -230,7 +230,8 @@ impl Batch {
         self.changes.push(Change::DeleteRange { space, range });
     }
 
-    /// Deletes a whole logical partition up to the deletion's timestamp, static row included. Costs the same whatever it covers.
+    /// Deletes a whole logical partition up to the deletion's timestamp, static row included. The cost does not depend on
+    /// what it covers.
     pub fn put_partition_deletion(&mut self, table: TableId, token: i64, partition_key: &[u8], deletion: Deletion) {
         self.delete_partition(&key::partition_prefix(table, token, partition_key), deletion);
     }

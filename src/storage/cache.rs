@@ -52,7 +52,7 @@ fn entry_bytes(key: &[u8], value: Option<&Bytes>) -> usize {
 
 #[derive(Debug, Default)]
 struct Shard {
-    places: HashMap<Arc<[u8]>, usize, RandomState>,
+    positions: HashMap<Arc<[u8]>, usize, RandomState>,
     entries: Vec<Entry>,
     bytes: usize,
     hand: usize,
@@ -106,8 +106,8 @@ impl RowCache {
             return None;
         }
         let shard = self.shard(key)?;
-        let place = *shard.places.get(key)?;
-        shard.entries.get(place).map(|entry| entry.value.clone())
+        let position = *shard.positions.get(key)?;
+        shard.entries.get(position).map(|entry| entry.value.clone())
     }
 
     /// Caches a row read from the engine at a snapshot, unless a commit came between.
@@ -118,6 +118,7 @@ impl RowCache {
         if let Some(mut shard) = self.shard(key)
             && shard.touched <= at
         {
+            // No commit touched the shard between `touched` and `at`, so the value is valid from `touched` on.
             let seq = shard.touched;
             shard.put(key, value, seq);
             shard.evict(self.shard_bytes_max);
@@ -128,7 +129,7 @@ impl RowCache {
     pub(super) fn apply(&self, key: &[u8], value: Option<&Bytes>, seq: CommitSeq) {
         let Some(mut shard) = self.shard(key) else { return };
         shard.touched = seq;
-        if shard.places.contains_key(key) {
+        if shard.positions.contains_key(key) {
             if self.is_too_large(key, value) {
                 shard.remove(key);
             } else {
@@ -192,7 +193,7 @@ impl RowCache {
 
 impl Shard {
     fn read(&mut self, key: &[u8], at: CommitSeq) -> Option<Option<Bytes>> {
-        let entry = self.entries.get_mut(*self.places.get(key)?)?;
+        let entry = self.entries.get_mut(*self.positions.get(key)?)?;
         if entry.seq > at {
             return None;
         }
@@ -201,7 +202,11 @@ impl Shard {
     }
 
     fn put(&mut self, key: &[u8], value: Option<Bytes>, seq: CommitSeq) {
-        if let Some(entry) = self.places.get(key).and_then(|place| self.entries.get_mut(*place)) {
+        if let Some(entry) = self
+            .positions
+            .get(key)
+            .and_then(|position| self.entries.get_mut(*position))
+        {
             self.bytes -= entry.bytes();
             entry.value = value;
             entry.seq = seq;
@@ -216,16 +221,16 @@ impl Shard {
             was_read: false,
         };
         self.bytes += entry.bytes();
-        self.places.insert(key, self.entries.len());
+        self.positions.insert(key, self.entries.len());
         self.entries.push(entry);
     }
 
     fn remove(&mut self, key: &[u8]) {
-        if let Some(place) = self.places.remove(key) {
-            let gone = self.entries.swap_remove(place);
-            self.bytes -= gone.bytes();
-            if let Some(moved) = self.entries.get(place) {
-                self.places.insert(Arc::clone(&moved.key), place);
+        if let Some(position) = self.positions.remove(key) {
+            let removed = self.entries.swap_remove(position);
+            self.bytes -= removed.bytes();
+            if let Some(moved) = self.entries.get(position) {
+                self.positions.insert(Arc::clone(&moved.key), position);
             }
         }
     }

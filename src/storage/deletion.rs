@@ -1,4 +1,4 @@
-//! Deletions of whole partitions and of ranges of rows: records of their own, so that they cost the same whatever they cover.
+//! Deletions of whole partitions and of ranges of rows: separate records, so that they cost the same whatever they cover.
 //!
 //! ```text
 //! key    partition prefix · 01                                        the partition's deletion

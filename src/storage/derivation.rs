@@ -130,15 +130,15 @@ pub(super) fn changes(
     let before = entries_of(derivation, key, before);
     let after = entries_of(derivation, key, after);
     let is_in = |entries: &[(Vec<u8>, Bytes)], entry: &(Vec<u8>, Bytes)| entries.binary_search(entry).is_ok();
-    let gone = before
+    let removed = before
         .iter()
         .filter(|entry| !is_in(&after, entry))
         .map(|(key, _)| (key.clone(), None));
-    let come = after
+    let added = after
         .iter()
         .filter(|entry| !is_in(&before, entry))
         .map(|(key, value)| (key.clone(), Some(value.clone())));
-    gone.chain(come).collect()
+    removed.chain(added).collect()
 }
 
 /// The entries of one index for a stored row.

@@ -128,8 +128,8 @@ mod tests {
             "az://account/SECRET",
             "gs://bucket//SECRET",
         ] {
-            let told = refusal(text);
-            assert!(told.contains("/PREFIX") && !told.contains("SECRET"), "{told}");
+            let message = refusal(text);
+            assert!(message.contains("/PREFIX") && !message.contains("SECRET"), "{message}");
         }
         assert!(refusal("file:").contains("directory"));
         assert!(refusal("memory:x").contains("no path"));

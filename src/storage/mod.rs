@@ -2,7 +2,7 @@
 //!
 //! A [`Store`] is one ordered, durable key space with one log and one writer. It knows bytes in order, rows of cells
 //! and how two versions of a row merge; it never knows CQL's types or what a token means. It can have side stores
-//! (beside.rs), which are opened, cloned from it, and removed independently of its own data.
+//! (side_store.rs), which are opened, cloned from it, and removed independently of its own data.
 //!
 //! **Life of a write.** The caller fills a [`Batch`]: partial rows ([`Batch::upsert`]), deletions, whatever must be
 //! atomic. [`Store::commit`] hands it to the engine's committer. The committer takes all that queued, merges partial
@@ -38,7 +38,6 @@
 
 mod absence;
 mod batch;
-mod beside;
 pub mod bucket;
 mod cache;
 mod damaged;
@@ -54,6 +53,7 @@ mod purge;
 mod reserve;
 mod restoring;
 pub mod row;
+mod side_store;
 mod sizes;
 mod sweep;
 mod written;

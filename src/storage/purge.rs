@@ -208,7 +208,7 @@ impl Sweeps {
     }
 
     /// Takes the exclusive right to remove deletion records. `None` means another sweep has it.
-    pub(super) fn begin_to_forget(self: &Arc<Self>) -> Option<Forgetting> {
+    pub(super) fn begin_forgetting(self: &Arc<Self>) -> Option<Forgetting> {
         let held = Arc::clone(&self.forgetting).try_lock_owned().ok()?;
         Some(Forgetting {
             sweeps: Arc::clone(self),

@@ -61,7 +61,7 @@ impl Reserve {
         let (Ok(free), Ok(total)) = (free, fs4::total_space(directory)) else {
             return;
         };
-        let (change, reserve) = self.judge(free, total);
+        let (change, reserve) = self.change(free, total);
         let directory = directory.display();
         match change {
             None => {}
@@ -80,7 +80,7 @@ impl Reserve {
     }
 
     /// The change that this many free bytes make, and the bytes that are reserved.
-    fn judge(&self, free: u64, total: u64) -> (Option<Change>, u64) {
+    fn change(&self, free: u64, total: u64) -> (Option<Change>, u64) {
         let reserve = self.bytes.min(total / PART_OF_DISK);
         let was_short = self.is_short();
         let is_short = free < if was_short { reserve / 4 * 5 } else { reserve };
@@ -116,14 +116,14 @@ mod tests {
             (500, None, false),
             (50, Some(Change::Short), true),
         ] {
-            assert_eq!(reserve.judge(free, total), (change, 100), "{free}");
+            assert_eq!(reserve.change(free, total), (change, 100), "{free}");
             assert_eq!(reserve.is_short(), is_short, "{free}");
         }
     }
 
     #[test]
     fn the_reserve_is_at_most_a_twentieth_of_the_disk() {
-        assert_eq!(Reserve::of(1000).judge(50, 1000), (Some(Change::Low), 50));
-        assert_eq!(Reserve::of(0).judge(0, 1000), (None, 0));
+        assert_eq!(Reserve::of(1000).change(50, 1000), (Some(Change::Low), 50));
+        assert_eq!(Reserve::of(0).change(0, 1000), (None, 0));
     }
 }

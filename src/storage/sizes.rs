@@ -78,7 +78,7 @@ impl Sizes {
         if range.is_empty() {
             return estimate;
         }
-        let (start, end) = (place(&range.start, 0), place(&range.end, u128::MAX));
+        let (start, end) = (position(&range.start, 0), position(&range.end, u128::MAX));
         let first = u32::try_from(start >> 96).unwrap_or(u32::MAX);
         let last = u32::try_from(end >> 96).unwrap_or(u32::MAX);
         for (table, size) in self.0.range(first..=last) {
@@ -98,7 +98,7 @@ impl Sizes {
 }
 
 /// A key's first sixteen bytes as a number: its position among all keys.
-fn place(bound: &Bound<Vec<u8>>, unbounded: u128) -> u128 {
+fn position(bound: &Bound<Vec<u8>>, unbounded: u128) -> u128 {
     match bound {
         Bound::Unbounded => unbounded,
         Bound::Included(key) | Bound::Excluded(key) => {

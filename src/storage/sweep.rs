@@ -141,7 +141,7 @@ impl Store {
     /// As [`Store::scan`] and [`Store::commit`]; earlier strides stay committed. The sweep is over then.
     pub async fn sweep_stride(&self, sweep: &mut Sweep) -> Result<ControlFlow<()>> {
         let sweeps = Arc::clone(self.sweeps());
-        let _turn = sweeps.stride.lock().await;
+        let _stride_lock = sweeps.stride.lock().await;
         let opening = self.opening();
         // An empty commit first, so that the snapshot holds all earlier batches and all that other sweeps removed.
         self.commit(Batch::new()).await?;
@@ -156,7 +156,7 @@ impl Store {
             Stage::Rows(rest) => match self.sweep_rows(sweep, &rest, &mut stride).await? {
                 Some(rest) => Stage::Rows(rest),
                 // Another sweep is already removing records: leave them to it.
-                None => match sweeps.begin_to_forget() {
+                None => match sweeps.begin_forgetting() {
                     Some(forgetting) => Stage::Records(sweep.range.clone(), forgetting),
                     None => Stage::Done,
                 },
@@ -247,7 +247,7 @@ impl Store {
     /// them.
     async fn sweep_under(&self, sweep: &mut Sweep, mut under: Box<Under>, stride: &mut Stride) -> Result<Stage> {
         while let Some(part) = under.rest.pop_front() {
-            if !stride.has_room() {
+            if !stride.has_budget() {
                 under.rest.push_front(part);
                 return Ok(Stage::Under(under));
             }
@@ -262,7 +262,7 @@ impl Store {
             batch.forget(due.key.clone(), due.deletion, Arc::clone(&under.watch));
         }
         self.commit_stride(batch, stride).await?;
-        sweep.swept.deletions_removed += self.count_gone(&under.records).await?;
+        sweep.swept.deletions_removed += self.count_removed(&under.records).await?;
         let Under {
             next, mut forgetting, ..
         } = *under;
@@ -271,13 +271,13 @@ impl Store {
     }
 
     /// How many of these records no longer exist.
-    async fn count_gone(&self, records: &[Due]) -> Result<u64> {
+    async fn count_removed(&self, records: &[Due]) -> Result<u64> {
         let at = self.snapshot();
-        let mut gone = 0;
+        let mut removed = 0;
         for due in records {
-            gone += u64::from(self.get(Space::Deletions, &due.key, &at).await?.is_none());
+            removed += u64::from(self.get(Space::Deletions, &due.key, &at).await?.is_none());
         }
-        Ok(gone)
+        Ok(removed)
     }
 
     /// Commits a batch derived from a stride's snapshot; refused if the store was opened again since.
@@ -310,7 +310,7 @@ impl Store {
         };
         self.scan(space, range, Order::Forward, &stride.at, visit).await?;
         (stride.entries_left, stride.bytes_left) = (entries_left, bytes_left);
-        let last = entries.last().filter(|_| !stride.has_room());
+        let last = entries.last().filter(|_| !stride.has_budget());
         let rest = last.map(|(last, _)| super::engine::rest_of_range(range, Order::Forward, last.clone()));
         Ok((entries, rest))
     }
@@ -325,7 +325,7 @@ struct Stride {
 }
 
 impl Stride {
-    const fn has_room(&self) -> bool {
+    const fn has_budget(&self) -> bool {
         self.entries_left > 0 && self.bytes_left > 0
     }
 }

@@ -45,10 +45,10 @@ pub(crate) fn overload(world: &Rc<World>) {
         .enable_time()
         .build()
         .unwrap();
-    runtime.block_on(live(world));
+    runtime.block_on(one_run(world));
 }
 
-async fn live(world: &Rc<World>) {
+async fn one_run(world: &Rc<World>) {
     let medium = Medium::new(world.below(u64::MAX));
     let mut runner = Runner::new(medium.clone(), world.below(u64::MAX), Rc::clone(&world.log));
     let opened: Rc<RefCell<Option<Rc<Server>>>> = Rc::default();
@@ -161,7 +161,7 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
         .map(|part| part.epoch)
         .max();
     let answer = server.database.query(&server.session, text, &params).await;
-    let told = match &answer {
+    let shown = match &answer {
         Ok(answer) => {
             let cost = answer.charge.in_hundredths();
             spent.total.set(spent.total.get() + cost);
@@ -193,13 +193,13 @@ async fn buy(world: &Rc<World>, server: &Server, spent: &Spent) {
     {
         world.mark(Mark::SpentByOldList);
     }
-    world.log.borrow_mut().note(format!("buy {key} {told}"));
-    judge(world, spent);
+    world.log.borrow_mut().note(format!("buy {key} {shown}"));
+    check_spent(world, spent);
 }
 
 /// Spent units must equal the granted ones (units a second, and a second's worth at the start) except for overdrafts:
 /// for each partition that existed, the requests that it admitted while it had budget left.
-fn judge(world: &World, spent: &Spent) {
+fn check_spent(world: &World, spent: &Spent) {
     let passed = world.clock.monotonic().saturating_sub(spent.began);
     let given = PER_SECOND * 100 * (u64::try_from(passed.as_millis()).unwrap() + 1_000) / 1_000;
     // An admitted request costs at most as much as the most expensive one; in addition there are requests whose cost
@@ -287,11 +287,11 @@ async fn starve(world: &Rc<World>, runner: &mut Runner, server: &Rc<Server>, spe
     runner.spawn("last".to_owned(), async move {
         for key in 0..KEYS {
             let text = format!("SELECT k FROM b WHERE k = {key}");
-            let asked = of_server
+            let answer = of_server
                 .database
                 .query(&of_server.session, &text, &QueryParams::default())
                 .await;
-            if let Err(error) = asked {
+            if let Err(error) = answer {
                 of_world.fail("b", format!("key {key} is refused after a long rest: {error}"));
             }
             of_world.clock.advance(Duration::from_secs(1));

@@ -182,11 +182,11 @@ async fn write_rows(world: &Rc<World>, server: &Server, text: &str, number: i64,
     }
     drop(in_work);
     for row in rows {
-        settle(world.rows.borrow_mut().get_mut(row), number, &outcome);
+        resolve(world.rows.borrow_mut().get_mut(row), number, &outcome);
     }
 }
 
-fn settle(versions: Option<&mut super::model::RowVersions>, number: i64, outcome: &Outcome) {
+fn resolve(versions: Option<&mut super::model::RowVersions>, number: i64, outcome: &Outcome) {
     let Some(versions) = versions else { return };
     match outcome {
         Outcome::Done(..) => versions.set(number, State::Done),
@@ -215,7 +215,7 @@ fn row_of(line: &Line) -> Option<(i32, i32, i64)> {
 }
 
 /// Checks a read that covers all of these keys of `t`.
-fn judge_rows(
+fn check_row_read(
     world: &World,
     floors: &BTreeMap<(i32, i32), i64>,
     lines: &[Line],
@@ -242,9 +242,9 @@ fn judge_rows(
         for c in (0..ROWS).filter(|c| covers(k, *c)) {
             let floor = floors.get(&(k, c)).copied().unwrap_or_default();
             let mut rows = world.rows.borrow_mut();
-            let judged = rows.entry((k, c)).or_default().judge(floor, seen.get(&(k, c)).copied());
+            let checked = rows.entry((k, c)).or_default().judge(floor, seen.get(&(k, c)).copied());
             drop(rows);
-            world.judge("t", judged.map_err(|what| format!("row ({k}, {c}): {what}")));
+            world.judge("t", checked.map_err(|what| format!("row ({k}, {c}): {what}")));
         }
     }
     seen
@@ -264,7 +264,7 @@ async fn read_partition(world: &Rc<World>, server: &Server) {
     };
     let _in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await {
-        judge_rows(world, &floors, &lines, covers);
+        check_row_read(world, &floors, &lines, covers);
     }
 }
 
@@ -272,7 +272,7 @@ async fn read_all(world: &Rc<World>, server: &Server) {
     let floors = floors(world);
     let in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await {
-        judge_rows(world, &floors, &lines, |_, _| true);
+        check_row_read(world, &floors, &lines, |_, _| true);
     }
     if world.epoch() > in_work.epoch {
         world.mark(Mark::StaleRoute);
@@ -302,9 +302,9 @@ async fn read_by_index(world: &Rc<World>, server: &Server) {
     let versions = rows.entry((k, c)).or_default();
     match lines.as_slice() {
         [line] if row_of(line) == Some((k, c, floor)) => {
-            let judged = versions.judge(floor, Some(floor));
+            let checked = versions.judge(floor, Some(floor));
             drop(rows);
-            world.judge("t", judged);
+            world.judge("t", checked);
         }
         [] if versions.has_after(floor) || versions.is_deletion(floor) => {}
         other => {
@@ -342,7 +342,7 @@ async fn write_pair(world: &Rc<World>, server: &Server) {
             return;
         }
     }
-    settle(world.pairs.borrow_mut().get_mut(pair), number, &outcome);
+    resolve(world.pairs.borrow_mut().get_mut(pair), number, &outcome);
 }
 
 async fn read_pairs(world: &Rc<World>, server: &Server) {
@@ -353,12 +353,12 @@ async fn read_pairs(world: &Rc<World>, server: &Server) {
         .map(super::model::RowVersions::floor)
         .collect();
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
-        judge_pairs(world, &floors, &lines, world.pairs_apart.get());
+        check_pair_read(world, &floors, &lines, world.pairs_apart.get());
     }
 }
 
 /// `apart`: a batch may be seen in part, because it is written to several stores in turn.
-fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Vec<Option<i64>> {
+fn check_pair_read(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Vec<Option<i64>> {
     let values: BTreeMap<i64, i64> = lines.iter().filter_map(|line| Some((line[0]?, line[1]?))).collect();
     if values.len() != lines.len() {
         world.fail("p", format!("a row stands twice, or is not whole: {lines:?}"));
@@ -370,8 +370,8 @@ fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Ve
         if apart {
             // A value seen in one row is not certain for the other.
             for value in [one, other] {
-                let judged = world.pairs.borrow()[pair].clone().judge(*floor, value);
-                world.judge("p", judged.map_err(|what| format!("pair {pair}: {what}")));
+                let checked = world.pairs.borrow()[pair].clone().judge(*floor, value);
+                world.judge("p", checked.map_err(|what| format!("pair {pair}: {what}")));
             }
             seen.push(one);
             continue;
@@ -382,8 +382,8 @@ fn judge_pairs(world: &World, floors: &[i64], lines: &[Line], apart: bool) -> Ve
                 format!("half of a batch is seen: {key} has {one:?}, its twin {other:?}"),
             );
         }
-        let judged = world.pairs.borrow_mut()[pair].judge(*floor, one);
-        world.judge("p", judged.map_err(|what| format!("pair {pair}: {what}")));
+        let checked = world.pairs.borrow_mut()[pair].judge(*floor, one);
+        world.judge("p", checked.map_err(|what| format!("pair {pair}: {what}")));
         seen.push(one);
     }
     seen
@@ -522,17 +522,17 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
     }
 }
 
-fn judge_register(world: &World, register: usize) {
+fn check_register(world: &World, register: usize) {
     let registers = world.registers.borrow();
     let history = &registers[register];
     if !history.is_linearizable() {
-        let told: Vec<String> = history.operations.iter().map(|one| format!("{one:?}")).collect();
+        let listed: Vec<String> = history.operations.iter().map(|one| format!("{one:?}")).collect();
         world.fail(
             "r",
             format!(
                 "register {register} (first {:?}): no order explains the answers\n    {}",
                 history.initial,
-                told.join("\n    ")
+                listed.join("\n    ")
             ),
         );
     }
@@ -608,8 +608,8 @@ async fn read_once(world: &Rc<World>, server: &Server) -> Option<BTreeSet<i64>> 
     if seen.len() != lines.len() {
         world.fail("x", "a row stands twice".to_owned());
     }
-    let judged = world.truncated.borrow().judge(began, &seen);
-    world.judge("x", judged);
+    let checked = world.truncated.borrow().judge(began, &seen);
+    world.judge("x", checked);
     // Rows seen exist until the next TRUNCATE.
     let now = world.number().unsigned_abs();
     for key in &seen {

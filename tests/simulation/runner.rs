@@ -47,8 +47,8 @@ impl Log {
     pub(crate) fn trace(&self, about: &str, last: usize) -> Vec<String> {
         let begins = self.lines.len().saturating_sub(last);
         let numbered = self.lines.iter().enumerate();
-        let told = numbered.filter(|(place, line)| *place >= begins || (!about.is_empty() && line.contains(about)));
-        told.map(|(place, line)| format!("{place:6} {line}")).collect()
+        let kept = numbered.filter(|(place, line)| *place >= begins || (!about.is_empty() && line.contains(about)));
+        kept.map(|(place, line)| format!("{place:6} {line}")).collect()
     }
 }
 

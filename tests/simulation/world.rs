@@ -47,7 +47,7 @@ pub(crate) struct Scan {
     /// What was certain of each row when it began.
     pub(crate) floors: BTreeMap<(i32, i32), i64>,
     pub(crate) epoch: u64,
-    pub(crate) life: u32,
+    pub(crate) run: u32,
     pub(crate) is_busy: bool,
 }
 
@@ -78,7 +78,7 @@ pub(crate) struct World {
     pub(crate) marks: RefCell<Marks>,
     pub(crate) clock: Clock,
     pub(crate) medium: Medium,
-    pub(crate) life: Cell<u32>,
+    pub(crate) run: Cell<u32>,
     pub(crate) turn: Cell<u64>,
     pub(crate) stopping: Cell<bool>,
     failure: RefCell<Option<String>>,
@@ -160,7 +160,7 @@ impl World {
             marks: RefCell::default(),
             clock: Clock::manual(NOW_MICROS),
             medium,
-            life: Cell::new(0),
+            run: Cell::new(0),
             turn: Cell::new(0),
             stopping: Cell::new(false),
             failure: RefCell::default(),
@@ -387,12 +387,12 @@ impl Server {
                 }
             }
         };
-        let told = match &outcome {
+        let shown = match &outcome {
             Outcome::Done(lines, state) => format!("{lines:?}{}", if state.is_some() { " …" } else { "" }),
             Outcome::Refused(text) => format!("refused: {text}"),
             Outcome::Unknown(text) => format!("unknown: {text}"),
         };
-        world.log.borrow_mut().note(format!("told {number} {told}"));
+        world.log.borrow_mut().note(format!("answered {number} {shown}"));
         outcome
     }
 }
@@ -455,15 +455,15 @@ pub(crate) struct Report {
 /// Runs one seed to its end, or to the first failure.
 pub(crate) fn simulate(plan: Plan) -> Report {
     let world = World::new(plan.seed, plan.is_loud);
-    let lives = 2 + world.below(4);
-    for life in 0..lives {
-        world.life.set(u32::try_from(life).unwrap());
+    let runs = 2 + world.below(4);
+    for run in 0..runs {
+        world.run.set(u32::try_from(run).unwrap());
         let runtime = tokio::runtime::Builder::new_current_thread()
             .enable_time()
             .build()
             .unwrap();
-        let is_last = life + 1 == lives;
-        runtime.block_on(live(&world, is_last));
+        let is_last = run + 1 == runs;
+        runtime.block_on(one_run(&world, is_last));
         // Tasks that the database spawned end here, wherever they are.
         drop(runtime);
         if world.failure().is_some() {
@@ -508,7 +508,7 @@ fn crash(world: &Rc<World>) {
 }
 
 /// One run, from one start of the database to its end.
-async fn live(world: &Rc<World>, is_last: bool) {
+async fn one_run(world: &Rc<World>, is_last: bool) {
     let log = Rc::clone(&world.log);
     let mut runner = Runner::new(world.medium.clone(), world.below(u64::MAX), log);
     world.stopping.set(false);
@@ -521,7 +521,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
             match Database::open(world.options()).await {
                 Ok(database) => {
                     let session = SessionState {
-                        keyspace: (world.life.get() > 0).then(|| Arc::from("ks")),
+                        keyspace: (world.run.get() > 0).then(|| Arc::from("ks")),
                         ..SessionState::default()
                     };
                     *opened.borrow_mut() = Some(Rc::new(Server { database, session }));
@@ -531,7 +531,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
         };
         runner.spawn("open".to_owned(), opening);
     }
-    if world.life.get() > 0 && !is_last && world.chance(150) {
+    if world.run.get() > 0 && !is_last && world.chance(150) {
         // Killed again during its start.
         for _ in 0..world.below(12) {
             turn(world, &mut runner).await;
@@ -543,7 +543,7 @@ async fn live(world: &Rc<World>, is_last: bool) {
     let Some(server) = opened.borrow_mut().take() else {
         return;
     };
-    let server = if world.life.get() == 0 {
+    let server = if world.run.get() == 0 {
         let Some(server) = Rc::into_inner(server) else { return };
         super::clients::begin(world, &mut runner, server).await
     } else {

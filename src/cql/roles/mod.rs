@@ -151,7 +151,7 @@ impl RoleService {
     }
 
     /// Records whose passwords were set, and removes old entries.
-    fn note_passwords(&self, before: &Roles, after: &Roles, now: Duration) {
+    fn record_passwords(&self, before: &Roles, after: &Roles, now: Duration) {
         let hash = |roles: &Roles, name: &str| roles.get(name).and_then(|role| role.salted_hash.clone());
         let mut set = self.set.lock().unwrap_or_else(PoisonError::into_inner);
         set.retain(|_, at| now.saturating_sub(*at) <= PASSWORD_CHANGE_INTERVAL);
@@ -289,7 +289,7 @@ impl Database {
         let service = Arc::new(RoleService::new(options.hashing));
         let stored = self.stored_roles().await?;
         let schema = Arc::clone(&self.engine().catalog.load().schema);
-        let mut next = stored.without_resources(|resource| is_gone(&schema, resource));
+        let mut next = stored.without_resources(|resource| is_dropped(&schema, resource));
         let is_first = stored.by_name.is_empty();
         if is_first {
             next = service.with_superuser(&next, &name, password.clone()).await?;
@@ -363,7 +363,7 @@ impl Database {
                     let hash = service.hash(password).await?;
                     next = next.with(&name, |role| role.salted_hash = Some(hash));
                 }
-                service.note_passwords(&roles, &next, now);
+                service.record_passwords(&roles, &next, now);
                 self.publish_roles(service, &mut doubt, &roles, next).await?;
                 Ok(Answer::new(AnswerKind::Void))
             }
@@ -389,7 +389,7 @@ impl Database {
             }
             (ChangeKind::Dropped, _) => {
                 let schema = Arc::clone(&self.engine().catalog.load().schema);
-                roles.without_resources(|resource| is_gone(&schema, resource))
+                roles.without_resources(|resource| is_dropped(&schema, resource))
             }
             _ => return Ok(()),
         };
@@ -469,7 +469,7 @@ fn created(change: &SchemaChange) -> Vec<Resource> {
 }
 
 /// Whether a resource was dropped.
-fn is_gone(schema: &Schema, resource: &Resource) -> bool {
+fn is_dropped(schema: &Schema, resource: &Resource) -> bool {
     match resource {
         Resource::Keyspace(keyspace) | Resource::AllTables(keyspace) | Resource::AllFunctionsIn(keyspace) => {
             !schema.keyspaces.contains_key(keyspace.as_ref())

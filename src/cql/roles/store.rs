@@ -225,8 +225,8 @@ mod tests {
                 "INSERT INTO system_auth.resource_role_permissons_index (resource, role) VALUES ('data/k/t', 'it''s')",
             ]
         );
-        let gone = statements(&after, &Roles::default());
-        assert_eq!(gone.len(), 3, "{gone:?}");
-        assert!(gone.iter().all(|text| text.starts_with("DELETE")), "{gone:?}");
+        let removed = statements(&after, &Roles::default());
+        assert_eq!(removed.len(), 3, "{removed:?}");
+        assert!(removed.iter().all(|text| text.starts_with("DELETE")), "{removed:?}");
     }
 }

@@ -22,7 +22,7 @@ use tokio::time::sleep;
 use super::changes::{has_token, refuse};
 use super::{BySocket, Shared};
 use crate::cql::RoleService;
-use crate::server::auth::{Authenticator, Judging, LoginError};
+use crate::server::auth::{Authenticator, Decision, LoginError};
 
 /// Paths that need no login.
 const OPEN: [&str; 2] = ["/livez", "/readyz"];
@@ -63,8 +63,8 @@ pub(super) async fn admit(shared: &Shared, request: &mut Request) -> Result<(), 
         return Err(Box::new(challenge(why)));
     };
     let login = match gate.authenticator.login(from, None, &credentials) {
-        Judging::Done(login) => login,
-        Judging::Later(judged) => judged.await,
+        Decision::Done(login) => login,
+        Decision::Later(judged) => judged.await,
     };
     sleep(login.after).await;
     let role = match login.outcome {

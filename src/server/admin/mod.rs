@@ -24,7 +24,7 @@
 //! and change everything, because the file system admitted it (socket.rs):
 //! `curl --unix-socket DIR/helenus.admin http://localhost/api/status`.
 //!
-//! The life of a connection: accepted, in the slot of a silent one if [`CONNECTIONS_MAX`] are open (places.rs); closed
+//! The life of a connection: accepted, in the slot of a silent one if [`CONNECTIONS_MAX`] are open (slots.rs); closed
 //! if nothing arrives within [`FIRST_BYTE_WITHIN`]; read into a buffer of at most [`REQUEST_BYTES_MAX`], answered once,
 //! closed; all of that within [`CONNECTION_WITHIN`].
 //!
@@ -40,8 +40,8 @@ pub mod client;
 mod clock;
 mod faults;
 pub(super) mod logins;
-mod places;
 pub mod report;
+mod slots;
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::path::Path;
@@ -65,7 +65,7 @@ use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::timeout;
 
-use places::{Places, Stage};
+use slots::{Slots, Stage};
 
 use super::StartError;
 use super::audit::Audit;
@@ -248,7 +248,7 @@ struct BySocket;
 
 async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
     let mut connections = JoinSet::new();
-    let mut places = Places::default();
+    let mut slots = Slots::default();
     let ended = async move { ended.wait_for(|ended| *ended).await.map(drop) };
     let mut ended = std::pin::pin!(ended);
     loop {
@@ -256,13 +256,13 @@ async fn accept(door: Door, router: Router, mut ended: watch::Receiver<bool>) {
             accepted = door.accept() => match accepted {
                 Ok(visitor) => {
                     // Closed at once instead of queued: long requests must not fill the queue as well.
-                    if !places.make_room(CONNECTIONS_MAX) {
+                    if !slots.free_slot(CONNECTIONS_MAX) {
                         metrics::ADMIN_REFUSED.increment();
                         continue;
                     }
                     let stage = Arc::new(Stage::default());
                     let router = router.clone().layer(Extension(Arc::clone(&stage)));
-                    places.take(stage, connections.spawn(receive(visitor, router)));
+                    slots.take(stage, connections.spawn(receive(visitor, router)));
                 }
                 Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection to the admin port");
@@ -395,7 +395,7 @@ type Shape = State<Arc<Shared>>;
 /// Counts the request, and refuses requests for another host name.
 async fn guard(State(shared): Shape, stage: Extension<Arc<Stage>>, request: Request, next: Next) -> Response {
     metrics::ADMIN_REQUESTS.increment();
-    stage.asks();
+    stage.has_request();
     let response = guarded(&shared, request, next).await;
     stage.is_answered();
     response
@@ -412,13 +412,13 @@ async fn guarded(shared: &Shared, mut request: Request, next: Next) -> Response 
         );
     }
     let admitted = logins::admit(shared, &mut request).await;
-    let asked = AuditedRequest::of(shared, &request);
+    let audited = AuditedRequest::of(shared, &request);
     let response = match admitted {
         Ok(()) => next.run(request).await,
         Err(refused) => *refused,
     };
-    if let (Some(audit), Some(asked)) = (&shared.source.audit, asked) {
-        asked.record(audit, response.status());
+    if let (Some(audit), Some(audited)) = (&shared.source.audit, audited) {
+        audited.record(audit, response.status());
     }
     response
 }

@@ -39,7 +39,7 @@ where
         self.is_full() || (self.in_flight.holds() >= IN_WORK_WHILE_SHORT_BYTES && self.shared.budget.is_short())
     }
 
-    pub(super) fn note_held(&mut self) {
+    pub(super) fn record_held(&mut self) {
         if self.shared.budget.is_short() {
             self.in_flight.shrink();
         }
@@ -50,7 +50,7 @@ where
         };
         let buffers = self.encoder.capacity() + reading + self.waiting_bytes;
         let in_flight = self.in_flight.holds() + self.in_flight.spare_bytes();
-        self.held.note(buffers + in_flight, self.encoder.queued());
+        self.held.record(buffers + in_flight, self.encoder.queued());
     }
 
     /// Sends a request's response, or keeps the request until there is memory.

@@ -168,7 +168,7 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
     let (read, mut write) = socket.into_split();
     let mut read = BufReader::new(read);
     let came = tokio::select! {
-        came = asked(&mut read) => came,
+        came = read_request(&mut read) => came,
         () = tokio::time::sleep(REQUEST_WITHIN) => return,
     };
     let came = match came {
@@ -191,7 +191,7 @@ async fn answer(socket: UnixStream, database: Arc<Database>) {
     }
 }
 
-async fn asked(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask, Came> {
+async fn read_request(read: &mut (impl tokio::io::AsyncBufRead + Unpin)) -> Result<Ask, Came> {
     let mut line = String::new();
     let refused = |why: String| Came::Refused(format!("the request cannot be read: {why}"));
     let read = read.take(REQUEST_BYTES_MAX).read_line(&mut line).await;

@@ -60,14 +60,14 @@ impl ChainEnd {
 
 /// The content of the file.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Noted {
+pub(super) enum Recorded {
     /// No record: the file is missing, empty, short, or zeros.
     Nothing,
     /// The last acknowledged group. `closed` means the store was closed then, with nothing after it.
     End { end: ChainEnd, closed: bool },
 }
 
-impl Noted {
+impl Recorded {
     /// Reads the file of a store.
     pub(super) fn read(directory: &Path) -> Result<Self> {
         let path = directory.join(NAME);
@@ -152,11 +152,11 @@ impl Acknowledged {
 
     /// Records that the store is closed, with everything up to here durable and nothing after it.
     pub(super) fn close(&mut self, end: ChainEnd) -> Result<()> {
-        let noted = self
+        let recorded = self
             .put(slot_of(end), slot(end, b""))
             .and_then(|()| self.put(CLOSED_AT, slot(end, b"closed")))
             .and_then(|()| self.file.sync_all());
-        noted.map_err(io_error("writing", &self.path))
+        recorded.map_err(io_error("writing", &self.path))
     }
 }
 
@@ -250,14 +250,14 @@ mod tests {
     use super::*;
 
     fn read(directory: &Path) -> Result<Option<ChainEnd>> {
-        Noted::read(directory).map(Noted::end)
+        Recorded::read(directory).map(Recorded::end)
     }
 
     #[test]
     fn the_newest_whole_slot_counts() {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
-        assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
+        assert_eq!(Recorded::read(directory).unwrap(), Recorded::Nothing);
         let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
         assert_eq!(read(directory).unwrap(), Some(ChainEnd::default()));
         let first = ChainEnd::default().then(7);
@@ -275,7 +275,7 @@ mod tests {
         assert!(read(directory).unwrap_err().to_string().contains("acknowledged"));
         for nothing in [&b""[..], &[0; 1040], b"short"] {
             std::fs::write(&path, nothing).unwrap();
-            assert_eq!(Noted::read(directory).unwrap(), Noted::Nothing);
+            assert_eq!(Recorded::read(directory).unwrap(), Recorded::Nothing);
         }
     }
 
@@ -284,21 +284,21 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let directory = directory.path();
         let first = ChainEnd::default().then(7);
-        let closed = |end| Noted::End { end, closed: true };
-        let open = |end| Noted::End { end, closed: false };
+        let closed = |end| Recorded::End { end, closed: true };
+        let open = |end| Recorded::End { end, closed: false };
         let mut file = Acknowledged::open(directory, ChainEnd::default()).unwrap();
         file.close(first).unwrap();
-        assert_eq!(Noted::read(directory).unwrap(), closed(first));
+        assert_eq!(Recorded::read(directory).unwrap(), closed(first));
         let mut file = Acknowledged::open(directory, first).unwrap();
-        assert_eq!(Noted::read(directory).unwrap(), open(first));
+        assert_eq!(Recorded::read(directory).unwrap(), open(first));
         file.close(first).unwrap();
         file.write(first.then(8)).unwrap();
-        assert_eq!(Noted::read(directory).unwrap(), open(first.then(8)));
+        assert_eq!(Recorded::read(directory).unwrap(), open(first.then(8)));
     }
 
     /// The thread releases the file in time, without any store.
     #[test]
-    fn what_is_noted_is_synced_behind() {
+    fn the_record_is_synced_in_the_background() {
         let directory = tempfile::tempdir().unwrap();
         let mut file = Acknowledged::open(directory.path(), ChainEnd::default()).unwrap();
         file.write(ChainEnd::default().then(7)).unwrap();

@@ -23,7 +23,7 @@
 //! byte. Files of the log before the active one were synced before it was started; tables were synced before a manifest
 //! named them.
 //!
-//! Each step is durable before the next. [`settle`] undoes an opening that a kill or a power cut interrupted: it had
+//! Each step is durable before the next. [`undo_interrupted`] undoes an opening that a kill or a power cut interrupted: it had
 //! served nothing.
 
 use std::fs::{self, File};
@@ -104,7 +104,7 @@ impl Cut {
     }
 }
 
-fn beside(engine: &Path, suffix: &str) -> PathBuf {
+fn sibling(engine: &Path, suffix: &str) -> PathBuf {
     engine.with_extension(suffix)
 }
 
@@ -129,8 +129,12 @@ fn remove(path: &Path) -> Result<()> {
 }
 
 /// Restores the state before an opening that was interrupted.
-pub(super) fn settle(engine: &Path) -> Result<()> {
-    let (next, kept, gone) = (beside(engine, "next"), beside(engine, "kept"), beside(engine, "gone"));
+pub(super) fn undo_interrupted(engine: &Path) -> Result<()> {
+    let (next, kept, gone) = (
+        sibling(engine, "next"),
+        sibling(engine, "kept"),
+        sibling(engine, "gone"),
+    );
     remove(&gone)?;
     if kept.is_dir() {
         tracing::warn!(directory = %engine.display(), "the last opening was interrupted; the engine's original files are restored");
@@ -140,7 +144,7 @@ pub(super) fn settle(engine: &Path) -> Result<()> {
 }
 
 fn restore(engine: &Path) -> Result<()> {
-    let (kept, gone) = (beside(engine, "kept"), beside(engine, "gone"));
+    let (kept, gone) = (sibling(engine, "kept"), sibling(engine, "gone"));
     if engine.exists() {
         rename(engine, &gone)?;
     }
@@ -152,14 +156,14 @@ fn restore(engine: &Path) -> Result<()> {
 impl Kept {
     /// Puts a directory of links in the place of the engine's, whose files stay unchanged until this is accepted.
     pub(super) fn stage(engine: &Path, cuts: Vec<Cut>) -> Result<Self> {
-        let next = beside(engine, "next");
+        let next = sibling(engine, "next");
         remove(&next)?;
         if let Err(error) = link_tree(engine, &next, &|_| How::Link) {
             // A failed attempt uses space on a disk that may be full.
             drop(remove(&next));
             return Err(error);
         }
-        rename(engine, &beside(engine, "kept"))?;
+        rename(engine, &sibling(engine, "kept"))?;
         let swapped = rename(&next, engine).and_then(|()| sync_parent(engine));
         if let Err(error) = swapped {
             drop(restore(engine));
@@ -173,8 +177,8 @@ impl Kept {
 
     /// Makes the opened engine the store's, and releases the original files.
     pub(super) fn accept(self) -> Result<()> {
-        let gone = beside(&self.engine, "gone");
-        rename(&beside(&self.engine, "kept"), &gone)?;
+        let gone = sibling(&self.engine, "gone");
+        rename(&sibling(&self.engine, "kept"), &gone)?;
         // Otherwise a power cut would bring back the original files, without the later writes.
         sync_parent(&self.engine)?;
         if let Err(error) = remove(&gone) {

@@ -203,12 +203,12 @@ impl State {
                 if range.is_empty() {
                     return Ok(());
                 }
-                let gone: Vec<_> = self
+                let removed: Vec<_> = self
                     .map(space)
                     .range::<_, [u8]>(bounds(&range))
                     .map(|(key, _)| key.to_vec())
                     .collect();
-                for key in gone {
+                for key in removed {
                     self.set(space, key, None, derivations);
                 }
                 if space == Space::Deletions {

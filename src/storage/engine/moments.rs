@@ -129,21 +129,21 @@ struct Stores {
 /// [`Error::EarlierMoment`]; a file that is damaged or cannot be read.
 pub(in crate::storage) fn check(stores: &[(u32, Moment)], is_forced: bool) -> Result<()> {
     for (number, store) in stores {
-        let noted = match read(&store.directory.join(NAME)) {
-            Ok(noted) => noted,
+        let recorded = match read(&store.directory.join(NAME)) {
+            Ok(recorded) => recorded,
             Err(error @ Error::Corrupt { .. }) if is_forced => {
                 tracing::warn!(%error, "a record of other stores' progress is damaged; it is written again");
                 continue;
             }
             Err(error) => return Err(error),
         };
-        let Some(noted) = noted else {
+        let Some(recorded) = recorded else {
             if stores.len() > 1 {
                 tracing::info!(store = number, "no record of other stores' progress");
             }
             continue;
         };
-        for (of, seq) in noted.entries {
+        for (of, seq) in recorded.entries {
             let Some((_, other)) = stores.iter().find(|(number, _)| *number == of) else {
                 continue;
             };
@@ -182,7 +182,7 @@ impl Moments {
         let (noting, due) = (Arc::clone(&all), Arc::clone(&wake));
         let thread = std::thread::Builder::new()
             .name("store-moments".to_owned())
-            .spawn(move || note_while_open(&noting, &due, &woken, &gone))
+            .spawn(move || record_while_open(&noting, &due, &woken, &gone))
             .map_err(io_error("starting a thread for", Path::new(NAME)))?;
         let this = Self {
             stores: all,
@@ -206,8 +206,8 @@ impl Moments {
         drop(store.durable.noter.set(Arc::clone(&self.wake)));
         let mut stores = self.stores();
         // Number the slots above those that an earlier server wrote.
-        if let Ok(Some(noted)) = read(&store.directory.join(NAME)) {
-            stores.number = stores.number.max(noted.number);
+        if let Ok(Some(recorded)) = read(&store.directory.join(NAME)) {
+            stores.number = stores.number.max(recorded.number);
         }
         stores.all.insert(number, (store, None));
         drop(stores);
@@ -239,33 +239,33 @@ fn locked(stores: &Mutex<Stores>) -> MutexGuard<'_, Stores> {
     stores.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gone: &Receiver<()>) {
+fn record_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gone: &Receiver<()>) {
     let mut is_failing = false;
-    let mut told = |noted: Result<()>| {
-        match &noted {
+    let mut report = |recorded: Result<()>| {
+        match &recorded {
             // Log once, not at each tick of a full disk.
             Err(error) if !is_failing => tracing::warn!(%error, "the stores' progress cannot be recorded"),
             _ => {}
         }
-        is_failing = noted.is_err();
+        is_failing = recorded.is_err();
     };
     while woken.recv().is_ok() {
         let mut files = Vec::new();
-        let mut note = || {
+        let mut record = || {
             if due.is_due.swap(false, Ordering::AcqRel) {
-                let noted = locked(stores).note();
-                told(noted.map(|written| files = written));
+                let recorded = locked(stores).record();
+                report(recorded.map(|written| files = written));
             }
         };
         for _ in 0..SYNC_TICKS {
-            note();
+            record();
             if gone.recv_timeout(TICK) != Err(RecvTimeoutError::Timeout) {
-                note();
+                record();
                 break;
             }
         }
         for (path, file) in &files {
-            told(file.sync_data().map_err(io_error("syncing", path)));
+            report(file.sync_data().map_err(io_error("syncing", path)));
         }
         if gone.try_recv() == Err(TryRecvError::Disconnected) {
             return;
@@ -275,7 +275,7 @@ fn note_while_open(stores: &Mutex<Stores>, due: &Wake, woken: &Receiver<()>, gon
 
 impl Stores {
     /// Writes the current entries into each store's file; returns the files.
-    fn note(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
+    fn record(&mut self) -> Result<Vec<(PathBuf, Arc<File>)>> {
         if self.all.len() < 2 {
             return Ok(Vec::new());
         }
@@ -321,21 +321,21 @@ fn write_at(mut file: &File, at: u64, bytes: &[u8]) -> io::Result<()> {
 
 /// The content of a file.
 #[derive(Debug, PartialEq, Eq)]
-struct Noted {
+struct Recorded {
     number: u64,
     entries: Vec<(u32, u64)>,
 }
 
 /// Reads a file. `None` means it is missing or empty.
-fn read(path: &Path) -> Result<Option<Noted>> {
+fn read(path: &Path) -> Result<Option<Recorded>> {
     let bytes = match read_file(path) {
         Ok(bytes) => bytes,
         Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
         Err(error) => return Err(io_error("reading", path)(error)),
     };
     let slots = [0, SLOT_STRIDE_BYTES].map(|at| bytes.get(at..).and_then(parse_slot));
-    match slots.into_iter().flatten().max_by_key(|noted| noted.number) {
-        Some(noted) => Ok(Some(noted)),
+    match slots.into_iter().flatten().max_by_key(|recorded| recorded.number) {
+        Some(recorded) => Ok(Some(recorded)),
         None if bytes.iter().all(|byte| *byte == 0) => Ok(None),
         None => Err(Error::Corrupt {
             path: path.to_owned(),
@@ -360,7 +360,7 @@ fn slot(number: u64, entries: &[(u32, u64)]) -> Vec<u8> {
     slot
 }
 
-fn parse_slot(bytes: &[u8]) -> Option<Noted> {
+fn parse_slot(bytes: &[u8]) -> Option<Recorded> {
     let (magic, rest) = bytes.split_first_chunk::<5>()?;
     let (number, rest) = rest.split_first_chunk::<8>()?;
     let (count, rest) = rest.split_first_chunk::<2>()?;
@@ -374,7 +374,7 @@ fn parse_slot(bytes: &[u8]) -> Option<Noted> {
         let (store, seq) = bytes.split_first_chunk::<4>()?;
         Some((u32::from_be_bytes(*store), u64::from_be_bytes(seq.try_into().ok()?)))
     };
-    Some(Noted {
+    Some(Recorded {
         number: u64::from_be_bytes(*number),
         entries: entries.chunks_exact(ENTRY_BYTES).map(entry).collect::<Option<_>>()?,
     })
@@ -418,7 +418,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_raised_is_noted_until_it_goes_and_by_the_next() {
+    fn raised_groups_are_recorded_until_the_drop_and_by_the_next() {
         let folder = tempfile::tempdir().unwrap();
         let stores = [1, 2].map(|number| (number, moment(&folder.path().join(number.to_string()), 1)));
         for round in 1..4 {
@@ -429,8 +429,8 @@ mod tests {
             drop(moments);
             // A store records in one server's life only; here it continues as a new one.
             for (_, store) in &stores {
-                let noted = read(&store.directory.join(NAME)).unwrap().unwrap();
-                assert_eq!(noted.entries, [(1, 1), (2, round * 100 + 99)]);
+                let recorded = read(&store.directory.join(NAME)).unwrap().unwrap();
+                assert_eq!(recorded.entries, [(1, 1), (2, round * 100 + 99)]);
             }
         }
     }
@@ -447,7 +447,7 @@ mod tests {
         bytes.extend_from_slice(&new);
         let number = |bytes: &[u8]| {
             std::fs::write(&path, bytes).unwrap();
-            read(&path).map(|noted| noted.map(|noted| noted.number))
+            read(&path).map(|recorded| recorded.map(|recorded| recorded.number))
         };
         assert_eq!(number(&bytes).unwrap(), Some(9));
         for at in 0..new.len() {

@@ -74,9 +74,9 @@ struct Inner {
     /// How often late effects became visible.
     openings: u64,
     /// How often the power was lost.
-    life: u64,
+    crashes: u64,
     /// The side stores' media: they lose power together.
-    beside: BTreeMap<u32, Medium>,
+    side_media: BTreeMap<u32, Medium>,
     /// Tasks that wait before a retry.
     pauses: Vec<oneshot::Sender<()>>,
 }
@@ -104,7 +104,7 @@ impl std::fmt::Debug for Medium {
 #[derive(Clone, Debug)]
 pub struct Store {
     medium: Medium,
-    life: u64,
+    crashes: u64,
     /// Used for the time marks only.
     options: Options,
     sweeps: Arc<Sweeps>,
@@ -129,15 +129,15 @@ impl Medium {
             late: None,
             dead: None,
             openings: 0,
-            life: 0,
-            beside: BTreeMap::new(),
+            crashes: 0,
+            side_media: BTreeMap::new(),
             pauses: Vec::new(),
         })))
     }
 
     /// The media of the side stores.
-    fn beside(&self) -> Vec<Self> {
-        self.inner().beside.values().cloned().collect()
+    fn side_media(&self) -> Vec<Self> {
+        self.inner().side_media.values().cloned().collect()
     }
 
     fn inner(&self) -> MutexGuard<'_, Inner> {
@@ -152,7 +152,7 @@ impl Medium {
         inner.is_relaxed = options.durability != Durability::Group || mutant::is_on(Mutant::SkipSync);
         Store {
             medium: self.clone(),
-            life: inner.life,
+            crashes: inner.crashes,
             options: options.clone(),
             sweeps: Arc::clone(&inner.sweeps),
         }
@@ -161,7 +161,7 @@ impl Medium {
     /// Sets the faults from now on.
     pub fn set_faults(&self, faults: MediumFaults) {
         self.inner().faults = faults;
-        for medium in self.beside() {
+        for medium in self.side_media() {
             medium.set_faults(faults);
         }
     }
@@ -169,7 +169,7 @@ impl Medium {
     /// Whether [`Medium::work`] would do something.
     #[must_use]
     pub fn has_work(&self) -> bool {
-        self.has_own_work() || self.beside().iter().any(Self::has_own_work)
+        self.has_own_work() || self.side_media().iter().any(Self::has_own_work)
     }
 
     fn has_own_work(&self) -> bool {
@@ -180,12 +180,12 @@ impl Medium {
     /// Whether it takes no writes until the next crash.
     #[must_use]
     pub fn is_dead(&self) -> bool {
-        self.inner().dead.is_some() || self.beside().iter().any(Self::is_dead)
+        self.inner().dead.is_some() || self.side_media().iter().any(Self::is_dead)
     }
 
     /// Acts once: sends one answer that is due, or writes a group of what queued. Returns a line for a log.
     pub fn work(&self) -> String {
-        let mut at_work = self.beside();
+        let mut at_work = self.side_media();
         at_work.retain(Self::has_own_work);
         let mut inner = self.inner();
         if !at_work.is_empty() {
@@ -218,7 +218,7 @@ impl Medium {
     /// Loss of power: loses all that is not durable, except for a prefix of the write in progress.
     pub fn crash(&self) {
         let mut inner = self.inner();
-        inner.life += 1;
+        inner.crashes += 1;
         inner.answers.clear();
         inner.pauses.clear();
         let late = inner.late.take();
@@ -242,7 +242,7 @@ impl Medium {
         inner.before = Arc::clone(&state);
         inner.durable = state;
         drop(inner);
-        for medium in self.beside() {
+        for medium in self.side_media() {
             medium.crash();
         }
     }
@@ -250,19 +250,19 @@ impl Medium {
     /// How often a power cut left a part of one write, here or in a side store.
     #[must_use]
     pub fn torn(&self) -> u64 {
-        let of_beside = self.beside().iter().map(Self::torn).sum::<u64>();
-        self.inner().torn + of_beside
+        let of_sides = self.side_media().iter().map(Self::torn).sum::<u64>();
+        self.inner().torn + of_sides
     }
 
     /// The numbers of the existing side stores.
     #[must_use]
     pub fn side_numbers(&self) -> BTreeSet<u32> {
-        self.inner().beside.keys().copied().collect()
+        self.inner().side_media.keys().copied().collect()
     }
 
     /// Makes late effects in the side stores visible, as their next commits would.
     pub fn show_late_sides(&self) {
-        for medium in self.beside() {
+        for medium in self.side_media() {
             let mut inner = medium.inner();
             if let Some(late) = inner.late.take() {
                 inner.openings += 1;
@@ -281,8 +281,12 @@ impl Medium {
     /// A checksum of everything that is durable.
     #[must_use]
     pub fn digest(&self) -> u32 {
-        let of_beside = self.beside().iter().map(Self::digest).fold(0_u32, u32::wrapping_add);
-        self.inner().durable.digest().wrapping_add(of_beside)
+        let of_sides = self
+            .side_media()
+            .iter()
+            .map(Self::digest)
+            .fold(0_u32, u32::wrapping_add);
+        self.inner().durable.digest().wrapping_add(of_sides)
     }
 }
 
@@ -413,10 +417,10 @@ impl Store {
     pub(in crate::storage) fn open_side(&self, number: u32, is_new: bool, options: &Options) -> Result<Self> {
         let medium = {
             let mut inner = self.medium.inner();
-            if inner.life != self.life {
+            if inner.crashes != self.crashes {
                 return Err(Error::Closed);
             }
-            if !is_new && !inner.beside.contains_key(&number) {
+            if !is_new && !inner.side_media.contains_key(&number) {
                 return Err(Error::Corrupt {
                     path: PathBuf::from("the simulated medium"),
                     what: format!("store {number} is missing"),
@@ -424,7 +428,7 @@ impl Store {
             }
             let seed = inner.random.u64(..);
             let faults = inner.faults;
-            let medium = inner.beside.entry(number).or_insert_with(|| Medium::new(seed));
+            let medium = inner.side_media.entry(number).or_insert_with(|| Medium::new(seed));
             medium.inner().faults = faults;
             medium.clone()
         };
@@ -433,8 +437,8 @@ impl Store {
 
     pub(in crate::storage) fn remove_side(&self, number: u32) {
         let mut inner = self.medium.inner();
-        if inner.life == self.life {
-            inner.beside.remove(&number);
+        if inner.crashes == self.crashes {
+            inner.side_media.remove(&number);
         }
     }
 
@@ -456,7 +460,7 @@ impl Store {
 
     pub(in crate::storage) fn set_derivations(&self, derivations: Derivations) {
         let mut inner = self.medium.inner();
-        if inner.life == self.life {
+        if inner.crashes == self.crashes {
             inner.derivations = derivations;
         }
     }
@@ -485,10 +489,10 @@ impl Store {
         let (end, ended) = oneshot::channel();
         let is_alive = {
             let mut inner = self.medium.inner();
-            if inner.life == self.life {
+            if inner.crashes == self.crashes {
                 inner.pauses.push(end);
             }
-            inner.life == self.life
+            inner.crashes == self.crashes
         };
         if is_alive {
             drop(ended.await);
@@ -509,7 +513,7 @@ impl Store {
         let (answer, answered) = oneshot::channel();
         {
             let mut inner = self.medium.inner();
-            if inner.life != self.life {
+            if inner.crashes != self.crashes {
                 return Err(Error::Closed);
             }
             let only_in = batch.opening();

@@ -25,11 +25,11 @@ pub(super) fn canonical(mut row: Row) -> Row {
     if !row
         .cells
         .windows(2)
-        .all(|pair| matches!(pair, [a, b] if place(a) < place(b)))
+        .all(|pair| matches!(pair, [a, b] if position(a) < position(b)))
     {
         row.cells
-            .sort_by(|a, b| place(a).cmp(&place(b)).then_with(|| compare_cells(b, a)));
-        row.cells.dedup_by(|later, kept| place(later) == place(kept));
+            .sort_by(|a, b| position(a).cmp(&position(b)).then_with(|| compare_cells(b, a)));
+        row.cells.dedup_by(|later, kept| position(later) == position(kept));
     }
     hide_shadowed(&mut row);
     row
@@ -42,7 +42,7 @@ pub(super) fn is_canonical(row: &Row) -> bool {
         && row
             .cells
             .windows(2)
-            .all(|pair| matches!(pair, [a, b] if place(a) < place(b)))
+            .all(|pair| matches!(pair, [a, b] if position(a) < position(b)))
         && !row.marker.is_some_and(|marker| hides(marker.timestamp))
         && !row
             .complex
@@ -69,10 +69,11 @@ pub(super) fn merge(a: Row, b: Row) -> Row {
         cells: merge_sorted(
             a.cells,
             b.cells,
-            |x, y| place(x).cmp(&place(y)),
+            |x, y| position(x).cmp(&position(y)),
             |x, y| if compare_cells(&x, &y) == Ordering::Less { y } else { x },
         ),
     };
+    // A deletion of one row may shadow cells of the other.
     hide_shadowed(&mut row);
     row
 }
@@ -144,7 +145,7 @@ fn newer_of<T>(a: Option<T>, b: Option<T>, newer: impl FnOnce(T, T) -> T) -> Opt
 }
 
 /// The position of a cell; `None` as path sorts before every path.
-fn place(cell: &Cell) -> (ColumnId, Option<&[u8]>) {
+fn position(cell: &Cell) -> (ColumnId, Option<&[u8]>) {
     (cell.column, cell.path.as_deref())
 }
 

@@ -31,13 +31,13 @@ async fn a_clock_set_back_keeps_no_store_from_writing() {
             );
             let store = opened.await.expect("no wait for the clock").unwrap();
             let is_new = hours == 0;
-            let beside = store
+            let side = store
                 .open_side(&place.url, 1, is_new, &place.options, clock.clone())
                 .await
                 .unwrap();
             for _ in 0..2 {
                 n += 1;
-                for store in [&store, &beside] {
+                for store in [&store, &side] {
                     let committed = tokio::time::timeout(Duration::from_secs(5), store.commit(row(n)));
                     committed.await.expect("no wait for the clock").unwrap();
                 }
@@ -46,7 +46,7 @@ async fn a_clock_set_back_keeps_no_store_from_writing() {
                     store.flush().await.unwrap();
                 }
             }
-            for store in [store, beside] {
+            for store in [store, side] {
                 let mut found = 0;
                 let visit = |_: &[u8], _: &[u8]| {
                     found += 1;

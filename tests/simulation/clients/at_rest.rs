@@ -26,7 +26,7 @@ async fn check(world: &Rc<World>, server: &Server) {
     let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await else {
         return world.fail("t", "cannot be read at rest".to_owned());
     };
-    let seen = judge_rows(world, &certain, &lines, |_, _| true);
+    let seen = check_row_read(world, &certain, &lines, |_, _| true);
     if is_settled {
         for (row, versions) in world.rows.borrow_mut().iter_mut() {
             let seen = seen.get(row).copied();
@@ -91,7 +91,7 @@ async fn check_pairs(world: &Rc<World>, server: &Server, is_settled: bool) {
         .map(crate::model::RowVersions::floor)
         .collect();
     if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
-        let seen = judge_pairs(world, &certain, &lines, world.pairs_apart.get() && !is_settled);
+        let seen = check_pair_read(world, &certain, &lines, world.pairs_apart.get() && !is_settled);
         if is_settled {
             for (versions, seen) in world.pairs.borrow_mut().iter_mut().zip(seen) {
                 versions.rest(seen);
@@ -106,7 +106,7 @@ async fn check_registers(world: &Rc<World>, server: &Server, is_settled: bool) {
             world.fail("r", format!("register {register} cannot be read at rest"));
             continue;
         }
-        judge_register(world, register);
+        check_register(world, register);
         if is_settled {
             let register = &mut world.registers.borrow_mut()[register];
             register.initial = register.operations.last().and_then(|one| one.shown);

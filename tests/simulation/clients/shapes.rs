@@ -77,7 +77,7 @@ async fn write(world: &Rc<World>, server: &Server, text: &str, number: i64, cell
         return;
     }
     for (cell, _) in cells {
-        settle(world.shapes.borrow_mut().get_mut(cell), number, &outcome);
+        resolve(world.shapes.borrow_mut().get_mut(cell), number, &outcome);
     }
 }
 
@@ -251,7 +251,7 @@ async fn read(world: &Rc<World>, server: &Server, key: Option<i32>, consistency:
     };
     let _in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask(world, &text, params).await {
-        judge(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
+        check_read(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
     }
 }
 
@@ -298,7 +298,7 @@ fn shown(world: &World, lines: &[Line]) -> Shown {
 }
 
 /// Checks a read of these keys of `z`. Returns the values seen.
-fn judge(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], covers: impl Fn(i32) -> bool) -> Shown {
+fn check_read(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], covers: impl Fn(i32) -> bool) -> Shown {
     let seen = shown(world, lines);
     for k in (0..SHAPE_KEYS).filter(|k| covers(*k)) {
         let of_row = |c| seen.get(&(k, c, Part::Together, 0));
@@ -319,8 +319,8 @@ fn judge(world: &World, floors: &BTreeMap<Cell, i64>, lines: &[Line], covers: im
     for cell in known {
         let floor = floors.get(&cell).copied().unwrap_or_default();
         if let Some(versions) = shapes.get_mut(&cell) {
-            let judged = versions.judge(floor, seen.get(&cell).copied());
-            world.judge("z", judged.map_err(|what| format!("{cell:?}: {what}")));
+            let checked = versions.judge(floor, seen.get(&cell).copied());
+            world.judge("z", checked.map_err(|what| format!("{cell:?}: {what}")));
         }
     }
     seen
@@ -336,7 +336,7 @@ pub(super) async fn check_shapes(world: &Rc<World>, server: &Server, is_settled:
     let Outcome::Done(lines, _) = server.ask(world, ALL, params).await else {
         return world.fail("z", "cannot be read at rest".to_owned());
     };
-    let seen = judge(world, &floors, &lines, |_| true);
+    let seen = check_read(world, &floors, &lines, |_| true);
     if is_settled {
         for (cell, versions) in world.shapes.borrow_mut().iter_mut() {
             versions.rest(seen.get(cell).copied());

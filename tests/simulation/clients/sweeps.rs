@@ -72,7 +72,7 @@ async fn write(world: &Rc<World>, server: &Server, text: &str, number: i64, cell
     let outcome = server.ask(world, text, at(number)).await;
     drop(in_work);
     for cell in cells {
-        settle(world.wide.borrow_mut().get_mut(cell), number, &outcome);
+        resolve(world.wide.borrow_mut().get_mut(cell), number, &outcome);
     }
 }
 
@@ -266,12 +266,12 @@ async fn read(world: &Rc<World>, server: &Server, key: Option<i32>) {
     };
     let _in_work = world.enter("read");
     if let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await {
-        judge_wide(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
+        check_wide_read(world, &floors, &lines, |k| key.is_none_or(|key| key == k));
     }
 }
 
 /// Checks a read of these keys of `y`, cell by cell. Returns the values seen.
-fn judge_wide(
+fn check_wide_read(
     world: &World,
     floors: &BTreeMap<(i32, i32, usize), i64>,
     lines: &[Line],
@@ -300,13 +300,13 @@ fn judge_wide(
         let floor = floors.get(&cell).copied().unwrap_or_default();
         let mut wide = world.wide.borrow_mut();
         let versions = wide.entry(cell).or_default();
-        let judged = versions.judge(floor, seen.get(&cell).copied());
+        let checked = versions.judge(floor, seen.get(&cell).copied());
         if !seen.contains_key(&cell) && versions.is_expiring(floor) {
             world.mark(Mark::Expired);
         }
         drop(wide);
         let name = COLUMNS[column];
-        world.judge("y", judged.map_err(|what| format!("{name} of ({k}, {c}): {what}")));
+        world.judge("y", checked.map_err(|what| format!("{name} of ({k}, {c}): {what}")));
     }
     seen
 }
@@ -317,7 +317,7 @@ pub(super) async fn check_wide(world: &Rc<World>, server: &Server, is_settled: b
     let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, a, b FROM y", plain()).await else {
         return world.fail("y", "cannot be read at rest".to_owned());
     };
-    let seen = judge_wide(world, &floors, &lines, |_| true);
+    let seen = check_wide_read(world, &floors, &lines, |_| true);
     if is_settled {
         for (cell, versions) in world.wide.borrow_mut().iter_mut() {
             versions.rest(seen.get(cell).copied());

@@ -15,12 +15,12 @@
 //! the end of its log and replays it, and the commit goes on. After any other failure nothing is written until the
 //! server restarts: after a failed sync the disk cannot be trusted. An engine that failed in the background does not
 //! report why. This counts as a full disk only if a probe of the size of a table fails, or if the free space was too
-//! little while it worked (`room`). If the engine cannot be reopened, nothing can be read either, and the store reports
+//! little while it worked (`free_space`). If the engine cannot be reopened, nothing can be read either, and the store reports
 //! it ([`Shared::lost`]): the server ends.
 
+mod free_space;
 mod health;
 mod opening;
-mod room;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +36,7 @@ use super::super::layout::{chain_key, chain_record, full_range, range_record, si
 use super::super::{DeletionTables, Order, add_table, is_counted, remove_tables, rest_of_range, table_of};
 use super::group::{Group, Placed, placed, runs};
 use super::opening::Provisional;
-use super::request::{Command, Request, Then, answer_all, give_room_back, has_ranges, refuse_of_other_openings};
+use super::request::{Command, Request, Then, answer_all, has_ranges, refuse_of_other_openings, release_queue_space};
 use super::{Engine, Published, Shared, guard};
 use crate::clock::{Clock, TimeMark};
 use crate::invariant::{Broken, Invariant};
@@ -110,7 +110,7 @@ pub(super) struct Committer {
     jobs: VecDeque<RangeJob>,
     next_range: u64,
     health: Health,
-    room: room::Room,
+    free_space: free_space::FreeSpace,
     /// When the oldest group was written that is not yet synced.
     unsynced_since: Option<Duration>,
 }
@@ -139,7 +139,7 @@ impl Committer {
             }
             self.step_range_job();
             self.step_fill();
-            self.watch_room();
+            self.watch_free_space();
         };
         while self.step_range_job() {}
         let closed = self.close();
@@ -166,14 +166,14 @@ impl Committer {
                     return Some(Next::Sync);
                 }
                 let rest = every.saturating_sub(waited);
-                let patience = self.room.patience().map_or(rest, |patience| patience.min(rest));
+                let patience = self.free_space.patience().map_or(rest, |patience| patience.min(rest));
                 match self.commands.recv_timeout(patience) {
                     Ok(command) => command,
                     Err(RecvTimeoutError::Timeout) => return Some(Next::Idle),
                     Err(RecvTimeoutError::Disconnected) => return None,
                 }
             }
-            _ => match self.room.patience() {
+            _ => match self.free_space.patience() {
                 None => self.commands.recv().ok()?,
                 Some(patience) => match self.commands.recv_timeout(patience) {
                     Ok(command) => command,
@@ -222,7 +222,7 @@ impl Committer {
         }
         let (group, refusals) = self.stage(&requests);
         let (mut group, jobs) = self.stage_ranges(group, &requests, &refusals);
-        let mut told = std::mem::take(&mut group.told).into_iter();
+        let mut committed = std::mem::take(&mut group.committed).into_iter();
         let written = self.write(group);
         if written.is_ok() {
             metrics::COMMITS.add(refusals.iter().filter(|refusal| refusal.is_none()).count() as u64);
@@ -230,11 +230,11 @@ impl Committer {
         metrics::COMMIT_GROUPS.add_time(self.clock.monotonic().saturating_sub(began), 1);
         let mut requests = requests;
         if jobs.is_empty() {
-            give_room_back(&mut requests);
+            release_queue_space(&mut requests);
         }
         let mut jobs = jobs.into_iter();
         for (request, refusal) in requests.into_iter().zip(refusals) {
-            let told = told.next().unwrap_or_default();
+            let committed = committed.next().unwrap_or_default();
             let ranges = if has_ranges(&request) && refusal.is_none() {
                 jobs.next()
             } else {
@@ -243,7 +243,7 @@ impl Committer {
             match (&written, refusal, ranges) {
                 (_, Some(refusal), _) => request.answer(Err(refusal)),
                 (Err(error), None, _) => request.answer(Err(error.clone())),
-                (Ok(seq), None, None) => request.answer(Ok(told.at(*seq))),
+                (Ok(seq), None, None) => request.answer(Ok(committed.at(*seq))),
                 // Answered when the last of its ranges is empty.
                 (Ok(_), None, Some(ranges)) => self.jobs.push_back(RangeJob {
                     ranges,
@@ -278,7 +278,7 @@ impl Committer {
     ) -> Result<Group<'a>, (usize, Error)> {
         let mut group = Group::default();
         group.pending.reserve(placed.len());
-        group.told.resize(requests, Committed::default());
+        group.committed.resize(requests, Committed::default());
         for run in runs(placed) {
             let Some(first) = run.first() else { continue };
             let old = match first.space {
@@ -300,7 +300,7 @@ impl Committer {
 
     /// The stored row that is about to be rewritten. Most new rows are known to be absent and not searched for.
     fn old_row(&mut self, key: &[u8]) -> Result<Option<Bytes>> {
-        if self.absence.note(key) {
+        if self.absence.insert(key) {
             debug_assert!(
                 self.search(Space::Rows, key)?.is_none(),
                 "a row that is there was called absent: {key:?}"
@@ -312,7 +312,7 @@ impl Committer {
         }
         let found = self.search(Space::Rows, key)?;
         if found.is_none() {
-            self.absence.searched_in_vain(key, |table| self.sizes.get(table).rows);
+            self.absence.count_miss(key, |table| self.sizes.get(table).rows);
         }
         Ok(found)
     }

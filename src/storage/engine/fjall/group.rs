@@ -117,7 +117,7 @@ pub(super) struct Group<'a> {
     /// Records of the store's own: value, or `None` to remove.
     pub(super) own: Vec<(Vec<u8>, Option<Vec<u8>>)>,
     /// The answer to each request about its rows, by index.
-    pub(super) told: Vec<Committed>,
+    pub(super) committed: Vec<Committed>,
 }
 
 impl<'a> Group<'a> {
@@ -136,6 +136,7 @@ impl<'a> Group<'a> {
         let mut new: Option<Option<Cow<'a, Bytes>>> = None;
         let mut reindexed: Vec<TableId> = Vec::new();
         for placed in run {
+            // Later changes of the key see the earlier ones of the group, as if each had been committed alone.
             let current = match &new {
                 Some(value) => value.as_deref(),
                 None => old.as_ref(),
@@ -168,10 +169,10 @@ impl<'a> Group<'a> {
                 Change::DeleteRange { .. } => continue,
             };
             if space == Space::Rows
-                && let Some(told) = self.told.get_mut(placed.request)
+                && let Some(committed) = self.committed.get_mut(placed.request)
             {
                 let there = current.filter(|row| is_there(row));
-                told.add(Written {
+                committed.add(Written {
                     change: placed.number,
                     before_bytes: there.map(|row| key.len() + row.len()),
                     after_bytes: next.as_deref().map(|row| key.len() + row.len()),
@@ -242,7 +243,7 @@ impl<'a> Group<'a> {
         let mut all = std::mem::take(&mut self.derived);
         all.reverse();
         all.append(&mut self.pending);
-        // The sort is stable and derived entries come first, so the first of equal keys is the derived one.
+        // The sort is stable: of equal keys the entry derived last comes first, and explicit changes come after it.
         all.sort_by(|a, b| (a.space, &a.key).cmp(&(b.space, &b.key)));
         all.dedup_by(|next, kept| (next.space, &next.key) == (kept.space, &kept.key));
         self.pending = all;

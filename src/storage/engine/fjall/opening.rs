@@ -1,7 +1,7 @@
 //! Opens the engine of a directory, or refuses and leaves every byte in place.
 //!
 //! ```text
-//! settle an interrupted opening ─► read `acknowledged` ─► check the files by reading only ─► compare the log with it
+//! undo an interrupted opening ─► read `acknowledged` ─► check the files by reading only ─► compare the log with it
 //!   ─► rewrite, stage links ─► the engine opens those ─► check the chain of groups ─► the caller accepts
 //!                                           └────────── any failure, or no acceptance ─────► restore, refuse
 //! ```
@@ -18,7 +18,7 @@ use std::sync::Arc;
 use arc_swap::ArcSwapOption;
 use fjall::LsmError;
 
-use super::super::acknowledged::{Acknowledged, ChainEnd, Noted};
+use super::super::acknowledged::{Acknowledged, ChainEnd, Recorded};
 use super::super::aside::{self, Cut, Kept};
 use super::super::directory::{self, Directory, full_or, io_error};
 use super::super::layout::{OWN, Own, parse_own};
@@ -97,29 +97,30 @@ impl Engine {
         lost: &Arc<ArcSwapOption<Error>>,
     ) -> Result<(Recovered, Provisional)> {
         let path = directory.engine_path();
-        aside::settle(&path)?;
-        let mut noted = read_noted(directory, options)?;
+        aside::undo_interrupted(&path)?;
+        let mut recorded = read_acknowledged(directory, options)?;
         let kept = match judge(&path)? {
             Found::Engine {
                 is_empty,
                 log,
                 manifests,
             } if !is_empty || directory.is_used() => {
-                check_log(directory.path(), &log, noted)?;
-                may_go_without_note(directory, options, noted, &log)?;
-                if !is_closed(&log, noted) {
+                check_log(directory.path(), &log, recorded)?;
+                may_open_without_record(directory, options, recorded, &log)?;
+                // A clean close synced everything; only without one may the page cache differ from the disk.
+                if !is_closed(&log, recorded) {
                     directory.make_durable()?;
                     write_anew(&path, &log, &manifests)?;
                 }
                 Some(keep(&path, &log)?)
             }
             Found::Nothing => {
-                noted = may_begin(directory, options, noted)?;
+                recorded = may_begin(directory, options, recorded)?;
                 directory.make_durable()?;
                 None
             }
             Found::HalfMade | Found::Engine { .. } => {
-                noted = may_begin(directory, options, noted)?;
+                recorded = may_begin(directory, options, recorded)?;
                 let renamed = aside::rename_aside(&path, "unfinished")?;
                 tracing::warn!(renamed = %renamed.display(), "the store's creation was interrupted; it is created again");
                 directory.make_durable()?;
@@ -127,7 +128,7 @@ impl Engine {
             }
         };
         let opened = Self::open_in(&path, options, kept.is_some(), lost).and_then(|engine| {
-            let records = engine.records(directory.path(), noted.end())?;
+            let records = engine.records(directory.path(), recorded.end())?;
             Ok((engine, records))
         });
         let provisional = Provisional { kept };
@@ -215,23 +216,23 @@ impl Engine {
 }
 
 /// Reads the `acknowledged` file. A file that cannot be read is remade if the settings allow it.
-fn read_noted(directory: &Directory, options: &Options) -> Result<Noted> {
-    match Noted::read(directory.path()) {
+fn read_acknowledged(directory: &Directory, options: &Options) -> Result<Recorded> {
+    match Recorded::read(directory.path()) {
         Err(Error::Corrupt { path, what }) if options.create => {
             let renamed = aside::rename_aside(&path, "damaged")?;
             tracing::warn!(renamed = %renamed.display(), what, "the record of the last acknowledged group is unreadable; it is made again");
-            Ok(Noted::Nothing)
+            Ok(Recorded::Nothing)
         }
-        noted => noted,
+        recorded => recorded,
     }
 }
 
 /// Whether a directory without an engine may get one. An `acknowledged` file then belongs to an earlier engine and is
 /// ignored.
-fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<Noted> {
-    let is_used = options.must_exist || directory.is_used() || noted.end().is_some_and(|end| end.seq > 0);
+fn may_begin(directory: &Directory, options: &Options, recorded: Recorded) -> Result<Recorded> {
+    let is_used = options.must_exist || directory.is_used() || recorded.end().is_some_and(|end| end.seq > 0);
     if !is_used {
-        return Ok(noted);
+        return Ok(recorded);
     }
     if !options.create {
         return Err(Error::Gone {
@@ -241,15 +242,15 @@ fn may_begin(directory: &Directory, options: &Options, noted: Noted) -> Result<N
         });
     }
     tracing::warn!(directory = %directory.path().display(), "the store's data is missing; the store starts afresh because of --create");
-    if noted != Noted::Nothing {
+    if recorded != Recorded::Nothing {
         aside::rename_aside(&directory.path().join("acknowledged"), "before")?;
     }
-    Ok(Noted::Nothing)
+    Ok(Recorded::Nothing)
 }
 
 /// Whether an engine may be opened without an `acknowledged` file; see acknowledged.rs.
-fn may_go_without_note(directory: &Directory, options: &Options, noted: Noted, log: &Log) -> Result<()> {
-    if noted != Noted::Nothing || !(log.is_used() || directory.is_used()) {
+fn may_open_without_record(directory: &Directory, options: &Options, recorded: Recorded, log: &Log) -> Result<()> {
+    if recorded != Recorded::Nothing || !(log.is_used() || directory.is_used()) {
         return Ok(());
     }
     if directory.is_used() && !options.create {
@@ -268,8 +269,8 @@ fn may_go_without_note(directory: &Directory, options: &Options, noted: Noted, l
 
 /// Compares the log with the `acknowledged` file, before anything is changed. A log without groups is checked after its
 /// tables are open.
-fn check_log(store: &Path, log: &Log, noted: Noted) -> Result<()> {
-    let (Some(end), Some(acknowledged)) = (log.end, noted.end()) else {
+fn check_log(store: &Path, log: &Log, recorded: Recorded) -> Result<()> {
+    let (Some(end), Some(acknowledged)) = (log.end, recorded.end()) else {
         return Ok(());
     };
     match (check_chain(store, &[end], Some(acknowledged)), &log.torn) {
@@ -283,8 +284,8 @@ fn check_log(store: &Path, log: &Log, noted: Noted) -> Result<()> {
 }
 
 /// Whether the store was closed cleanly, and nothing was written after it.
-fn is_closed(log: &Log, noted: Noted) -> bool {
-    matches!(noted, Noted::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
+fn is_closed(log: &Log, recorded: Recorded) -> bool {
+    matches!(recorded, Recorded::End { end, closed: true } if log.end.is_none_or(|of_log| of_log == end))
 }
 
 /// Rewrites the files that may be in the page cache only.

@@ -46,10 +46,10 @@ impl Request {
 }
 
 /// Returns the queue space of all requests at once: each release costs a lock.
-pub(super) fn give_room_back(requests: &mut [Request]) {
-    let mut rooms = requests.iter_mut().filter_map(|request| request.room.take());
-    if let Some(mut first) = rooms.next() {
-        for room in rooms {
+pub(super) fn release_queue_space(requests: &mut [Request]) {
+    let mut permits = requests.iter_mut().filter_map(|request| request.room.take());
+    if let Some(mut first) = permits.next() {
+        for room in permits {
             first.merge(room);
         }
     }

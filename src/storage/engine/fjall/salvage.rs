@@ -18,7 +18,7 @@ use lsm_tree::{Cache, DescriptorTable, Slice, ValueType};
 use num_bigint::BigUint;
 use xxhash_rust::xxh3::xxh3_64;
 
-use super::super::acknowledged::Noted;
+use super::super::acknowledged::Recorded;
 use super::super::directory::io_error;
 use super::super::salvage::piece::{Change, Damage, Entry, Files, Gap, LogOfGroups, Place, Stretch, after};
 use super::judge::{keyspaces, list, number, read_manifest};
@@ -51,8 +51,8 @@ pub(in crate::storage::engine) fn files(directory: &Path) -> Result<Files<TableF
     // An interrupted opening leaves the original engine directory under this name (aside.rs).
     let kept = directory.join("engine.kept");
     let engine = if kept.is_dir() { kept } else { directory.join("engine") };
-    let acknowledged = match Noted::read(directory) {
-        Ok(noted) => noted.end().map_or(0, |end| end.seq),
+    let acknowledged = match Recorded::read(directory) {
+        Ok(recorded) => recorded.end().map_or(0, |end| end.seq),
         Err(error) => {
             let mut lost = lost(directory, &error);
             lost.what += ": whether the log has lost its end cannot be told";
@@ -246,6 +246,7 @@ impl TableFile {
         let base = place_of(from);
         let (mut unreadable, mut readable) = (base.clone(), BigUint::ZERO);
         let mut step = BigUint::from(1_u8);
+        // Doubling steps find some readable key; bisection then narrows the gap to its true end.
         while readable == BigUint::ZERO {
             let next = &base + &step;
             match key_of(&next).filter(|key| is_before(key, end)) {

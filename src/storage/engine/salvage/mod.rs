@@ -1,4 +1,4 @@
-//! Reading what can be read of a store whose files are damaged, file by file, without the engine and without writing anything.
+//! Reads the intact parts of a store with damaged files, file by file, without the engine and without writing anything.
 //!
 //! ```text
 //! log files ──► batches, also those that follow a damaged one ─┐
@@ -96,8 +96,8 @@ impl Salvage {
         let main = url
             .directory()
             .ok_or_else(|| Error::NoDirectory { url: url.to_string() })?;
-        let beside = main.join("stores").join(number.to_string());
-        let directory = if number == MAIN { main } else { &beside };
+        let side = main.join("stores").join(number.to_string());
+        let directory = if number == MAIN { main } else { &side };
         if !directory.is_dir() {
             return Err(Error::NoStore {
                 directory: directory.to_owned(),

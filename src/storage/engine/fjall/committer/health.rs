@@ -7,7 +7,7 @@ use fjall::PersistMode;
 
 use super::super::super::directory::full_or;
 use super::super::{Engine, TABLE_BYTES, guard};
-use super::room::{Room, was_full};
+use super::free_space::{FreeSpace, was_full};
 use super::{Committer, Health, POLL};
 use crate::storage::options::FaultPoint;
 use crate::storage::{CommitSeq, Error, Result};
@@ -24,7 +24,9 @@ impl Committer {
     /// free space seen while the engine worked.
     pub(super) fn cause_of(&self, error: Error) -> Error {
         match error {
-            Error::Engine { .. } if self.room.was_short() || self.is_short_now() => was_full(self.directory.path()),
+            Error::Engine { .. } if self.free_space.was_short() || self.is_short_now() => {
+                was_full(self.directory.path())
+            }
             Error::Engine { .. } => self
                 .directory
                 .probe(TABLE_BYTES)
@@ -83,11 +85,12 @@ impl Committer {
     }
 
     fn reopen(&mut self) -> Result<()> {
+        // New readers get an error instead of a snapshot that would keep the old engine open.
         let kept = self.shared.published.swap(None);
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop((engine, kept));
-            if let Some(engine) = wait_until_gone(&leaving, REOPENING_POLLS_MAX) {
+            if let Some(engine) = wait_until_unused(&leaving, REOPENING_POLLS_MAX) {
                 // A reader has not finished: it and others go on reading the old engine, and the next commit tries
                 // again.
                 self.engine = Some(engine);
@@ -98,10 +101,11 @@ impl Committer {
             }
         }
         self.acknowledged = None;
-        self.room = Room::default();
+        self.free_space = FreeSpace::default();
         let (recovered, provisional) = Engine::open(&self.directory, &self.options, &self.shared.lost)?;
         self.jobs.retain(|job| job.request.is_some());
         self.take_over_again(recovered, provisional)?;
+        // In this order: a reader of the new snapshot must see the new opening, and no cached row of the old one.
         self.shared.cache.clear(CommitSeq(self.end.seq));
         self.shared.openings.fetch_add(1, Ordering::AcqRel);
         self.publish();
@@ -127,7 +131,7 @@ impl Committer {
         if let Some(engine) = self.engine.take() {
             let leaving = Arc::downgrade(&engine);
             drop(engine);
-            if wait_until_gone(&leaving, LEAVING_POLLS_MAX).is_some() {
+            if wait_until_unused(&leaving, LEAVING_POLLS_MAX).is_some() {
                 tracing::warn!(directory = %self.directory.path().display(), "a snapshot outlives its store");
                 is_clean = false;
             }
@@ -149,7 +153,7 @@ impl Committer {
 }
 
 /// Waits until no other task holds the engine; returns it if one still does.
-fn wait_until_gone(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
+fn wait_until_unused(engine: &Weak<Engine>, polls_max: u32) -> Option<Arc<Engine>> {
     for _ in 0..polls_max {
         if engine.strong_count() == 0 {
             return None;

@@ -14,7 +14,7 @@ use super::super::super::directory::Directory;
 use super::super::opening::{Provisional, Recovered};
 use super::super::request::Command;
 use super::super::{Engine, FORMAT, Shared};
-use super::room::Room;
+use super::free_space::FreeSpace;
 use super::{Committer, Found, Health, RangeJob, Ranges};
 use crate::clock::Clock;
 use crate::storage::absence::Absence;
@@ -64,7 +64,7 @@ impl Committer {
             jobs: VecDeque::new(),
             next_range: 0,
             health: Health::Well,
-            room: Room::default(),
+            free_space: FreeSpace::default(),
             unsynced_since: None,
         };
         let is_accepted_later = committer.options.is_accepted_later && !provisional.is_new();

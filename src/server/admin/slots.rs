@@ -23,7 +23,7 @@ pub(super) struct Stage(AtomicU8);
 
 impl Stage {
     /// A complete request head has arrived.
-    pub(super) fn asks(&self) {
+    pub(super) fn has_request(&self) {
         self.0.store(ASKING, Ordering::Relaxed);
     }
 
@@ -39,21 +39,21 @@ impl Stage {
 
 /// The connections open now, oldest first.
 #[derive(Debug, Default)]
-pub(super) struct Places(VecDeque<(Arc<Stage>, AbortHandle)>);
+pub(super) struct Slots(VecDeque<(Arc<Stage>, AbortHandle)>);
 
-impl Places {
-    /// Frees a slot for one more connection, if `places_max` are in use. `false` means each slot belongs to a request
+impl Slots {
+    /// Frees a slot for one more connection, if `slots_max` are in use. `false` means each slot belongs to a request
     /// in progress.
-    pub(super) fn make_room(&mut self, places_max: usize) -> bool {
+    pub(super) fn free_slot(&mut self, slots_max: usize) -> bool {
         self.0.retain(|(_, connection)| !connection.is_finished());
-        if self.0.len() < places_max {
+        if self.0.len() < slots_max {
             return true;
         }
         let oldest = |stage| self.0.iter().position(|(at, _)| at.is(stage));
-        let Some(place) = oldest(SILENT).or_else(|| oldest(ANSWERED)) else {
+        let Some(slot) = oldest(SILENT).or_else(|| oldest(ANSWERED)) else {
             return false;
         };
-        if let Some((_, connection)) = self.0.remove(place) {
+        if let Some((_, connection)) = self.0.remove(slot) {
             connection.abort();
         }
         true

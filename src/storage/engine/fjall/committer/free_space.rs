@@ -25,7 +25,7 @@ use crate::storage::options::{FaultPoint, Faults};
 
 /// Time between two checks. A shortage shorter than this goes unnoticed; a longer time would miss more, a shorter one
 /// would burden every group.
-const LOOK_EVERY: Duration = Duration::from_millis(10);
+const CHECK_EVERY: Duration = Duration::from_millis(10);
 
 /// How long the engine must have been idle before it is no longer watched: a table that was written may be merged a
 /// moment later.
@@ -33,14 +33,14 @@ const LINGER: Duration = Duration::from_millis(200);
 
 /// State seen since the engine began to work in the background.
 #[derive(Debug, Default)]
-pub(super) struct Room {
+pub(super) struct FreeSpace {
     /// When the engine was last at work. `None` means it is idle.
     at_work: Option<Duration>,
-    looked: Duration,
+    checked: Duration,
     was_short: bool,
 }
 
-impl Room {
+impl FreeSpace {
     /// Whether the space was too little for a table at some moment of the work.
     pub(super) const fn was_short(&self) -> bool {
         self.was_short
@@ -48,36 +48,39 @@ impl Room {
 
     /// How long the committer may wait for commands. `None` means no limit.
     pub(super) fn patience(&self) -> Option<Duration> {
-        self.at_work.map(|_| LOOK_EVERY)
+        self.at_work.map(|_| CHECK_EVERY)
     }
 }
 
 impl Committer {
     /// Watches the engine's background work: whether the disk has space for it, and whether it has failed.
-    pub(super) fn watch_room(&mut self) {
+    pub(super) fn watch_free_space(&mut self) {
         let Some(engine) = self.engine.clone() else { return };
         let is_busy = engine.data.sealed_memtable_count() > 0 || engine.database.active_compactions() > 0;
-        if !is_busy && self.room.at_work.is_none() {
+        if !is_busy && self.free_space.at_work.is_none() {
             return;
         }
         let now = self.clock.monotonic();
         if is_busy {
-            self.room.at_work = Some(now);
+            self.free_space.at_work = Some(now);
         }
-        if now.saturating_sub(self.room.looked) < LOOK_EVERY {
+        if now.saturating_sub(self.free_space.checked) < CHECK_EVERY {
             return;
         }
-        self.room.looked = now;
-        self.room.was_short |= is_short(&engine, self.options.faults.as_ref());
-        let is_idle = self.room.at_work.is_none_or(|last| now.saturating_sub(last) >= LINGER);
+        self.free_space.checked = now;
+        self.free_space.was_short |= is_short(&engine, self.options.faults.as_ref());
+        let is_idle = self
+            .free_space
+            .at_work
+            .is_none_or(|last| now.saturating_sub(last) >= LINGER);
         // Fails if the engine has failed. Then the shortage stays recorded, until the next write looks up the cause.
         let is_well = matches!(
             guard(&engine.directory, || engine.database.persist(PersistMode::Buffer)),
             Ok(Ok(()))
         );
         if is_idle || !is_well {
-            self.room.at_work = None;
-            self.room.was_short &= !is_well;
+            self.free_space.at_work = None;
+            self.free_space.was_short &= !is_well;
         }
     }
 }
