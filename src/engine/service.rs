@@ -249,8 +249,9 @@ impl Engine {
         seen.expect("a database has a node")
     }
 
-    /// Where a change of the catalog failed and may have been done, asks the store first which.
-    pub(crate) async fn resolve_in_doubt(&self) {
+    /// Where a change of the catalog failed and may have been done, reads from the store which it was. A front end calls this before it
+    /// begins a request; without it the request may be refused until another one has done so.
+    pub async fn resolve_in_doubt(&self) {
         if self.catalog.is_in_doubt() {
             // Boxed, since it is rare and would make every request's future larger. What is read is right by either catalog.
             let resolving = Box::pin(self.catalog.resolve_in_doubt()).await;

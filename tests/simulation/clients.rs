@@ -10,10 +10,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 use std::sync::Arc;
 
+use helenus::command::{Clustering, Write};
 use helenus::cql::{QueryParams, SessionState};
-use helenus::engine::PartitionLimits;
+use helenus::engine::{Engine, PartitionLimits};
 use helenus::partition::Consistency;
 
+use super::commands::{self, Command, Maker};
 use super::marks::Mark;
 use super::model::{Ask, Operation, State};
 use super::runner::{Runner, pass};
@@ -151,7 +153,8 @@ async fn insert(world: &Rc<World>, server: &Server) {
     let (k, c) = place(world);
     let number = world.number();
     let text = format!("INSERT INTO t (k, c, v) VALUES ({k}, {c}, {number})");
-    write_rows(world, server, &text, number, &[(k, c)], false).await;
+    let command = |of: &Maker| of.insert(k.into(), Some(c), &[("v", number)]);
+    write_rows(world, server, (&text, command), number, &[(k, c)], false).await;
 }
 
 async fn delete(world: &Rc<World>, server: &Server, extent: Extent) {
@@ -168,15 +171,29 @@ async fn delete(world: &Rc<World>, server: &Server, extent: Extent) {
             (c..ROWS).map(|c| (k, c)).collect(),
         ),
     };
-    write_rows(world, server, &text, number, &rows, true).await;
+    let command = |of: &Maker| match extent {
+        Extent::Row => of.delete_row(k.into(), Some(c)),
+        Extent::Partition => of.delete_partition(k.into()),
+        Extent::Range => of.delete_from(k.into(), c),
+    };
+    write_rows(world, server, (&text, command), number, &rows, true).await;
 }
 
-async fn write_rows(world: &Rc<World>, server: &Server, text: &str, number: i64, rows: &[(i32, i32)], deletes: bool) {
+/// Writes to `t`, by text or by the command that means the same.
+async fn write_rows(
+    world: &Rc<World>,
+    server: &Server,
+    (text, command): (&str, impl FnOnce(&Maker) -> Write),
+    number: i64,
+    rows: &[(i32, i32)],
+    deletes: bool,
+) {
     for row in rows {
         world.rows.borrow_mut().entry(*row).or_default().begin(number, deletes);
     }
     let in_work = world.enter("write");
-    let outcome = server.ask(world, text, at(number)).await;
+    let command = |engine: &Engine| Command::Write(command(&Maker::of(engine, "t")));
+    let outcome = server.ask_either(world, text, at(number), command).await;
     if world.epoch() > in_work.epoch {
         world.mark(Mark::StaleRoute);
     }
@@ -253,17 +270,24 @@ fn check_row_read(
 async fn read_partition(world: &Rc<World>, server: &Server) {
     let (k, c) = place(world);
     let floors = floors(world);
-    let text = match world.below(3) {
-        0 => format!("SELECT k, c, v FROM t WHERE k = {k}"),
-        1 => format!("SELECT k, c, v FROM t WHERE k = {k} AND c <= {c}"),
-        _ => format!("SELECT k, c, v FROM t WHERE k = {k} AND c = {c}"),
+    let (text, rows) = match world.below(3) {
+        0 => (format!("SELECT k, c, v FROM t WHERE k = {k}"), Clustering::All),
+        1 => (
+            format!("SELECT k, c, v FROM t WHERE k = {k} AND c <= {c}"),
+            commands::up_to(c),
+        ),
+        _ => (
+            format!("SELECT k, c, v FROM t WHERE k = {k} AND c = {c}"),
+            Clustering::Keys(vec![commands::at(c)]),
+        ),
     };
+    let command = |engine: &Engine| Command::Read(Maker::of(engine, "t").read_key(&["k", "c", "v"], k.into(), rows));
     let covers = {
         let (up_to, only) = (text.contains("<="), text.contains("c = "));
         move |of: i32, row: i32| of == k && (!up_to || row <= c) && (!only || row == c)
     };
     let _in_work = world.enter("read");
-    if let Outcome::Done(lines, _) = server.ask(world, &text, plain()).await {
+    if let Outcome::Done(lines, _) = server.ask_either(world, &text, plain(), command).await {
         check_row_read(world, &floors, &lines, covers);
     }
 }
@@ -271,7 +295,11 @@ async fn read_partition(world: &Rc<World>, server: &Server) {
 async fn read_all(world: &Rc<World>, server: &Server) {
     let floors = floors(world);
     let in_work = world.enter("read");
-    if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, c, v FROM t", plain()).await {
+    let command = |engine: &Engine| Command::Read(Maker::of(engine, "t").read_all(&["k", "c", "v"]));
+    let outcome = server
+        .ask_either(world, "SELECT k, c, v FROM t", plain(), command)
+        .await;
+    if let Outcome::Done(lines, _) = outcome {
         check_row_read(world, &floors, &lines, |_, _| true);
     }
     if world.epoch() > in_work.epoch {
@@ -328,7 +356,12 @@ async fn write_pair(world: &Rc<World>, server: &Server) {
     );
     world.pairs.borrow_mut()[pair].begin(number, false);
     let in_work = world.enter("write");
-    let outcome = server.ask(world, &text, at(number)).await;
+    let command = |engine: &Engine| {
+        let of = Maker::of(engine, "p");
+        let rows = [one, other].map(|key| of.insert(i64::try_from(key).unwrap(), None, &[("v", number)]));
+        Command::Batch(rows.into())
+    };
+    let outcome = server.ask_either(world, &text, at(number), command).await;
     drop(in_work);
     if world.pairs_apart.get() {
         let places = world.places(&server.database, "p");
@@ -352,7 +385,8 @@ async fn read_pairs(world: &Rc<World>, server: &Server) {
         .iter()
         .map(super::model::RowVersions::floor)
         .collect();
-    if let Outcome::Done(lines, _) = server.ask(world, "SELECT k, v FROM p", plain()).await {
+    let command = |engine: &Engine| Command::Read(Maker::of(engine, "p").read_all(&["k", "v"]));
+    if let Outcome::Done(lines, _) = server.ask_either(world, "SELECT k, v FROM p", plain(), command).await {
         check_pair_read(world, &floors, &lines, world.pairs_apart.get());
     }
 }
@@ -470,7 +504,9 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
         operations.len() - 1
     };
     let in_work = world.enter(if ask == Ask::Read { "read" } else { "write" });
-    let outcome = server.ask(world, &text, params).await;
+    let key = i64::try_from(register).unwrap();
+    let command = |engine: &Engine| register_command(engine, key, ask);
+    let outcome = server.ask_either(world, &text, params, command).await;
     drop(in_work);
     let end = world.number().unsigned_abs();
     let mut registers = world.registers.borrow_mut();
@@ -520,6 +556,21 @@ async fn operate(world: &Rc<World>, server: &Server, register: usize, ask: Ask) 
         }
         Outcome::Unknown(_) => false,
     }
+}
+
+/// What an operation on a register means without text.
+fn register_command(engine: &Engine, key: i64, ask: Ask) -> Command {
+    let is_plain = usize::try_from(key).unwrap() >= REGISTERS;
+    let of = Maker::of(engine, if is_plain { "w" } else { "r" });
+    let update = |value| of.update(key, None, &[("v", value)]);
+    Command::Write(match ask {
+        Ask::Read => return Command::Read(of.read_key(&["v"], key, Clustering::Keys(vec![Vec::new()]))),
+        Ask::PutAhead(value) | Ask::Put(value) => update(value),
+        Ask::Erase => of.delete_row(key, None),
+        Ask::Insert(value) => of.if_not_exists(of.insert(key, None, &[("v", value)])),
+        Ask::Swap(from, to) => of.if_is(update(to), "v", from),
+        Ask::Delete(from) => of.if_is(of.delete_row(key, None), "v", from),
+    })
 }
 
 fn check_register(world: &World, register: usize) {
@@ -587,9 +638,9 @@ async fn insert_once(world: &Rc<World>, server: &Server) {
         .rows
         .insert(key, (key.unsigned_abs(), None));
     let in_work = world.enter("write");
-    let outcome = server
-        .ask(world, &format!("INSERT INTO x (k) VALUES ({key})"), plain())
-        .await;
+    let text = format!("INSERT INTO x (k) VALUES ({key})");
+    let command = |engine: &Engine| Command::Write(Maker::of(engine, "x").insert(key, None, &[]));
+    let outcome = server.ask_either(world, &text, plain(), command).await;
     drop(in_work);
     let now = world.number().unsigned_abs();
     if outcome.is_done()
@@ -601,7 +652,8 @@ async fn insert_once(world: &Rc<World>, server: &Server) {
 
 async fn read_once(world: &Rc<World>, server: &Server) -> Option<BTreeSet<i64>> {
     let began = world.number().unsigned_abs();
-    let Outcome::Done(lines, _) = server.ask(world, "SELECT k FROM x", plain()).await else {
+    let command = |engine: &Engine| Command::Read(Maker::of(engine, "x").read_all(&["k"]));
+    let Outcome::Done(lines, _) = server.ask_either(world, "SELECT k FROM x", plain(), command).await else {
         return None;
     };
     let seen: BTreeSet<i64> = lines.iter().filter_map(|line| line[0]).collect();
@@ -624,7 +676,8 @@ async fn truncate(world: &Rc<World>, server: &Server) {
     let begin = world.number().unsigned_abs();
     world.truncated.borrow_mut().truncations.push((begin, None, false));
     let in_work = world.enter("truncate");
-    let outcome = server.ask(world, "TRUNCATE x", plain()).await;
+    let command = |engine: &Engine| Maker::of(engine, "x").truncate();
+    let outcome = server.ask_either(world, "TRUNCATE x", plain(), command).await;
     drop(in_work);
     let end = world.number().unsigned_abs();
     let mut truncated = world.truncated.borrow_mut();

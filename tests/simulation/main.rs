@@ -28,6 +28,7 @@
 
 mod budgets;
 mod clients;
+mod commands;
 mod marks;
 mod model;
 mod runner;

@@ -49,10 +49,11 @@ pub(crate) enum Mark {
     BatchOfManyRows,
     ReplicasLagged,
     WriteTorn,
+    Command,
 }
 
 impl Mark {
-    pub(crate) const ALL: [Self; 44] = [
+    pub(crate) const ALL: [Self; 45] = [
         Self::SplitDuringWrite,
         Self::CrashInSplit,
         Self::CrashInWrite,
@@ -97,6 +98,7 @@ impl Mark {
         Self::BatchOfManyRows,
         Self::ReplicasLagged,
         Self::WriteTorn,
+        Self::Command,
     ];
 }
 

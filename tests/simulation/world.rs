@@ -9,12 +9,13 @@ use std::time::Duration;
 use bytes::Bytes;
 use helenus::clock::Clock;
 use helenus::cql::{self, AnswerKind, Database, QueryParams, SessionState};
-use helenus::engine::{Error, FailureCause, Options, PartitionSizes};
+use helenus::engine::{Engine, Error, FailureCause, Options, PartitionSizes, Terms};
 use helenus::partition::store::{self, Medium, MediumFaults};
 use helenus::token::Token;
 use helenus::wire::response::ErrorCode;
 
 use super::clients::shapes;
+use super::commands::{self, Command};
 use super::marks::{Mark, Marks};
 use super::model::{Counter, Register, RowVersions, Truncated};
 use super::runner::{Log, Runner, Turn};
@@ -352,14 +353,54 @@ impl Server {
             .borrow_mut()
             .note(format!("ask {number} {text} at {:?}", params.timestamp_micros));
         let answer = self.database.query(&self.session, text, &params).await;
+        let answer = answer.map(|answer| match answer.kind {
+            AnswerKind::Rows(rows) => (lines(&rows), rows.paging_state),
+            _ => (Vec::new(), None),
+        });
+        self.answered(world, number, answer)
+    }
+
+    /// Sends a request by one of the two front ends: as text, or as the command that means the same.
+    pub(crate) async fn ask_either(
+        &self,
+        world: &Rc<World>,
+        text: &str,
+        params: QueryParams,
+        command: impl FnOnce(&Engine) -> Command,
+    ) -> Outcome {
+        if !commands::is_drawn(world) {
+            return self.ask(world, text, params).await;
+        }
+        world.mark(Mark::Command);
+        let number = world.number();
+        let timestamp = params.timestamp_micros;
+        let line = format!("command {number} {text} at {timestamp:?}");
+        world.log.borrow_mut().note(line);
+        let terms = Terms {
+            consistency: params.consistency,
+            serial_consistency: params.serial_consistency,
+            timestamp_micros: timestamp,
+            now_seconds: params.now_seconds,
+            node: self.session.node,
+            ..Terms::default()
+        };
+        let engine = self.database.engine();
+        let answer = commands::run(engine, &command(engine), terms).await;
+        self.answered(
+            world,
+            number,
+            answer.map(|lines| (lines, None)).map_err(cql::Error::from),
+        )
+    }
+
+    fn answered(
+        &self,
+        world: &Rc<World>,
+        number: i64,
+        answer: Result<(Vec<Line>, Option<Bytes>), cql::Error>,
+    ) -> Outcome {
         let outcome = match answer {
-            Ok(answer) => match answer.kind {
-                AnswerKind::Rows(rows) => {
-                    let (lines, state) = (lines(&rows), rows.paging_state);
-                    Outcome::Done(lines, state)
-                }
-                _ => Outcome::Done(Vec::new(), None),
-            },
+            Ok((lines, state)) => Outcome::Done(lines, state),
             Err(error) => {
                 let text = error.to_string();
                 match error {
