@@ -8,7 +8,7 @@
 //! DIR/moments         progress of the server's other stores, see moments.rs   (only if there are any; SlateDB: in each database's folder)
 //! DIR/engine/         the engine's own files; aside.rs adds others while it opens   (fjall only)
 //! DIR/helenus.restoring   exists while a backup is restored into it, see restoring.rs
-//! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see side_store.rs
+//! DIR/helenus.look/   links to all of this, while a diagnosis works on them, see look.rs
 //! DIR/stores/N/       a store like DIR, see side_store.rs
 //! ```
 //! A used store whose data is missing is refused, unless `--create` allows a fresh start. The mark tells whether a

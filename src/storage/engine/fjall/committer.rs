@@ -9,13 +9,13 @@
 //! readers only after its sync, and readers take the published snapshot, so no reader sees a write that could still be
 //! lost.
 //!
-//! **After a failed write.** The engine may hold part of the group in its log and refuses further writes, so every
-//! batch of the group is answered with the error, and the engine is not written to again. Reads go on. When the disk
-//! was full, the next commit first probes the disk. Once the disk takes writes, the engine is reopened, which rewrites
-//! the end of its log and replays it, and the commit goes on. After any other failure nothing is written until the
-//! server restarts: after a failed sync the disk cannot be trusted. An engine that failed in the background does not
-//! report why. This counts as a full disk only if a probe of the size of a table fails, or if the free space was too
-//! little while it worked (`free_space`). If the engine cannot be reopened, nothing can be read either, and the store reports
+//! **After a failed write.** The engine may hold part of the group in its log and refuses further writes. So every
+//! batch of the group is answered with the error, and the engine gets no more writes. Reads go on. When the disk was
+//! full, the next commit first probes the disk. Once the disk takes writes, the engine is reopened, which rewrites the
+//! end of its log and replays it, and the commit goes on. After any other failure nothing is written until the server
+//! restarts: after a failed sync the disk cannot be trusted. An engine that failed in the background does not report
+//! why. This counts as a full disk only if a probe of the size of a table fails, or if the free space was too little
+//! while it worked (`free_space`). If the engine cannot be reopened, nothing can be read either, and the store reports
 //! it ([`Shared::lost`]): the server ends.
 
 mod free_space;
