@@ -7,11 +7,10 @@
 //! Each pass of the task collects the responses that are ready, begins the requests that have arrived, writes and
 //! reads, until nothing moves. So all responses that are ready together go out with one write, and nothing is locked.
 //!
-//! Back pressure. No request is begun and nothing is read in three cases: more than `queued_bytes_max` wait for the
-//! client; memory is short ([`crate::budget`]) and any response waits for the client; memory is short and many requests
-//! are in progress. Requests in progress go on: one that is not polled would keep its locks. While too many requests
-//! are in progress, further ones wait in a bounded queue (OPTIONS is answered before them) and, when that is full, in
-//! the socket. A client that reads nothing for `slow_client` is disconnected.
+//! Back pressure. Nothing is begun or read while more than `queued_bytes_max` wait for the client, or while memory is
+//! short ([`crate::budget`]) and a response waits or many requests are in progress. Requests in progress go on: one
+//! that is not polled would keep its locks. While there are too many, further ones wait in a bounded queue (OPTIONS is
+//! answered before them), then in the socket. A client that reads nothing for `slow_client` is disconnected.
 //!
 //! When the server stops, requests in progress are answered, further input is discarded, and FIN is sent (closing.rs).
 
