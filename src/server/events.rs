@@ -118,7 +118,7 @@ mod tests {
     use crate::wire::response::StatusChange;
 
     #[test]
-    fn only_the_registered_are_told_and_the_slow_are_dropped() {
+    fn only_registered_connections_get_events_and_slow_ones_are_dropped() {
         let events = Arc::new(Events::default());
         let mut quiet = events.subscribe(2);
         let mut wants = events.subscribe(2);

@@ -243,7 +243,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_made_is_kept_beside_the_data() {
+    fn the_identity_is_kept_with_the_data() {
         let directory = tempfile::tempdir().unwrap();
         let data = Url::File(directory.path().to_owned());
         let options = || Options {

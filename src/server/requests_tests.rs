@@ -237,7 +237,7 @@ async fn traced_requests_are_found_in_system_traces() {
 }
 
 #[tokio::test]
-async fn changes_of_the_schema_are_told() {
+async fn schema_changes_are_reported() {
     let bench = Bench::new().await;
     let mut subscription = bench.session.events().subscribe(4);
     subscription.register(&[crate::wire::request::EventKind::SchemaChange]);

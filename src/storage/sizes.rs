@@ -117,7 +117,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn parts_of_a_table_are_judged_by_their_part_of_the_ring() {
+    fn parts_of_a_table_are_estimated_by_their_part_of_the_ring() {
         let mut sizes = Sizes::default();
         sizes.set(
             7,

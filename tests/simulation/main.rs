@@ -206,7 +206,7 @@ fn mutants_are_caught() {
 
 /// One seed, with every event printed. If none is named, the first, quietly.
 #[test]
-fn one_seed_is_told() {
+fn one_seed_is_printed() {
     let named = number("HELENUS_SIMULATE_SEED");
     let mutant = mutant_named();
     mutant::set(mutant.filter(|_| named.is_some()));

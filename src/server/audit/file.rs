@@ -262,7 +262,7 @@ mod tests {
 
     #[cfg(target_os = "linux")]
     #[test]
-    fn what_a_full_disk_refuses_is_counted_and_told() {
+    fn records_lost_to_a_full_disk_are_counted_and_reported() {
         let folder = tempfile::tempdir().unwrap();
         let mut files = Files::open(&folder.path().join("audit.log"), 1000, 2).unwrap();
         // The kernel's full device.

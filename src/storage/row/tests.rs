@@ -192,7 +192,7 @@ fn cells_reconcile_as_in_cassandra() {
 }
 
 #[test]
-fn a_plain_cell_costs_two_bytes_beside_its_value() {
+fn a_plain_cell_costs_two_bytes_in_addition_to_its_value() {
     let row = Row {
         marker: Some(Marker {
             timestamp: 1_700_000_000_000_000,

@@ -37,14 +37,14 @@ on_each_engine!(
     scans_of_many_entries_go_on,
     a_batch_is_one_moment,
     snapshots_do_not_change,
-    fragments_merge,
+    partial_rows_merge,
     changes_of_a_batch_follow_each_other,
     partition_deletions_and_range_tombstones,
     ranges_are_deleted,
     sizes_are_kept,
-    what_nobody_sees_is_swept,
+    invisible_data_is_swept,
     a_sweep_spares_what_was_written_meanwhile,
-    a_sweep_beside_updates_brings_nothing_back,
+    a_sweep_during_updates_restores_nothing,
     a_deletion_stays_while_older_writes_come,
     a_deletion_that_is_written_anew_stays,
     one_sweep_at_a_time_removes_deletions,
@@ -53,16 +53,15 @@ on_each_engine!(
     longer_keys_are_found_nowhere,
     many_writers_lose_nothing,
     reads_follow_writes,
-    a_new_index_fills_behind_the_writers,
+    a_new_index_fills_while_writers_go_on,
     an_index_that_goes_leaves_the_others,
     a_damaged_row_refuses_its_batch_only,
 );
 
-use super::derived::{a_new_index_fills_behind_the_writers, an_index_that_goes_leaves_the_others};
+use super::derived::{a_new_index_fills_while_writers_go_on, an_index_that_goes_leaves_the_others};
 use super::sweeps::{
     a_deletion_stays_while_older_writes_come, a_deletion_that_is_written_anew_stays,
-    a_sweep_beside_updates_brings_nothing_back, a_sweep_goes_on_stride_by_stride,
-    one_sweep_at_a_time_removes_deletions,
+    a_sweep_during_updates_restores_nothing, a_sweep_goes_on_stride_by_stride, one_sweep_at_a_time_removes_deletions,
 };
 
 async fn puts_and_deletes(store: &Store) {
@@ -255,7 +254,7 @@ async fn upsert(store: &Store, key: &[u8], row: Row) {
     store.commit(batch).await.unwrap();
 }
 
-async fn fragments_merge(store: &Store) {
+async fn partial_rows_merge(store: &Store) {
     let key = key_of(1, "k", "c");
     assert_eq!(read_row(store, &key).await, None);
     upsert(store, &key, row_of(&[cell(1, 5, "a"), cell(2, 5, "b")])).await;
@@ -440,7 +439,7 @@ async fn sizes_are_kept(store: &Store) {
     assert_eq!(store.bytes_in(&key::table_range(4)).bytes, 0);
 }
 
-async fn what_nobody_sees_is_swept(store: &Store) {
+async fn invisible_data_is_swept(store: &Store) {
     let prefix = key::partition_prefix(1, 5, b"k");
     let row_key = |clustering: &str| key::row_key(&prefix, clustering.as_bytes());
     let gone = |at_seconds| CellState::Live {

@@ -71,7 +71,7 @@ pub(super) async fn check(store: &Store, tables: &[TableId], at: &Snapshot) {
 }
 
 /// Writers overwrite and delete while derivations are registered and the existing rows are indexed.
-pub(super) async fn a_new_index_fills_behind_the_writers(store: &Store) {
+pub(super) async fn a_new_index_fills_while_writers_go_on(store: &Store) {
     const KEYS: u32 = 40;
     let key = |n: u32| key_of(1, &(n % KEYS).to_string(), "c");
     let mut batch = Batch::new();

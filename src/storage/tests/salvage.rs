@@ -129,7 +129,7 @@ async fn any_one_file(scheme: &str, is_closed: bool) {
 }
 
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_read_of_damaged_files_is_read_and_the_rest_is_told() {
+async fn intact_parts_of_damaged_files_are_read_and_the_rest_is_reported() {
     for is_closed in [true, false] {
         any_one_file("file", is_closed).await;
     }
@@ -137,7 +137,7 @@ async fn what_can_be_read_of_damaged_files_is_read_and_the_rest_is_told() {
 
 #[cfg(feature = "slate")]
 #[tokio::test(flavor = "multi_thread")]
-async fn what_can_be_read_of_damaged_objects_is_read_and_the_rest_is_told() {
+async fn intact_parts_of_damaged_objects_are_read_and_the_rest_is_reported() {
     for is_closed in [true, false] {
         any_one_file("slate+file", is_closed).await;
     }

@@ -60,7 +60,7 @@ async fn records(store: &Store) -> usize {
 
 /// Two columns of every row, the static one and a range under deletions; one column is rewritten during a sweep. The
 /// write is in the committer's queue before the sweep's changes, and after the sweep's read.
-pub(super) async fn a_sweep_beside_updates_brings_nothing_back(store: &Store) {
+pub(super) async fn a_sweep_during_updates_restores_nothing(store: &Store) {
     const ROWS: u32 = 500;
     store.set_derivations(super::derived::of_tables([TABLE]));
     let all: Vec<Vec<u8>> = (0..ROWS)

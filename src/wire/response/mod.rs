@@ -231,7 +231,7 @@ mod tests {
     }
 
     #[test]
-    fn refusals_have_the_asked_versions_shape() {
+    fn refusals_have_the_requested_versions_shape() {
         let refusal = version_refusal(0x42);
         assert_eq!(&refusal[..5], &[0x85, 0, 0, 0, 0]);
         let text = String::from_utf8_lossy(&refusal[15..]).into_owned();
